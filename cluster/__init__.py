@@ -1,0 +1,1 @@
+"""Files for machines, and submission to a cluster."""

@@ -1,0 +1,1 @@
+"""Results out: statistics, tables, figures, pages."""

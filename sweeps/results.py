@@ -1,0 +1,54 @@
+"""RunResult: what a study's runs have reached so far, read from the store alone."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from mixup_core.checkpoints import EpochFacts, Failure, Stage, Store
+from mixup_core.config import stage_keys
+from mixup_core.records import EpochRecord
+from sweeps.study import Run
+
+Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunResult:
+    """One run of a study with everything stored of it."""
+
+    run: Run
+    stage: Stage | None
+    """The deepest stored stage; None if no epoch is stored."""
+    failure: Failure | None
+    """Why the run ended early, if it did and is not complete."""
+
+    @property
+    def records(self) -> tuple[EpochRecord, ...]:
+        """One record per stored epoch, epoch 0 first."""
+        return () if self.stage is None else self.stage.records
+
+    @property
+    def facts(self) -> tuple[EpochFacts, ...]:
+        """Seconds and time of storing of each stored epoch."""
+        return () if self.stage is None else self.stage.facts
+
+    @property
+    def outcome(self) -> Outcome:
+        """`complete` only with every epoch stored; else failed, diverged, partial or missing."""
+        if len(self.records) == self.run.config.epochs:
+            return "complete"
+        if self.failure is not None:
+            return self.failure.kind
+        return "partial" if self.records else "missing"
+
+
+def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
+    """Return the result of each run, in the order given, from the store alone."""
+    stored = store.keys()
+    failures = store.failures()
+    results = []
+    for run in runs:
+        deepest = next((key for key in reversed(stage_keys(run.config)) if key in stored), None)
+        stage = None if deepest is None else store.read(deepest)
+        results.append(RunResult(run=run, stage=stage, failure=failures.get(run.key)))
+    return tuple(results)
