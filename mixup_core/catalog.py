@@ -1,6 +1,13 @@
 """What is known of each data set before it is loaded: sizes, classes, pixel statistics."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+Split = Literal["train", "test"]
+
+
+class DataError(Exception):
+    """Images that are absent, damaged or not what they should be: what, where, and the way out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

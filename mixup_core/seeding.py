@@ -7,6 +7,7 @@ import numpy as np
 
 Purpose = Literal[
     "initial weights",
+    "digits split",
     "validation split",
     "training subset",
     "class pairing",

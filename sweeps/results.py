@@ -48,7 +48,9 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     failures = store.failures()
     results = []
     for run in runs:
-        deepest = next((key for key in reversed(stage_keys(run.config)) if key in stored), None)
-        stage = None if deepest is None else store.read(deepest)
-        results.append(RunResult(run=run, stage=stage, failure=failures.get(run.key)))
+        listed = (key for key in reversed(stage_keys(run.config)) if key in stored)
+        sound = (stage for key in listed if (stage := store.read(key)) is not None)
+        results.append(
+            RunResult(run=run, stage=next(sound, None), failure=failures.get(run.key))
+        )
     return tuple(results)

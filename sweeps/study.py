@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mixup_core.config import TrainConfig, flatten, run_key, with_values
 
@@ -52,11 +51,5 @@ class Study:
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""
         flats = [flatten(config) for config in self.arms.values()]
-        paths = dict.fromkeys(path for flat in flats for path in flat)
-        return tuple(
-            path for path in paths if path != "seed" and len({_hashable(f, path) for f in flats}) > 1
-        )
-
-
-def _hashable(flat: Mapping[str, Any], path: str) -> str:
-    return repr(flat.get(path))
+        paths = dict.fromkeys(path for flat in flats for path in flat if path != "seed")
+        return tuple(path for path in paths if len({flat.get(path) for flat in flats}) > 1)

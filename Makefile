@@ -1,0 +1,38 @@
+# Two commands on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: quickstart test check format golden
+
+quickstart: $(READY)
+	$(BIN)/mixsweep data fetch fashion-mnist
+	$(BIN)/mixsweep run quickstart
+
+test: check
+	$(BIN)/python -m pytest tests
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog.
+golden: $(READY)
+	$(BIN)/python -m tests.golden.freeze
+
+# Made anew when a pinned version or the package's own metadata changes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mixsweep needs Python 3.11 or newer"'
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[dev]'
+	touch $@

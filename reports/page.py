@@ -1,0 +1,86 @@
+"""report.html: the table, the figures and where they come from, in one file that needs no network."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from reports.figures import Figure
+from reports.tables import Table
+from sweeps.study import Study
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def render_page(
+    study: Study,
+    table: Table,
+    figures: Sequence[Figure],
+    provenance: Mapping[str, Any],
+) -> str:
+    """Return the page as HTML. Everything put into it is escaped.
+
+    Args:
+        study: What was studied.
+        table: Its result.
+        figures: Inlined as SVG.
+        provenance: What `reports.provenance.describe` returned; the only source of times.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["zip"] = zip
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        study=study,
+        table=table,
+        minutes={arm: _minutes_per_run(arm, provenance["runs"]) for arm in study.arms},
+        figures=[(figure, _data_uri(figure.svg)) for figure in figures],
+        facts=_facts(provenance),
+        num_runs=len(provenance["runs"]),
+        source=provenance["source"],
+    )
+
+
+def _minutes_per_run(arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
+    seconds = [run["seconds"] for run in runs if run["arm"] == arm and run["outcome"] == "complete"]
+    return sum(seconds) / len(seconds) / 60 if seconds else None
+
+
+def _data_uri(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+
+
+def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
+    code = provenance["code"]
+    facts = {
+        "command": provenance["command"],
+        "code": "no git repository" if code is None else _spell_code(code),
+        "versions": _spell_pairs(provenance["versions"]),
+        "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
+        "selection rule": provenance["selection_rule"],
+        "seeds": ", ".join(map(str, provenance["seeds"])),
+        "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
+        "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
+        "constraints.txt": provenance["constraints_sha256"] or "",
+    }
+    for name, checksums in provenance["data_checksums"].items():
+        facts[f"data {name}"] = _spell_pairs(checksums)
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _spell_code(code: Mapping[str, Any]) -> str:
+    changes = ", with uncommitted changes" if code["dirty"] else ""
+    return f"{code['commit']} ({code['branch']}{changes})"
+
+
+def _spell_pairs(pairs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in pairs.items() if value)
+
+
+def _spell_time(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

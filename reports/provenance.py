@@ -1,0 +1,184 @@
+"""Provenance: where the numbers of a report come from, as `provenance.json` keeps it."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import mixup_core
+from mixup_core.config import NUMERICS_VERSION, flatten
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+PACKAGES = (
+    "mixsweep",
+    "torch",
+    "torchvision",
+    "ray",
+    "optuna",
+    "mlflow",
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+)
+"""Packages whose versions can move a number, or say what made the report."""
+
+_SOURCE = Path(mixup_core.__file__).resolve().parent.parent
+
+
+def describe(
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    selection_rule: str,
+    data_checksums: Mapping[str, Mapping[str, str]],
+    command: str,
+) -> dict[str, Any]:
+    """Return the provenance of a report, ready for JSON.
+
+    It holds no environment variables and no credentials, and names no home folder.
+
+    Args:
+        study: The study as resolved.
+        results: One per run, in the order to be listed.
+        selection_rule: How the reported numbers were chosen.
+        data_checksums: Data set to file to checksum.
+        command: The command line that made the report.
+    """
+    facts = [fact for result in results for fact in result.facts]
+    times = [fact.stored_at_ms for fact in facts]
+    return _published(
+        {
+            "study": study.name,
+            "description": study.description,
+            "command": command,
+            "selection_rule": selection_rule,
+            "seeds": list(study.seeds),
+            "numerics_version": NUMERICS_VERSION,
+            "code": describe_code(),
+            "constraints_sha256": _constraints_sha256(),
+            "versions": {"python": platform.python_version(), **_versions()},
+            "environments": _environments(results),
+            "first_epoch_stored_at_ms": min(times, default=None),
+            "last_epoch_stored_at_ms": max(times, default=None),
+            "data_checksums": data_checksums,
+            "source": study.source,
+            "arms": {
+                arm: {path: value for path, value in flatten(config).items() if path != "seed"}
+                for arm, config in study.arms.items()
+            },
+            "runs": [_describe_run(result) for result in results],
+        }
+    )
+
+
+def describe_code() -> dict[str, Any] | None:
+    """Return commit, branch and whether tracked files differ from it; None without git.
+
+    The repository is the one this program runs from; for an installed package, the one of the
+    working directory, if any.
+    """
+    folder = _SOURCE if (_SOURCE / ".git").exists() else Path.cwd()
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {
+        "commit": commit,
+        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def spell_origin(provenance: Mapping[str, Any]) -> str:
+    """Return devices, torch and commit in a line, for captions."""
+    environments = provenance["environments"]
+    parts = sorted({environment.get("device", "") for environment in environments} - {""})
+    versions = sorted({environment.get("torch", "") for environment in environments} - {""})
+    parts += [f"torch {number}" for number in versions]
+    code = provenance["code"]
+    if code is not None:
+        parts.append(f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else ""))
+    return ", ".join(parts)
+
+
+def public(text: str) -> str:
+    """Return the text without the login part of an address and with the home folder as `~`."""
+    text = re.sub(r"(?<=://)[^/@\s\"']+@", "", text)
+    home = str(Path.home())
+    return text if home == os.sep else re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+
+
+def _published(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _published_part(part) for key, part in content.items()}
+
+
+def _published_part(value: Any) -> Any:
+    match value:
+        case str():
+            return public(value)
+        case Mapping():
+            return _published(value)
+        case list() | tuple():
+            return [_published_part(part) for part in value]
+        case _:
+            return value
+
+
+def _describe_run(result: RunResult) -> dict[str, Any]:
+    failure = result.failure if result.outcome != "complete" else None
+    return {
+        "run_key": result.run.key,
+        "arm": result.run.arm,
+        "seed": result.run.seed,
+        "outcome": result.outcome,
+        "epochs": len(result.records),
+        "epochs_expected": result.run.config.epochs,
+        "attempts": None if result.failure is None else result.failure.attempts,
+        "error": None if failure is None else failure.message,
+        "stage_key": None if result.stage is None else result.stage.key,
+        "seconds": sum(fact.seconds for fact in result.facts),
+    }
+
+
+def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
+    """Return each environment that trained a stage, once; a process number tells nothing."""
+    found = {
+        json.dumps(
+            {k: v for k, v in result.stage.environment.items() if k != "pid"}, sort_keys=True
+        )
+        for result in results
+        if result.stage is not None
+    }
+    return [json.loads(environment) for environment in sorted(found)]
+
+
+def _versions() -> dict[str, str | None]:
+    return {package: _version(package) for package in PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _constraints_sha256() -> str | None:
+    path = _SOURCE / "constraints.txt"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

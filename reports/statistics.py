@@ -1,0 +1,239 @@
+"""Statistics over seeds: intervals, paired comparisons, multiplicity, effect sizes and power."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+from sweeps.results import RunResult
+
+CONFIDENCE = 0.95
+"""Level of every interval; its complement is the level of every test."""
+
+SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
+"""What is written of a `Summary`, each name behind that of its metric."""
+
+POWER = 0.8
+"""A difference counts as detectable if it is found this often."""
+
+MIN_SEEDS_SIGN_FLIP = 6
+"""With fewer seeds the smallest two-sided p, 2 / 2^n, is above 0.05 whatever the data."""
+
+MAX_SEEDS_SIGN_FLIP = 20
+"""All 2^n sign patterns are counted, so the exact test ends here."""
+
+_ROUNDING = 1e-12
+"""A spread below this part of the values themselves is rounding, not spread."""
+
+_LARGEST_T = 1e4
+"""Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
+
+
+class IncompleteStudyError(ValueError):
+    """Arms were to be paired by seed, and a seed is missing from one of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """One metric of one arm over its seeds, in the unit of the metric."""
+
+    n: int
+    """Number of seeds, at least 1."""
+    mean: float
+    sd: float | None
+    """Sample standard deviation, n - 1 in the denominator; None at n = 1."""
+    ci_low: float | None
+    """Lower end of the 95 % t interval of the mean; None at n = 1."""
+    ci_high: float | None
+    """Upper end, likewise."""
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval; None at n = 1."""
+        return None if self.ci_high is None else self.ci_high - self.mean
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """An arm minus the baseline, paired by seed. What needs a spread is None at n = 1."""
+
+    n: int
+    """Number of shared seeds, at least 1."""
+    difference: float
+    """Mean of arm minus baseline, in the unit of the metric."""
+    sd: float | None
+    """Sample standard deviation of the differences."""
+    ci_low: float | None
+    """Lower end of the 95 % t interval of the mean difference."""
+    ci_high: float | None
+    p: float | None
+    """Two-sided p of the paired t test, unadjusted. Its limits where the differences do not vary
+    at all: 0 if they differ from zero, else 1."""
+    effect: float | None
+    """Hedges' g of the differences: mean / sd times `hedges_factor`. None below n = 3, where the
+    factor is not defined, and where the differences do not vary."""
+    effect_low: float | None
+    """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
+    effect_high: float | None
+    sign_flip_p: float | None
+    """Two-sided p of the exact sign-flip test, for 6 to 20 seeds, else None."""
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Return mean, sample sd and the t interval `mean +- t(0.975, n - 1) sd / sqrt(n)`.
+
+    The interval leans on near-normal seeds: at n = 5 it covers 93 % for uniform noise and 88 %
+    for exponential. Mean and sd are correctly rounded, so the order of the values is no matter.
+
+    Args:
+        values: One per seed.
+
+    Raises:
+        ValueError: If there is no value, or one is not finite.
+    """
+    if not values or not all(map(math.isfinite, values)):
+        raise ValueError(f"`values are finite and at least one` must hold, got ({values=}).")
+    values = [float(value) for value in values]
+    centre, n = mean(values), len(values)
+    if n == 1:
+        return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
+    sd = stdev(values)
+    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * sd / math.sqrt(n)
+    return Summary(n=n, mean=centre, sd=sd, ci_low=centre - half, ci_high=centre + half)
+
+
+def summarise_runs(results: Sequence[RunResult]) -> dict[str, float]:
+    """Return mean, sd and interval of the last epoch's metrics over complete runs of one arm.
+
+    Returns:
+        `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
+        have; the mean alone at n = 1.
+    """
+    last = [result.records[-1].metrics for result in results]
+    numbers: dict[str, float | None] = {}
+    for metric in last[0] if last else ():
+        if all(metric in metrics for metrics in last):
+            summary = summarise([metrics[metric] for metrics in last])
+            numbers |= {f"{metric}_{name}": getattr(summary, name) for name in SUMMARY_COLUMNS}
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def compare(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison:
+    """Return the paired comparison of two arms over the same seeds.
+
+    Args:
+        arm: Seed to value.
+        baseline: Seed to value, for the same seeds.
+
+    Raises:
+        IncompleteStudyError: If a seed is missing from either side; the text names each.
+        ValueError: If there is no seed, or a value is not finite.
+    """
+    if arm.keys() != baseline.keys():
+        raise IncompleteStudyError(
+            "`arm and baseline have the same seeds` must hold, got "
+            f"(missing from arm={sorted(baseline.keys() - arm.keys())}, "
+            f"missing from baseline={sorted(arm.keys() - baseline.keys())})."
+        )
+    seeds = sorted(arm)
+    ours, theirs = [arm[seed] for seed in seeds], [baseline[seed] for seed in seeds]
+    summary = summarise([a - b for a, b in zip(ours, theirs, strict=True)])
+    n, difference = summary.n, summary.mean
+    low, high, p, t = summary.ci_low, summary.ci_high, None, math.inf
+    if summary.sd is not None:
+        if summary.sd <= _ROUNDING * max(map(abs, ours + theirs)):
+            p = 1.0 if math.isclose(difference, 0, abs_tol=summary.sd) else 0.0
+        else:
+            test = scipy.stats.ttest_rel(ours, theirs)
+            interval = test.confidence_interval(CONFIDENCE)
+            low, high = float(interval.low), float(interval.high)
+            p, t = float(test.pvalue), float(test.statistic)
+    has_effect = n >= 3 and abs(t) <= _LARGEST_T
+    effect_low, effect_high = effect_interval(t, n) if has_effect else (None, None)
+    return Comparison(
+        n=n,
+        difference=difference,
+        sd=summary.sd,
+        ci_low=low,
+        ci_high=high,
+        p=p,
+        effect=t / math.sqrt(n) * hedges_factor(n) if has_effect else None,
+        effect_low=effect_low,
+        effect_high=effect_high,
+        sign_flip_p=_sign_flip_p(ours, theirs),
+    )
+
+
+def holm(ps: Sequence[float]) -> tuple[float, ...]:
+    """Return Holm's adjusted p values, in the order given; the family is all of `ps`.
+
+    Sorted upwards, the i-th smallest of m (i from 0) is multiplied by m - i; a running maximum
+    keeps the order and 1 is the ceiling.
+
+    Source: Holm 1979, A simple sequentially rejective multiple test procedure.
+    """
+    adjusted = [0.0] * len(ps)
+    reached = 0.0
+    for rank, place in enumerate(sorted(range(len(ps)), key=ps.__getitem__)):
+        reached = max(reached, min(1.0, (len(ps) - rank) * ps[place]))
+        adjusted[place] = reached
+    return tuple(adjusted)
+
+
+def hedges_factor(n: int) -> float:
+    """Return the factor that makes mean / sd of n differences unbiased: 0.80 at n = 5.
+
+    With f = n - 1 degrees of freedom: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)).
+
+    Source: Hedges 1981, Distribution theory for Glass's estimator of effect size.
+
+    Args:
+        n: Number of seeds, at least 3.
+    """
+    half = (n - 1) / 2
+    return math.exp(math.lgamma(half) - math.lgamma(half - 0.5)) / math.sqrt(half)
+
+
+def effect_interval(t: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of the standardised mean difference behind a paired t statistic.
+
+    The ends are the noncentralities under which t is the 97.5 % and the 2.5 % quantile, over
+    sqrt(n). The interval is of the true effect, so Hedges' factor does not enter.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low, high = (
+        float(scipy.special.nctdtrinc(n - 1, level, t)) / math.sqrt(n) for level in (1 - tail, tail)
+    )
+    return low, high
+
+
+def detectable_difference(n: int, comparisons: int = 1) -> float:
+    """Return the paired difference found 4 times in 5, in sd of the differences.
+
+    Two-sided 5 % t test at the first step of Holm over `comparisons`. The power comes from the
+    noncentral t; rejecting on the wrong side, under one in a million here, is left out.
+
+    Args:
+        n: Number of seeds, at least 2.
+        comparisons: Size of the family, at least 1.
+    """
+    critical = scipy.stats.t.ppf(1 - (1 - CONFIDENCE) / (2 * comparisons), n - 1)
+    return float(scipy.special.nctdtrinc(n - 1, 1 - POWER, critical)) / math.sqrt(n)
+
+
+def _sign_flip_p(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    if not MIN_SEEDS_SIGN_FLIP <= len(ours) <= MAX_SEEDS_SIGN_FLIP:
+        return None
+    test = scipy.stats.permutation_test(
+        (np.subtract(ours, theirs),),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=np.inf,
+        batch=2**12,
+        vectorized=True,
+    )
+    return float(test.pvalue)

@@ -1,0 +1,512 @@
+"""The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
+
+import json
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from mixup_core.catalog import DataError
+from mixup_core.checkpoints import Store, StoreError
+from mixup_core.fetching import checksums, data_root, fetch, is_present, statuses
+from sweeps.console import spell_duration
+from sweeps.costs import bytes_to_keep, seconds_to_train
+from sweeps.home import Home
+from sweeps.lease import Lease, StudyBusyError, read_progress
+from sweeps.results import RunResult, read_results
+from sweeps.stages import Plan, plan_study
+from sweeps.study import Study
+from sweeps.study_file import StudyError, bundled_studies, load_study, study_schema
+
+if TYPE_CHECKING:
+    from reports.build import Report
+    from sweeps.tracking import Tracker
+
+DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes."""
+
+
+class RefusedError(Exception):
+    """A request that cannot be met, in one line for the user."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A study and where its results are."""
+
+    study: Study
+    home: Home
+
+    @property
+    def store(self) -> Store:
+        """The checkpoint store."""
+        return Store(self.home.store)
+
+    def results(self) -> tuple[RunResult, ...]:
+        """Return what is stored of each run."""
+        return read_results(self.study.runs(), self.store)
+
+    def data_checksums(self) -> dict[str, dict[str, str]]:
+        """Return data set to file to checksum, for the provenance of a report."""
+        merged: dict[str, dict[str, str]] = {}
+        for config in self.study.arms.values():
+            if is_present(config.data.name, data_root()):
+                merged.setdefault(config.data.name, {}).update(checksums(config.data))
+        return merged
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with a documented code."""
+    try:
+        code = commands.main(standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except StudyBusyError as error:
+        code = _say(error, BUSY)
+    except (StudyError, DataError, StoreError, RefusedError) as error:
+        code = _say(error, BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
+    sys.exit(code or DONE)
+
+
+def _say(message: object, code: int) -> int:
+    click.echo(str(message), err=True)
+    return code
+
+
+def _on_study(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command its study, its home and `--set`."""
+
+    def with_request(
+        study: str,
+        home: Path,
+        store: str | None,
+        tracking: str | None,
+        overrides: Sequence[str],
+        **options: Any,
+    ) -> int:
+        request = Request(
+            study=load_study(study, overrides),
+            home=Home(folder=home, store_url=store, tracking=tracking),
+        )
+        return command(request, **options)
+
+    with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = with_request
+    for decorate in (
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="Override a path of the study file, e.g. seeds=6; repeatable.",
+        ),
+        click.option(
+            "--tracking-uri",
+            "tracking",
+            envvar="MLFLOW_TRACKING_URI",
+            help="MLflow server or database; default: mlflow.db in the home.",
+        ),
+        click.option(
+            "--store",
+            help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
+        ),
+        _home_option,
+        click.argument("study"),
+    ):
+        wrapped = decorate(wrapped)
+    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    decorated: Callable[..., int] = wrapped
+    return decorated
+
+
+_home_option = click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    envvar="MIXSWEEP_HOME",
+    show_default=True,
+    help="Folder that holds all results.",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mixsweep")
+def commands() -> None:
+    """Studies of mixup training, from a study file to a table.
+
+    STUDY is a bundled study or the path of a study file. Exit codes: 0 all done, 1 some runs
+    failed or are missing, 2 bad input, 3 another driver holds the study, 130 interrupted.
+    """
+
+
+@commands.command()
+@_on_study
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="Runs trained side by side; default: one per CPU, or per GPU share.",
+)
+@click.option(
+    "--gpus-per-run",
+    type=click.FloatRange(min=0),
+    help="0, 1 or 1/k; default: 1 where there are GPUs.",
+)
+@click.option("--address", help="Ray cluster to train on; default: this machine.")
+@click.option(
+    "--keep-final-states",
+    is_flag=True,
+    help="Keep the weights of finished runs, so that longer runs can go on from them.",
+)
+def run(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | None,
+    address: str | None,
+    keep_final_states: bool,
+) -> int:
+    """Train what is missing of a study, then write its report."""
+    if address is not None:
+        os.environ["RAY_ADDRESS"] = address
+    from sweeps.launch import Placement, train
+
+    _require_data(request.study)
+    placement = Placement(slots=slots, gpus_per_run=gpus_per_run)
+    store, study = request.store, request.study
+    with Lease.acquire(store, study.name, _command_line()) as lease:
+        plan = plan_study(study, store)
+        click.echo(_announcement(study, plan), err=True)
+        tracker = _tracker(request)
+        tracker.start(read_results(study.runs(), store))
+        try:
+            results = train(
+                study, store, tracker, lease, placement, keep_final_states=keep_final_states
+            )
+            report = _report(request, results, None)
+        finally:
+            arrived = tracker.close(read_results(study.runs(), store))
+    click.echo(report.table.markdown())
+    if not arrived:
+        click.echo(
+            f"tracking is incomplete; when the server is back: mixsweep sync {study.name}", err=True
+        )
+    return _conclude(request, results, report)
+
+
+@commands.command()
+@_on_study
+@_json_option
+def plan(request: Request, as_json: bool) -> int:
+    """Say what a launch would train and cost; touch nothing."""
+    study = request.study
+    planned = plan_study(study, request.store)
+    results = request.results()
+    stored = Counter(run.arm for run in planned.finished)
+    to_run = Counter(pending.run.arm for pending in planned.pending)
+    arms = {
+        arm: {"runs": len(study.seeds), "stored": stored[arm], "to_run": to_run[arm]}
+        for arm in study.arms
+    }
+    slots = os.cpu_count() or 1
+    summary = {
+        "study": study.name,
+        "runs": len(results),
+        "stored": len(planned.finished),
+        "to_run": len(planned.pending),
+        "epochs_naive": planned.epochs_naive,
+        "epochs_planned": planned.epochs_planned,
+        "arms": arms,
+        "slots": slots,
+        "seconds": seconds_to_train(planned, results, slots),
+        "kept_bytes": bytes_to_keep(planned, results),
+    }
+    click.echo(json.dumps(summary, indent=2) if as_json else _spell_plan(summary))
+    return DONE
+
+
+@commands.command()
+@_on_study
+@_json_option
+def status(request: Request, as_json: bool) -> int:
+    """Say how far a study is, running or not."""
+    study = request.study
+    results = request.results()
+    progress = read_progress(request.store, study.name)
+    running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
+    arms = {
+        arm: {
+            "expected": len(study.seeds),
+            "finished": sum(result.outcome == "complete" for result in of_arm),
+            "running": sum((arm, result.run.seed) in running for result in of_arm),
+            "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
+        }
+        for arm, of_arm in _by_arm(results).items()
+    }
+    holder = Lease.current(request.store, study.name)
+    planned = plan_study(study, request.store)
+    summary = {
+        "study": study.name,
+        "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+        "arms": arms,
+        "epochs": {
+            "done": sum(len(result.records) for result in results),
+            "expected": sum(result.run.config.epochs for result in results),
+        },
+        "running": [
+            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch} for run in running.values()
+        ],
+        "failures": [
+            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
+            for result in results
+            if result.failure is not None and result.outcome != "complete"
+        ],
+        "seconds_left": seconds_to_train(planned, results, max(1, len(running))),
+    }
+    click.echo(json.dumps(summary, indent=2) if as_json else _spell_status(summary))
+    return DONE
+
+
+@commands.command()
+@_on_study
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write to; default: reports/STUDY in the home.",
+)
+def report(request: Request, out: Path | None) -> int:
+    """Write tables, figures and provenance of what is stored."""
+    results = request.results()
+    written = _report(request, results, out)
+    click.echo(written.table.markdown())
+    return _conclude(request, results, written)
+
+
+@commands.command()
+@_on_study
+def sync(request: Request) -> int:
+    """Bring MLflow to exactly what the store holds, from an empty database too."""  # noqa: DOC501
+    with Lease.acquire(request.store, request.study.name, _command_line()):
+        results = request.results()
+        tracker = _tracker(request)
+        tracker.start(results)
+        arrived = tracker.close(results)
+    if not arrived:
+        raise RefusedError("the tracking server did not answer; try again when it is back")
+    click.echo(
+        f"{request.study.name}: {sum(r.outcome == 'complete' for r in results)} finished "
+        f"runs of {len(results)} are in MLflow"
+    )
+    return DONE
+
+
+@commands.command()
+@_home_option
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
+def ui(home: Path, port: int) -> int:
+    """Open MLflow's pages on this home, for this machine only."""  # noqa: DOC501
+    place = Home(folder=home)
+    if not (home / "mlflow.db").is_file():
+        raise RefusedError(f"{home / 'mlflow.db'}: not found; run a study first")
+    click.echo(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    server = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--backend-store-uri",
+        place.tracking_uri,
+        "--artifacts-destination",
+        str(place.artifacts),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+    ]
+    os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place
+
+
+@commands.group()
+def data() -> None:
+    """Say which data sets are here, and fetch them."""
+
+
+@data.command("list")
+def list_data() -> int:
+    """List the data sets and where they are."""
+    for found in statuses(data_root()):
+        here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+        click.echo(f"{found.name:<14} {here}")
+    return DONE
+
+
+@data.command("fetch")
+@click.argument("name")
+def fetch_data(name: str) -> int:
+    """Bring a data set to this machine; one that is already there is left alone."""
+    click.echo(f"{name}: {fetch(name, data_root())}")
+    return DONE
+
+
+@commands.command()
+@_home_option
+def doctor(home: Path) -> int:
+    """Say what this machine has and lacks."""
+    from sweeps.doctor import findings
+
+    for line in findings(Home(folder=home)):
+        click.echo(line)
+    return DONE
+
+
+@commands.command()
+def schema() -> int:
+    """Print the JSON Schema of a study file, for editors."""
+    click.echo(json.dumps(study_schema(), indent=2))
+    return DONE
+
+
+@commands.command("studies")
+def list_studies() -> int:
+    """List the bundled studies."""
+    for name, description in bundled_studies().items():
+        click.echo(f"{name:<18} {description.splitlines()[0]}")
+    return DONE
+
+
+def _require_data(study: Study) -> None:
+    root = data_root()
+    for name in {config.data.name for config in study.arms.values()} - {"image-folder"}:
+        if not is_present(name, root):
+            raise RefusedError(
+                f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
+            )
+
+
+def _tracker(request: Request) -> "Tracker":
+    from reports.statistics import summarise_runs
+    from sweeps.tracking import Tracker
+
+    artifacts = request.home.artifacts
+    return Tracker(
+        request.study,
+        request.home.tracking_uri,
+        summarise=summarise_runs,
+        artifact_location=None if artifacts is None else artifacts.as_uri(),
+    )
+
+
+def _report(request: Request, results: Sequence[RunResult], out: Path | None) -> "Report":
+    from reports.build import build_report
+
+    return build_report(
+        request.study,
+        results,
+        out or request.home.report_of(request.study.name),
+        data_checksums=request.data_checksums(),
+        command=_command_line(),
+    )
+
+
+def _conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:
+    """Say what failed and what to type next."""
+    unfinished = [result for result in results if result.outcome != "complete"]
+    for result in unfinished:
+        reason = result.failure.message if result.failure else "not trained yet"
+        click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
+    click.echo(f"report    {report.folder / 'report.html'}", err=True)
+    click.echo(f"tracking  mixsweep ui --home {shlex.quote(str(request.home.folder))}", err=True)
+    if unfinished:
+        click.echo(f"next      mixsweep run {request.study.name}", err=True)
+    return SOME_FAILED if unfinished else DONE
+
+
+def _announcement(study: Study, plan: Plan) -> str:
+    if not plan.pending:
+        return f"{study.name}: {len(plan.finished)} runs are stored, nothing to train"
+    shared = plan.epochs_naive - plan.epochs_planned
+    return (
+        f"{study.name}: {len(plan.pending)} runs to train, {len(plan.finished)} stored; "
+        f"{plan.epochs_planned} epochs" + (f" ({shared} stored or shared)" if shared else "")
+    )
+
+
+def _spell_plan(summary: dict[str, Any]) -> str:
+    naive, planned = summary["epochs_naive"], summary["epochs_planned"]
+    seconds, kept = summary["seconds"], summary["kept_bytes"]
+    time = "not known before a first run"
+    if seconds is not None:
+        time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
+    disk = (
+        "not known before a first run" if kept is None else f"{kept / 1e6:.1f} MB of shared states"
+    )
+    width = max(len(arm) for arm in ("arm", *summary["arms"]))
+    return "\n".join(
+        [
+            f"{summary['study']}: {summary['runs']} runs, {summary['stored']} stored, "
+            f"{summary['to_run']} to run",
+            f"{'arm':<{width}}  runs  stored  to run",
+            *(
+                f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
+                for arm, row in summary["arms"].items()
+            ),
+            f"epochs    {naive} naive, {planned} to train",
+            f"time      {time}",
+            f"disk      {disk}",
+        ]
+    )
+
+
+def _spell_status(summary: dict[str, Any]) -> str:
+    width = max(len(arm) for arm in ("arm", *summary["arms"]))
+    driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
+    lines = [
+        f"{summary['study']}: "
+        + (f"driven by pid {driver['pid']} on {driver['host']}" if driver else "not running"),
+        f"{'arm':<{width}}  done   running  failed",
+        *(
+            f"{arm:<{width}}  {row['finished']}/{row['expected']:<4} {row['running']:>7} "
+            f"{row['failed']:>7}"
+            for arm, row in summary["arms"].items()
+        ),
+        f"epochs    {epochs['done']} of {epochs['expected']} stored",
+    ]
+    lines += [
+        f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
+        for run in summary["running"]
+    ]
+    lines += [
+        f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
+        for failure in summary["failures"]
+    ]
+    if driver and left:
+        lines.append(f"ETA       {spell_duration(left)}")
+    return "\n".join(lines)
+
+
+def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+    arms: dict[str, list[RunResult]] = {}
+    for result in results:
+        arms.setdefault(result.run.arm, []).append(result)
+    return arms
+
+
+def _command_line() -> str:
+    return shlex.join(["mixsweep", *sys.argv[1:]])

@@ -1,0 +1,166 @@
+"""The live view of a launch: one quiet table on a terminal, a line now and then in a log."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from sweeps.study import Run, Study
+
+_RATE_OVER = 30.0
+_REDRAW_EVERY = 0.5
+_LINE_EVERY = 60.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Board:
+    """What a launch knows of its runs, and the lines that say it."""
+
+    study: Study
+    images_per_epoch: Mapping[str, int]
+    """Run key to training images of one epoch."""
+    epochs_to_train: dict[str, int]
+    """Run key to the epochs this launch still has to train."""
+    finished: set[str] = field(default_factory=set)
+    """Keys of finished runs."""
+    failed: set[str] = field(default_factory=set)
+    """Keys of failed runs."""
+    running: dict[str, int] = field(default_factory=dict)
+    """Key of a run that has a slot to the epochs it has reached."""
+    clock: Callable[[], float] = time.monotonic
+    _trained: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def start(self, run: Run) -> None:
+        """Note that a run has a slot."""
+        self.running.setdefault(run.key, 0)
+        if not self._trained:
+            self._trained.append((self.clock(), 0))
+
+    def advance(self, run: Run, epochs: int, *, trained: bool) -> None:
+        """Note the epochs a run has reached; those it found stored count as no work done."""
+        key = run.key
+        gained = epochs - self.running.get(key, 0)
+        self.running[key] = epochs
+        if trained and gained > 0:
+            self.epochs_to_train[key] = max(0, self.epochs_to_train.get(key, 0) - gained)
+            self._trained.append((self.clock(), gained * self.images_per_epoch[key]))
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Note that a run has left its slot."""
+        self.running.pop(run.key, None)
+        self.epochs_to_train[run.key] = 0
+        (self.failed if failed else self.finished).add(run.key)
+
+    def images_per_second(self) -> float:
+        """Return the training images per second over the last half minute, all slots together."""
+        now = self.clock()
+        while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
+            self._trained.popleft()
+        if len(self._trained) < 2:
+            return 0.0
+        since = self._trained[0][0]
+        return sum(images for _, images in list(self._trained)[1:]) / max(now - since, 1e-9)
+
+    def seconds_left(self) -> float | None:
+        """Return the time to the end at the present rate; None while nothing was measured."""
+        rate = self.images_per_second()
+        images = sum(
+            epochs * self.images_per_epoch[key] for key, epochs in self.epochs_to_train.items()
+        )
+        return images / rate if rate else None
+
+    def headline(self) -> str:
+        """Return the state of the whole study on one line."""
+        runs = len(self.study.arms) * len(self.study.seeds)
+        parts = [
+            self.study.name,
+            f"{len(self.finished)}/{runs} runs",
+            f"{len(self.running)} running",
+            f"{len(self.failed)} failed",
+        ]
+        if rate := self.images_per_second():
+            parts.append(f"{rate:,.0f} images/s".replace(",", " "))
+        if (left := self.seconds_left()) is not None and self.running:
+            parts.append(f"ETA {spell_duration(left)}")
+        return "  ".join(parts)
+
+    def table(self) -> list[str]:
+        """Return one line per arm: seeds done, and where the running ones are."""
+        width = max(len("arm"), *(len(arm) for arm in self.study.arms))
+        lines = [f"{'arm':<{width}}  done   running"]
+        by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
+        for run in self.study.runs():
+            by_arm[run.arm].append(run)
+        for arm, runs in by_arm.items():
+            done = f"{sum(run.key in self.finished for run in runs)}/{len(runs)}"
+            running = ", ".join(
+                f"seed {run.seed} {self.running[run.key]}/{run.config.epochs}"
+                for run in runs
+                if run.key in self.running
+            )
+            lines.append(f"{arm:<{width}}  {done:<5}  {running}".rstrip())
+        return lines
+
+
+class Console:
+    """Draws a board on a stream: redrawn in place on a terminal, plain lines elsewhere."""
+
+    def __init__(self, board: Board, stream: TextIO = sys.stderr) -> None:
+        """Draw nothing yet."""
+        self._board = board
+        self._stream = stream
+        self._live = stream.isatty()
+        self._drawn = 0
+        self._last = -float("inf")
+
+    def refresh(self) -> None:
+        """Draw the board if enough time has passed since the last time."""
+        now = time.monotonic()
+        if now - self._last < (_REDRAW_EVERY if self._live else _LINE_EVERY):
+            return
+        self._last = now
+        self._draw()
+
+    def note(self, line: str) -> None:
+        """Write a line that stays: a change of state in a log, a failure anywhere."""
+        self._erase()
+        self._write(f"{line}\n")
+
+    def change(self, line: str) -> None:
+        """Write a change of state where there is no live table that shows it."""
+        if not self._live:
+            self._write(f"{line}  [{self._board.headline()}]\n")
+            self._last = time.monotonic()
+
+    def close(self) -> None:
+        """Draw the last state."""
+        self._draw()
+
+    def _draw(self) -> None:
+        lines = [self._board.headline()]
+        if self._live:
+            lines += self._board.table()
+            self._erase()
+            self._drawn = len(lines)
+        self._write("".join(f"{line}\n" for line in lines))
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._write(f"\x1b[{self._drawn}F\x1b[J")
+            self._drawn = 0
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def spell_duration(seconds: float) -> str:
+    """Return a duration as people say it: `40 s`, `12 min`, `3 h 05 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,48 @@
+"""What a launch will take in seconds and bytes, judged by what was measured before."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from sweeps.results import RunResult
+from sweeps.stages import Plan
+
+
+def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
+    """Return the wall seconds of a plan, from the epochs that this study has stored.
+
+    An arm without a measured epoch is taken to cost what the others do; start-up is left out.
+
+    Args:
+        plan: What is to be trained.
+        results: Results of the same study.
+        slots: Runs trained side by side.
+
+    Returns:
+        None if no epoch of the study was measured yet.
+    """
+    by_arm: dict[str, list[float]] = {}
+    for result in results:
+        by_arm.setdefault(result.run.arm, []).extend(facts.seconds for facts in result.facts)
+    typical = {arm: median(seconds) for arm, seconds in by_arm.items() if seconds}
+    if not typical:
+        return None
+    anywhere = median(typical.values())
+    work = [p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending]
+    return max(sum(work) / slots, max(work, default=0.0))
+
+
+def bytes_to_keep(plan: Plan, results: Iterable[RunResult]) -> int | None:
+    """Return the bytes of the states that forks make a plan keep; 0 without forks.
+
+    Returns:
+        None if there are such states and none of this study's was measured yet.
+    """
+    num_states = sum(len(planned.keep) for planned in plan.pending)
+    sizes = [
+        result.stage.state.size
+        for result in results
+        if result.stage is not None and result.stage.state is not None
+    ]
+    if num_states and not sizes:
+        return None
+    return num_states * max(sizes, default=0)

@@ -1,0 +1,165 @@
+"""Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
+
+import logging
+import os
+import secrets
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+# Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
+# ports are on the loopback, and its token dies with this process.
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+if "RAY_ADDRESS" not in os.environ:
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+import ray
+from ray import tune
+
+from mixup_core.checkpoints import Failure, Store
+from mixup_core.fetching import data_root
+from sweeps.lease import Lease
+from sweeps.results import RunResult, read_results
+from sweeps.searcher import RunSearcher
+from sweeps.stages import Plan, PlannedRun, plan_study
+from sweeps.study import Study
+from sweeps.tracking import Tracker
+from sweeps.trainable import Assignment, train_run
+from sweeps.watch import Watch
+
+_MAX_WORKER_DEATHS = 3
+_OBJECT_STORE_BYTES = 100 * 2**20
+
+# With Tune's own result files off, it complains that it cannot read them.
+logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where runs go: on the cluster that RAY_ADDRESS names, else on one started here."""
+
+    slots: int | None = None
+    """Runs trained side by side; None: one per CPU, or per `gpus_per_run` of the GPUs at hand."""
+    gpus_per_run: float | None = None
+    """GPUs of one run, 0, 1 or 1/k; None: 1 where there are GPUs, else 0."""
+
+
+def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    study: Study,
+    store: Store,
+    tracker: Tracker,
+    lease: Lease,
+    placement: Placement,
+    *,
+    keep_final_states: bool = False,
+) -> tuple[RunResult, ...]:
+    """Train the runs a study lacks and return the result of every run, in the study's order.
+
+    Raises:
+        KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
+    """
+    plan = plan_study(study, store)
+    for planned in plan.pending:
+        store.clear_failure(planned.run.key)
+    failures: dict[str, Failure] = {}
+    if plan.pending:
+        with _interruptible(), _cluster(placement) as slots:
+            watch = Watch(study, plan, store, tracker, lease)
+            _tune(plan, store, watch, slots, keep_final_states=keep_final_states)
+            failures = watch.failures
+    return tuple(
+        replace(result, failure=result.failure or failures.get(result.run.key))
+        for result in read_results(study.runs(), store)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Slots:
+    count: int
+    gpus_per_run: float
+
+
+def _tune(
+    plan: Plan, store: Store, watch: Watch, slots: _Slots, *, keep_final_states: bool
+) -> None:
+    """Let Tune train the plan; results are in the store, Tune's own folder is scratch."""
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        assignment = Assignment(
+            config=planned.run.config,
+            first_epoch=planned.first_epoch,
+            keep=planned.keep,
+            keep_final_state=keep_final_states,
+            store=store.url,
+            data_root=str(data_root()),
+            on_gpu=slots.gpus_per_run > 0,
+        )
+        return {"run_key": planned.run.key, "assignment": assignment}
+
+    with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
+        tune.Tuner(
+            tune.with_resources(train_run, {"cpu": 1, "gpu": slots.gpus_per_run}),
+            tune_config=tune.TuneConfig(
+                search_alg=RunSearcher(plan, parameters),
+                num_samples=-1,
+                max_concurrent_trials=slots.count,
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: trial.trial_id,
+            ),
+            run_config=tune.RunConfig(
+                name=f"{watch.study.name}-{watch.lease.token}",
+                storage_path=scratch,
+                verbose=0,
+                callbacks=[watch],
+                failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+            ),
+        ).fit()
+
+
+@contextmanager
+def _cluster(placement: Placement) -> Iterator[_Slots]:
+    """Join or start a Ray cluster and say how many runs it trains side by side."""
+    joins = "RAY_ADDRESS" in os.environ
+    threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as scratch:
+        if joins:
+            ray.init(logging_level="WARNING", log_to_driver=False)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=max(placement.slots or 0, os.cpu_count() or 1),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                logging_level="WARNING",
+                log_to_driver=False,
+                runtime_env=threads,
+                _temp_dir=scratch,
+            )
+        try:
+            resources = ray.cluster_resources()
+            gpus = resources.get("GPU", 0.0)
+            per_run = placement.gpus_per_run
+            if per_run is None:
+                per_run = 1.0 if gpus else 0.0
+            room = gpus / per_run if per_run else resources.get("CPU", 1.0)
+            yield _Slots(count=placement.slots or max(1, int(room)), gpus_per_run=per_run)
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn SIGTERM into the KeyboardInterrupt that SIGINT already is, in the main thread."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

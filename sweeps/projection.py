@@ -1,0 +1,434 @@
+"""Projection and Tracker: MLflow kept equal to the checkpoint store, training never held up.
+
+The store is the truth. An empty MLflow is filled from it, only missing rows are sent, and a run in
+MLflow that contradicts it is replaced.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mixup_core.checkpoints import EpochFacts
+from mixup_core.config import TrainConfig, flatten
+from mixup_core.records import EpochRecord
+from sweeps.outbox import Outbox
+from sweeps.results import Outcome, RunResult
+from sweeps.study import Run, Study
+from sweeps.tracking import (
+    MAX_TAG,
+    NOTE_TAG,
+    PARENT_TAG,
+    Entry,
+    Experiment,
+    Row,
+    Status,
+    Wanted,
+    is_refusal,
+    masked,
+)
+
+Epoch = tuple[EpochRecord, EpochFacts]
+Summarise = Callable[[Sequence[RunResult]], Mapping[str, float]]
+"""Complete runs of one arm, at least one, to finite metrics such as `test/error_mean`."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Projection:
+    """One study in MLflow. Each method calls MLflow and raises `MlflowException` when it cannot.
+
+    There must be one at a time per study: the driver's, or that of a command which holds the
+    study's lease.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        uri: str,
+        *,
+        summarise: Summarise,
+        artifact_location: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe the projection; MLflow is opened by the first method that needs it.
+
+        Args:
+            study: Decides the arms, and how many seeds each should have.
+            uri: The tracking address.
+            summarise: Gives the metrics of an arm.
+            artifact_location: Where artifacts go when the address is a database; None where a
+                server decides.
+            tags: Set on each run when it is created: commit, dirty, submission_id.
+        """
+        self._study = study
+        self._uri = uri
+        self._summarise = summarise
+        self._artifact_location = artifact_location
+        self._tags = dict(tags or {})
+        self._positions = {run.key: index for index, run in enumerate(study.runs())}
+        self._live: set[str] = set()
+        self._opened: Experiment | None = None
+
+    def forget(self) -> None:
+        """Read MLflow again before the next write: after a failure nobody knows what arrived."""
+        self._opened = None
+
+    def write_epochs(self, run: Run, epochs: Sequence[Epoch]) -> None:
+        """Add epochs of a run that is being trained; those already there are left alone.
+
+        The run shows as running from here on. Only `reconcile` finishes it, since only the store
+        knows that all epochs are there.
+        """
+        if not epochs:
+            return
+        experiment = self._experiment()
+        parent = experiment.bring(self._wanted_arm(run.arm))
+        entry = experiment.bring(self._wanted_seed(run, parent, epochs))
+        new = _absent(experiment.rows(entry), _seed_rows(epochs))
+        if new:
+            self._live.add(run.key)
+            experiment.write(entry, rows=new, tags={"outcome": "partial"})
+            experiment.set_status(entry, "RUNNING")
+            experiment.set_status(parent, "RUNNING")
+
+    def reconcile(self, results: Iterable[RunResult]) -> None:
+        """Bring MLflow to what the store holds of some arms; doing it twice changes nothing.
+
+        Args:
+            results: Each arm that occurs is given with all its seeds.
+        """
+        arms: dict[str, list[RunResult]] = {}
+        for result in results:
+            arms.setdefault(result.run.arm, []).append(result)
+        for arm, of_arm in arms.items():
+            self._reconcile_arm(arm, of_arm)
+
+    def settle(self) -> None:
+        """Leave no run of the study RUNNING: nobody trains it any more."""
+        self._live.clear()
+        experiment = self._experiment()
+        for entry in experiment.entries.values():
+            if entry.status == "RUNNING":
+                experiment.set_status(entry, "KILLED")
+
+    def log_report(self, folder: Path, note: str) -> None:
+        """Attach a report to the study.
+
+        Args:
+            folder: All files in it become artifacts.
+            note: Markdown, shown when the run of level `sweep` is opened; cut to the length that
+                MLflow takes.
+        """
+        experiment = self._experiment()
+        name = self._study.name
+        entry = experiment.bring(
+            Wanted(level="sweep", name=name, title=name, tags={}, first_tags=self._tags)
+        )
+        experiment.attach(entry, folder)
+        experiment.write(entry, tags={NOTE_TAG: note[:MAX_TAG]})
+        experiment.set_status(entry, "FINISHED")
+
+    def _experiment(self) -> Experiment:
+        if self._opened is None:
+            has_test = any(config.data.test for config in self._study.arms.values())
+            self._opened = Experiment.open(
+                self._uri,
+                self._study.name,
+                artifact_location=self._artifact_location,
+                tags={
+                    NOTE_TAG: self._study.description,
+                    "mlflow.experiment.primaryMetric.name": (
+                        "test/error_mean" if has_test else "val/error_mean"
+                    ),
+                    "mlflow.experiment.primaryMetric.greaterIsBetter": "False",
+                },
+            )
+        return self._opened
+
+    def _reconcile_arm(self, arm: str, results: Sequence[RunResult]) -> None:
+        experiment = self._experiment()
+        rows = self._arm_rows(results)
+        parent = experiment.bring(self._wanted_arm(arm), partial(_outranks, rows))
+        for result in results:
+            self._reconcile_seed(parent, result)
+        outcome = _arm_outcome({result.outcome for result in results})
+        experiment.write(
+            parent, rows=_changed(experiment.rows(parent), rows), tags={"outcome": outcome}
+        )
+        is_live = any(result.run.key in self._live for result in results)
+        experiment.set_status(parent, "RUNNING" if is_live else _STATUS[outcome])
+
+    def _reconcile_seed(self, parent: Entry, result: RunResult) -> None:
+        experiment = self._experiment()
+        epochs = list(zip(result.records, result.facts, strict=True))
+        rows = _seed_rows(epochs)
+        entry = experiment.bring(
+            self._wanted_seed(result.run, parent, epochs), partial(_contradicts, rows)
+        )
+        tags = {"outcome": result.outcome, NOTE_TAG: ""}
+        if result.failure is not None and result.outcome == result.failure.kind:
+            tags[NOTE_TAG] = result.failure.message[:MAX_TAG]
+        if result.stage is not None:
+            environment = result.stage.environment
+            tags |= {f"environment.{name}": value for name, value in environment.items()}
+        experiment.write(entry, rows=_absent(experiment.rows(entry), rows), tags=tags)
+        if result.outcome not in {"partial", "missing"}:
+            self._live.discard(result.run.key)
+        if result.run.key not in self._live:
+            ended_at_ms = epochs[-1][1].stored_at_ms if epochs else None
+            experiment.set_status(entry, _STATUS[result.outcome], ended_at_ms)
+
+    def _arm_rows(self, results: Sequence[RunResult]) -> list[Row]:
+        """Return the summary of an arm, at the step that counts its complete seeds.
+
+        The time comes from the store too, so that a rebuilt MLflow holds the same rows.
+        """
+        complete = [result for result in results if result.outcome == "complete"]
+        counts = {"n": len(complete), "seeds_expected": len(self._study.seeds)}
+        summary = self._summarise(complete) if complete else {}
+        at_ms = max((facts.stored_at_ms for result in results for facts in result.facts), default=0)
+        return [
+            Row(name, len(complete), at_ms, float(value))
+            for name, value in {**counts, **summary}.items()
+        ]
+
+    def _wanted_arm(self, arm: str) -> Wanted:
+        config = self._study.arms[arm]
+        params = _spelled(config)
+        del params["seed"]
+        return Wanted(
+            level="config",
+            name=arm,
+            title=arm,
+            tags=self._grouping_tags(arm, config),
+            first_tags={**self._tags, "outcome": "missing"},
+            params=params,
+        )
+
+    def _wanted_seed(self, run: Run, parent: Entry, epochs: Sequence[Epoch]) -> Wanted:
+        return Wanted(
+            level="seed",
+            name=run.key,
+            title=f"seed={run.seed}",
+            tags={
+                **self._grouping_tags(run.arm, run.config),
+                "seed": str(run.seed),
+                "position": str(self._positions[run.key]),
+                PARENT_TAG: parent.run_id,
+            },
+            first_tags={**self._tags, "outcome": "missing"},
+            params=_spelled(run.config),
+            started_at_ms=epochs[0][1].stored_at_ms if epochs else None,
+        )
+
+    def _grouping_tags(self, arm: str, config: TrainConfig) -> dict[str, str]:
+        """Return what MLflow's table can be grouped by; a run without them leaves its group."""
+        return {"study": self._study.name, "arm": arm, "dataset": config.data.name}
+
+
+class Tracker:
+    """Writes a projection from a background thread: the driver's, one per study.
+
+    A failing server is tried again for as long as the tracker lives (see `Outbox`). What MLflow
+    refuses although it is reachable would be refused for ever: it is dropped with a warning, and
+    is still in the store. A killed driver loses what is queued; the next `start` writes it.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        uri: str,
+        *,
+        summarise: Summarise,
+        artifact_location: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        retry_after: float = 1.0,
+    ) -> None:
+        """Describe the tracker.
+
+        Args:
+            study: As for `Projection`, and so the next four.
+            uri: The tracking address.
+            summarise: Gives the metrics of an arm.
+            artifact_location: Where artifacts go when the address is a database.
+            tags: Set on each run when it is created.
+            retry_after: Seconds from a first failure to the next try.
+        """
+        self._uri = uri
+        self._projection = Projection(
+            study, uri, summarise=summarise, artifact_location=artifact_location, tags=tags
+        )
+        self._outbox: Outbox[_Stored | _Call] = Outbox(
+            self._deliver,
+            name=f"MLflow at {masked(uri)}",
+            describe=self._describe,
+            retry_after=retry_after,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # TRAP 4: Tune pickles its callbacks, and a thread cannot be pickled.
+
+    def start(self, results: Iterable[RunResult]) -> None:
+        """Begin to write: the database and the experiment first, then what the store holds.
+
+        Args:
+            results: Of every run of the study.
+        """
+        self._outbox.start()
+        self.reconcile(results)
+
+    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
+        """Queue newly stored epochs of a run; never waits, never raises."""
+        self._outbox.post(_Stored(run, tuple(epochs)))
+
+    def reconcile(self, results: Iterable[RunResult]) -> None:
+        """Queue `Projection.reconcile`, for example of one arm when a seed of it has ended.
+
+        Args:
+            results: Each arm that occurs with all its seeds, read from the store after the last
+                epoch of these arms was posted.
+        """
+        self._outbox.post(_Call(partial(self._projection.reconcile, tuple(results))))
+
+    def log_report(self, folder: Path, note: str) -> None:
+        """Queue `Projection.log_report`; the folder is read when the time comes."""
+        self._outbox.post(_Call(partial(self._projection.log_report, folder, note)))
+
+    def close(self, results: Iterable[RunResult], timeout: float = 60.0) -> bool:
+        """Write what is left, leave no run RUNNING, and return whether all of it arrived.
+
+        Args:
+            results: As for `start`.
+            timeout: Seconds after which what is left is given up.
+        """
+        self.reconcile(results)
+        self._outbox.post(_Call(self._projection.settle))
+        return self._outbox.close(timeout)
+
+    def _deliver(self, items: Sequence["_Stored | _Call"]) -> None:
+        for write in self._writes(items):
+            try:
+                self._attempt(write)
+            except Exception as error:
+                if not is_refusal(error):
+                    raise
+                self._attempt_again(write)
+
+    def _writes(self, items: Sequence["_Stored | _Call"]) -> Iterator[Callable[[], object]]:
+        """Yield, between two calls, one write for all epochs of a run."""
+        waiting: dict[str, tuple[Run, list[Epoch]]] = {}
+        for item in items:
+            match item:
+                case _Stored(run=run, epochs=epochs):
+                    waiting.setdefault(run.key, (run, []))[1].extend(epochs)
+                case _Call(write=write):
+                    yield from self._epoch_writes(waiting)
+                    waiting = {}
+                    yield write
+        yield from self._epoch_writes(waiting)
+
+    def _epoch_writes(
+        self, waiting: Mapping[str, tuple[Run, list[Epoch]]]
+    ) -> Iterator[Callable[[], object]]:
+        for run, epochs in waiting.values():
+            yield partial(self._projection.write_epochs, run, epochs)
+
+    def _attempt(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except Exception:
+            self._projection.forget()
+            raise
+
+    def _attempt_again(self, write: Callable[[], object]) -> None:
+        """Write what was refused once: a run may have been deleted since MLflow was last read."""
+        try:
+            self._attempt(write)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
+
+    def _describe(self, error: Exception) -> str:
+        """Return an error's text without the password that MLflow's address may hold."""
+        return str(error).replace(self._uri, masked(self._uri))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    run: Run
+    epochs: tuple[Epoch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    write: Callable[[], object]
+
+
+_STATUS: Mapping[Outcome, Status] = {
+    "complete": "FINISHED",
+    "failed": "FAILED",
+    "diverged": "FAILED",
+    "partial": "KILLED",
+    "missing": "KILLED",
+}
+"""Status of a run that nobody is training."""
+
+
+def _seed_rows(epochs: Iterable[Epoch]) -> list[Row]:
+    """Return the rows of some epochs: value and time from the store, never a clock (TRAP 26)."""
+    return [
+        Row(name, record.epoch, facts.stored_at_ms, value)
+        for record, facts in epochs
+        for name, value in record.metrics.items()
+    ]
+
+
+def _absent(known: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
+    """Return the rows whose metric has none at their step; sending one again is slow (TRAP 25)."""
+    present = {(row.name, row.step) for row in known}
+    return [row for row in rows if (row.name, row.step) not in present]
+
+
+def _contradicts(rows: Iterable[Row], known: Iterable[Row]) -> bool:
+    """Return whether MLflow knows a value of a run that the store does not have."""
+    stored = {(row.name, row.step, row.value) for row in rows}
+    return any((row.name, row.step, row.value) not in stored for row in known)
+
+
+def _changed(known: Iterable[Row], rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of a summary that say something other than what MLflow shows."""
+    shown = {row.name: row for row in sorted(known)}
+    said = {(row.name, row.step, row.value) for row in shown.values()}
+    return [row for row in rows if (row.name, row.step, row.value) not in said]
+
+
+def _outranks(rows: Sequence[Row], known: Iterable[Row]) -> bool:
+    """Return whether MLflow would go on showing something else once a summary is written.
+
+    So it does when a seed is no longer stored, or when a study asks for fewer seeds than before.
+    """
+    kept = {row.name for row in rows}
+    written = {row.name: row for row in _changed(known, rows)}
+    return any(
+        row.name not in kept or (row.name in written and row > written[row.name]) for row in known
+    )
+
+
+def _arm_outcome(outcomes: set[Outcome]) -> Outcome:
+    """Return the outcome that decides for an arm."""
+    if "failed" in outcomes:
+        return "failed"
+    if "diverged" in outcomes:
+        return "diverged"
+    return outcomes.pop() if len(outcomes) == 1 else "partial"
+
+
+def _spelled(config: TrainConfig) -> dict[str, str]:
+    """Return the params of a configuration, without where images lie: that may change."""
+    flat = flatten(config)
+    del flat["data.folder"]
+    return {path: str(value) for path, value in flat.items() if value is not None}

@@ -1,0 +1,399 @@
+"""StudyReader: from a tree of YAML nodes to a checked study, collecting every problem."""
+
+import itertools
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mixup_core.catalog import DataError, DatasetInfo
+from mixup_core.config import MAX_SEED, DataConfig, TrainConfig, run_key
+from mixup_core.folders import describe, folder_digest
+from mixup_core.laws import Beta, Erm, Midpoint, spell_law
+from sweeps.config_paths import (
+    ALPHA_PATHS,
+    GROUPS,
+    REQUIRED,
+    RESERVED,
+    TYPES,
+    Fault,
+    PathError,
+    check_path,
+    did_you_mean,
+    join,
+    parse_value,
+)
+from sweeps.feasibility import infeasible
+from sweeps.strict_yaml import (
+    REFUSED,
+    Node,
+    Place,
+    Problem,
+    Refused,
+    holds_refused,
+    plain,
+    spell,
+    write_yaml,
+)
+from sweeps.study import Study
+
+MAX_RUNS = 10_000
+MAX_NAME = 100
+
+KEYS = ("study", "description", "base", "arms", "grid", "seeds")
+REQUIRED_KEYS = ("study", "base", "seeds")
+STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
+ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Setting:
+    """A value given under a path of TrainConfig, and where."""
+
+    value: Any
+    """As TrainConfig holds it; `REFUSED` if it was reported."""
+    place: Place
+    where: str
+    """Dotted path inside the study file."""
+
+
+_Settings = Mapping[str, _Setting]
+
+
+class StudyReader:
+    """Turns a tree of nodes into a study, collecting problems; what is wrong is left out."""
+
+    def __init__(self, folder: Path, problems: list[Problem]) -> None:
+        """Make a reader.
+
+        Args:
+            folder: Where relative image folders count from.
+            problems: What was found before; what is found from here on is appended.
+        """
+        self.problems = problems
+        self._folder = folder
+        self._known_data: dict[DataConfig, tuple[DataConfig, DatasetInfo] | str] = {}
+
+    def _report(self, place: Place, path: str, text: str) -> None:
+        self.problems.append(Problem(place=place, path=path, text=text))
+
+    def study(self, root: Node) -> Study | None:
+        """Return the study of a tree; None if there was a problem."""
+        if root.value is None:
+            self._report(root.place, "", "file is empty")
+            return None
+        sections = self._mapping(root, "")
+        if sections is None:
+            return None
+        for key, node in sections.items():
+            if key == "search":
+                self._report(node.place, key, "this version has no search yet")
+            elif key not in KEYS:
+                self._report(node.place, "", f"unknown key {key!r}{did_you_mean(key, KEYS)}")
+        for key in REQUIRED_KEYS:
+            if key not in sections:
+                self._report(root.place, "", f"missing key {key!r}")
+        name = self._text(sections.get("study"), "study", "a name")
+        if name is not None and not re.fullmatch(STUDY_NAME, name):
+            text = f"must be a-z, 0-9 and -, not first a -, at most 100, got {name!r}"
+            self._report(sections["study"].place, "study", text)
+        description = self._description(sections.get("description"))
+        seeds = self._seeds(sections.get("seeds"))
+        arms = self._arms(sections, seeds)
+        if self.problems:
+            return None
+        return Study(
+            name=name or "",
+            description=description,
+            arms=arms,
+            seeds=tuple(seeds),
+            source=write_yaml({key: plain(sections[key]) for key in KEYS if key in sections}),
+        )
+
+    def _mapping(self, node: Node, path: str) -> Mapping[str, Node] | None:
+        if isinstance(node.value, dict):
+            return node.value
+        if node.value is not REFUSED:
+            self._report(node.place, path, f"expected a mapping, got {spell(plain(node))}")
+        return None
+
+    def _text(self, node: Node | None, path: str, what: str) -> str | None:
+        if node is None or isinstance(node.value, Refused):
+            return None
+        if isinstance(node.value, str):
+            return node.value
+        hint = "" if isinstance(node.value, dict | list) else "; quote it"
+        self._report(node.place, path, f"expected {what}, got {spell(plain(node))}{hint}")
+        return None
+
+    def _description(self, node: Node | None) -> str:
+        text = self._text(node, "description", "text") or ""
+        if node is not None and _INVISIBLE.search(text):
+            rule = "control and text-direction characters are not allowed"
+            self._report(node.place, "description", f"{rule}, got {_INVISIBLE.findall(text)[0]!a}")
+        if node is not None and not unicodedata.is_normalized("NFC", text):
+            self._report(node.place, "description", "must be in Unicode normal form C")
+        return text
+
+    def _seeds(self, node: Node | None) -> Sequence[int]:
+        """Return the seeds; a count stays a range, so that a huge one costs nothing."""
+        if node is None or isinstance(node.value, Refused):
+            return ()
+        match node.value:
+            case list(nodes) if nodes:
+                return self._listed_seeds(nodes)
+            case int(count) if not isinstance(count, bool) and count >= 1:
+                return range(count)
+            case list() | 0:
+                text = "needs at least one"
+            case _:
+                text = "expected a number of seeds or a list of seeds"
+        self._report(node.place, "seeds", f"{text}, got {spell(plain(node))}")
+        return ()
+
+    def _listed_seeds(self, nodes: Sequence[Node]) -> Sequence[int]:
+        seeds: dict[int, Node] = {}
+        for index, node in enumerate(nodes):
+            seed, path = node.value, f"seeds[{index}]"
+            if isinstance(seed, Refused):
+                continue
+            rule = "seeds are distinct integers in 0..2^63-1"
+            if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
+                self._report(node.place, path, f"{rule}, got {spell(plain(node))}")
+            elif seed in seeds:
+                self._report(node.place, path, f"{rule}, got {seed} twice")
+            else:
+                seeds[seed] = node
+        return tuple(seeds)
+
+    def _arms(
+        self, sections: Mapping[str, Node], seeds: Sequence[int]
+    ) -> Mapping[str, TrainConfig]:
+        """Return every arm, grid points included, in the order of the file."""
+        base = sections.get("base")
+        settings = {} if base is None else self._base(base, "")
+        overrides = self._overrides(sections.get("arms"))
+        axes = self._axes(sections.get("grid"), overrides)
+        num_seeds = seeds.stop if isinstance(seeds, range) else len(seeds)
+        num_arms = len(overrides) * math.prod(map(len, axes.values()))
+        num_runs = num_arms * num_seeds
+        if num_runs > MAX_RUNS:
+            key = "grid" if axes else "seeds"
+            text = f"the study has {num_runs:,} runs; the cap is {MAX_RUNS:,}"
+            self._report(sections[key].place, key, text)
+        if base is None or num_arms > MAX_RUNS:
+            return {}
+        arms: dict[str, TrainConfig] = {}
+        names: dict[str, str] = {}
+        for arm, override in overrides.items():
+            for values in itertools.product(*axes.values()):
+                point = dict(zip(axes, values, strict=True))
+                config = self._config((point, override, settings), base.place)
+                if config is None:
+                    continue
+                name = _arm_name(arm if "arms" in sections or not axes else "", point)
+                given = [*point.values(), *override.values()]
+                place = given[0].place if given else sections.get("arms", base).place
+                key = run_key(config)
+                if key in names:
+                    text = f"arms {names[key]!r} and {name!r} are the same run"
+                    self._report(place, "arms", text)
+                elif name in arms:
+                    self._report(place, "arms", f"two grid points are named {name!r}")
+                elif len(name) > MAX_NAME:
+                    self._report(place, "arms", f"at most {MAX_NAME} characters, got {name!r}")
+                arms[name] = config
+                names[key] = name
+        return arms
+
+    def _base(self, node: Node, prefix: str) -> dict[str, _Setting]:
+        section = f"base.{prefix}".rstrip(".")
+        parts = self._mapping(node, section)
+        if parts is None:
+            refused = _Setting(value=REFUSED, place=node.place, where=section)
+            return {path: refused for path in TYPES if path.startswith(prefix)}
+        settings: dict[str, _Setting] = {}
+        for key, child in parts.items():
+            path = f"{prefix}{key}"
+            if "." not in key and path in GROUPS:
+                settings |= self._base(child, f"{path}.")
+            elif "." not in key and path in TYPES:
+                settings[path] = self._setting(path, child, f"base.{path}")
+            else:
+                self._report(child.place, section, _unknown_key(key, prefix))
+        return settings
+
+    def _overrides(self, node: Node | None) -> dict[str, dict[str, _Setting]]:
+        if node is None:
+            return {"base": {}}
+        arms = self._mapping(node, "arms")
+        if arms is not None and not arms:
+            self._report(node.place, "arms", "needs at least one")
+        overrides = {}
+        for name, child in (arms or {}).items():
+            if not re.fullmatch(ARM_NAME, name):
+                text = (
+                    f"must be letters, digits, . _ - and +, first a letter or digit, got {name!r}"
+                )
+                self._report(child.place, "arms", f"{text}; at most {MAX_NAME}")
+            values = self._mapping(child, f"arms.{name}")
+            if values is not None:
+                overrides[name] = {
+                    path: self._setting(path, value, f"arms.{name}.{path}")
+                    for path, value in values.items()
+                    if self._is_path(path, value, f"arms.{name}")
+                }
+        return overrides
+
+    def _axes(
+        self, node: Node | None, overrides: Mapping[str, _Settings]
+    ) -> dict[str, list[_Setting]]:
+        axes = {}
+        grid = None if node is None else self._mapping(node, "grid")
+        if node is not None and grid is not None and not grid:
+            self._report(node.place, "grid", "needs at least one path")
+        for path, child in (grid or {}).items():
+            where = f"grid.{path}"
+            if not self._is_path(path, child, "grid") or isinstance(child.value, Refused):
+                continue
+            if not isinstance(child.value, list) or not child.value:
+                text = f"expected a list of at least one value, got {spell(plain(child))}"
+                self._report(child.place, where, text)
+                continue
+            for arm, override in overrides.items():
+                if any(_law_path(path) == _law_path(taken) for taken in override):
+                    self._report(child.place, where, f"arm {arm!r} sets this path too")
+            axes[path] = [self._setting(path, value, where) for value in child.value]
+        return axes
+
+    def _is_path(self, path: str, node: Node, section: str) -> bool:
+        try:
+            check_path(path)
+        except PathError as error:
+            self._report(node.place, f"{section}.{path}", str(error))
+            return False
+        return True
+
+    def _setting(self, path: str, node: Node, where: str) -> _Setting:
+        value: Any = REFUSED
+        if not holds_refused(node):
+            try:
+                value = parse_value(path, plain(node))
+            except (PathError, ValueError) as error:
+                self._report(node.place, where, str(error))
+        return _Setting(value=value, place=node.place, where=where)
+
+    def _config(self, levels: Sequence[_Settings], base: Place) -> TrainConfig | None:
+        """Return the configuration of one arm.
+
+        Args:
+            levels: Grid point, arm and base; the first that gives a path decides.
+            base: Place of problems that no given value causes.
+        """
+        given = {
+            path: setting.value for level in reversed(levels) for path, setting in level.items()
+        }
+        for path in REQUIRED:
+            if path not in given:
+                self._report(base, "base", f"missing key {path!r}")
+        config, gone, faults = join(given)
+        found = list(faults)
+        if config is not None:
+            try:
+                data, info = self._known(config.data)
+                config = replace(config, data=data)
+                found += [
+                    fault for fault in infeasible(config, info) if gone.isdisjoint(fault.paths)
+                ]
+            except DataError as error:
+                found.append(Fault(paths=("data.folder", "data.name"), text=str(error)))
+        for fault in found:
+            self._report_fault(fault, levels, base)
+        return None if gone or found else config
+
+    def _report_fault(self, fault: Fault, levels: Sequence[_Settings], base: Place) -> None:
+        """Report a fault at the most special of the values that it concerns."""
+        for level, path in itertools.product(levels, fault.paths):
+            setting = level.get(path) or level.get(f"{path}.alpha")
+            if setting is not None:
+                self._report(setting.place, setting.where, fault.text)
+                return
+        self._report(base, f"base.{fault.paths[0]}", fault.text)
+
+    def _known(self, data: DataConfig) -> tuple[DataConfig, DatasetInfo]:
+        """Return the data with its folder found and digested, and what is known of it.
+
+        Raises:
+            DataError: If an image-folder cannot be read; the same again for the same data.
+        """
+        if data not in self._known_data:
+            try:
+                self._known_data[data] = _described(data, self._folder)
+            except (DataError, OSError, ValueError) as error:
+                self._known_data[data] = str(error)
+        known = self._known_data[data]
+        if isinstance(known, str):
+            raise DataError(known)
+        return known
+
+
+def _described(data: DataConfig, folder: Path) -> tuple[DataConfig, DatasetInfo]:
+    if data.folder is None:
+        return data, describe(data)
+    images = folder / data.folder
+    data = replace(data, folder=str(images))
+    info = describe(data)
+    return replace(data, digest=folder_digest(images)), info
+
+
+def _unknown_key(key: str, prefix: str) -> str:
+    path = f"{prefix}{key}"
+    if path in RESERVED:
+        return f"{key!r} {RESERVED[path]}"
+    if path in TYPES or path in GROUPS:
+        return f"unknown key {key!r}; base is nested, write {path.replace('.', ': {', 1)}: ...}}"
+    known = [name.removeprefix(prefix) for name in TYPES if name.startswith(prefix)]
+    siblings = {name.partition(".")[0]: None for name in known}
+    hint = did_you_mean(key, siblings) or did_you_mean(path, TYPES)
+    return f"unknown key {key!r}{hint}"
+
+
+def _law_path(path: str) -> str:
+    return ALPHA_PATHS.get(path, path)
+
+
+def _arm_name(arm: str, point: _Settings) -> str:
+    """Return `ARM PATH=VALUE ...`, paths by as few last parts as tell them apart."""
+    words = [arm] if arm else []
+    for path, setting in point.items():
+        parts = path.split(".")
+        tails = (".".join(parts[start:]) for start in range(len(parts) - 1, -1, -1))
+        label = next(
+            tail
+            for tail in tails
+            if sum(f".{other}".endswith(f".{tail}") for other in point) == 1 or tail == path
+        )
+        words.append(f"{label}={_value_name(setting.value)}")
+    return " ".join(words)
+
+
+def _value_name(value: Any) -> str:
+    match value:
+        case Erm() | Midpoint():
+            return str(spell_law(value))
+        case Beta(alpha=alpha):
+            return f"beta({alpha!r})"
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return "-".join(map(str, value))
+        case _:
+            return re.sub(r"[^A-Za-z0-9._+-]", "-", str(value))

@@ -1,0 +1,207 @@
+"""One run inside a Tune trial: start at the deepest stored stage, store first, then report."""
+
+import functools
+import logging
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from ray import tune
+
+from mixup_core.checkpoints import EpochFacts, Stage, Store
+from mixup_core.config import DataConfig, TrainConfig, stage_keys
+from mixup_core.datasets import Splits, load
+from mixup_core.records import EpochRecord
+from mixup_core.training import DivergedError, TrainingState, fit
+
+STORE_AT_LEAST_EVERY = 20.0
+"""Seconds of training after which a stage is stored, however dear that is."""
+_STORE_COST_SHARE = 50
+"""A stage is stored once this many times its own cost has been trained since the last."""
+_REPORT_EVERY = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """What a trial is asked to do."""
+
+    config: TrainConfig
+    first_epoch: int
+    """Epochs below are another run's, or were stored before: their stages are left alone."""
+    keep: frozenset[int]
+    """Epochs to be stored with their state and kept, because other runs fork there."""
+    keep_final_state: bool
+    """Whether the last stage keeps its state, so that a longer run can continue from it."""
+    store: str
+    data_root: str
+    on_gpu: bool
+
+
+def train_run(parameters: dict[str, Any]) -> None:
+    """Train one run to its end; the function that Tune calls, in a process that hosts many runs.
+
+    Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
+    newly stored epochs and, last of all, the `failure` if there is one. A run that fails with an
+    error is a result: it would fail again, so the error is reported, not raised. Tune repeats only
+    what ends with the process.
+    """
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)
+    try:
+        _train(parameters["assignment"])
+    except DivergedError as error:
+        _report(failure={"kind": "diverged", "message": str(error), "epoch": error.epoch})
+    except Exception as error:  # the border of the process: whatever it is, its run is named
+        logging.getLogger(__name__).exception("run %s failed", parameters["run_key"])
+        message = f"{type(error).__name__}: {error}"
+        _report(failure={"kind": "failed", "message": message, "epoch": None})
+
+
+def _train(assignment: Assignment) -> None:
+    device = torch.device("cuda" if assignment.on_gpu else "cpu")
+    config = assignment.config
+    data = _load_once(config.data, assignment.data_root)
+    state = TrainingState.initial(config, data.info, device)
+    storing = _Storing(assignment, device)
+    storing.resume(state)
+    _report(epochs=len(state.records), rows=storing.take_rows())
+    reported_at = time.monotonic()
+    for record, seconds in _timed(fit(config, data, state, device=device)):
+        storing.add(state, seconds)
+        rows = storing.take_rows()
+        if rows or time.monotonic() - reported_at >= _REPORT_EVERY:
+            _report(epochs=record.epoch + 1, trained=True, rows=rows)
+            reported_at = time.monotonic()
+
+
+def _report(
+    *,
+    epochs: int = 0,
+    trained: bool = False,
+    rows: list[dict[str, Any]] | None = None,
+    failure: dict[str, Any] | None = None,
+) -> None:
+    tune.report({"epochs": epochs, "trained": trained, "rows": rows or [], "failure": failure})
+
+
+class _Storing:
+    """When a run's stages are stored, and which of them stay."""
+
+    def __init__(self, assignment: Assignment, device: torch.device) -> None:
+        self._assignment = assignment
+        self._store = Store(assignment.store)
+        self._keys = stage_keys(assignment.config)
+        self._environment = _environment(device)
+        self._facts: list[EpochFacts] = []
+        self._rows: list[dict[str, Any]] = []
+        self._own: list[int] = []
+        self._num_stored = 0
+        self._trained_since = 0.0
+        self._cost = 0.0
+
+    def resume(self, state: TrainingState) -> None:
+        """Bring the state to the deepest stored stage whose bytes are sound, if there is one."""
+        stored = self._store.keys()
+        for epoch in range(len(self._keys), 0, -1):
+            key = self._keys[epoch - 1]
+            is_final = epoch == len(self._keys)
+            if key not in stored or not (is_final or stored[key]):
+                continue
+            stage = self._store.read(key)
+            if stage is not None and is_final:
+                state.records = list(stage.records)
+                self._accept(stage)
+                return
+            content = None if stage is None else self._store.read_state(stage)
+            if stage is not None and content is not None:
+                state.load_bytes(content, list(stage.records))
+                self._accept(stage)
+                own = range(self._assignment.first_epoch + 1, epoch + 1)
+                self._own = [earlier for earlier in own if self._keys[earlier - 1] in stored]
+                return
+
+    def add(self, state: TrainingState, seconds: float) -> None:
+        """Note that an epoch was trained, and store the stage if it is time."""
+        self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
+        self._trained_since += seconds
+        epoch, keep = len(state.records), self._assignment.keep
+        due = (
+            epoch == len(self._keys)
+            or epoch in keep
+            or self._trained_since >= min(STORE_AT_LEAST_EVERY, _STORE_COST_SHARE * self._cost)
+        )
+        if not due:
+            return
+        started = time.monotonic()
+        is_final = epoch == len(self._keys)
+        with_state = (
+            not is_final or self._assignment.keep_final_state or epoch in self._assignment.keep
+        )
+        stage = self._store.write(
+            self._keys[epoch - 1],
+            records=state.records,
+            facts=self._facts,
+            environment=self._environment,
+            state=state.to_bytes() if with_state else None,
+        )
+        self._accept(stage)
+        self._own.append(epoch)
+        self._drop_own(num_kept=0 if is_final else 2)
+        self._cost = time.monotonic() - started
+        self._trained_since = 0.0
+
+    def take_rows(self) -> list[dict[str, Any]]:
+        """Return the epochs stored since the last call, as plain values for a report."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _accept(self, stage: Stage) -> None:
+        """Go on from what is stored, which another writer may have stored first."""
+        new = slice(self._num_stored, None)
+        for record, facts in zip(stage.records[new], stage.facts[new], strict=True):
+            self._rows.append({**record.to_plain(), **asdict(facts)})
+        self._facts = list(stage.facts)
+        self._num_stored = len(stage.records)
+
+    def _drop_own(self, num_kept: int) -> None:
+        """Remove this run's superseded stages; two stay while it runs, should one prove corrupt."""
+        for epoch in self._own[: -num_kept or None]:
+            if epoch not in self._assignment.keep and epoch < len(self._keys):
+                self._store.delete(self._keys[epoch - 1])
+        self._own = self._own[-num_kept:] if num_kept else []
+
+
+def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
+    """Return the record and facts of one row of a report."""
+    facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
+    return EpochRecord.from_plain(row), facts
+
+
+def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]]:
+    started = time.monotonic()
+    for record in records:
+        yield record, time.monotonic() - started
+        started = time.monotonic()
+
+
+@functools.lru_cache(maxsize=2)
+def _load_once(data: DataConfig, root: str) -> Splits:
+    """Keep the images of the last data sets in the process: it hosts many runs in turn."""
+    return load(data, Path(root))
+
+
+def _environment(device: torch.device) -> dict[str, str]:
+    """Return what else can move last bits, and where it ran; no credentials, no environment."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "host": platform.node(),
+        "pid": str(os.getpid()),
+        "device": name or platform.machine(),
+        "torch": torch.__version__,
+        "threads": str(torch.get_num_threads()),
+    }

@@ -1,0 +1,130 @@
+"""Watch: hears what trials report, and tells the tracker, the console and the failure records."""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ray import tune
+
+from mixup_core.checkpoints import Failure, Store, StoreError
+from mixup_core.config import TrainConfig
+from mixup_core.folders import describe
+from sweeps.console import Board, Console
+from sweeps.lease import Lease, RunningRun
+from sweeps.stages import Plan
+from sweeps.study import Run, Study
+from sweeps.tracking import Tracker
+from sweeps.trainable import read_row
+
+_PROGRESS_EVERY = 1.0
+
+
+@dataclass
+class Watch(tune.Callback):  # type: ignore[misc]
+    """Hears of every start, report and end of a trial; Tune calls it in the driver's loop."""
+
+    study: Study
+    plan: Plan
+    store: Store
+    tracker: Tracker
+    lease: Lease
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Key to failure of the runs that failed in this launch."""
+
+    def __post_init__(self) -> None:
+        self._planned = {planned.run.key: planned for planned in self.plan.pending}
+        self._board = Board(
+            study=self.study,
+            images_per_epoch={
+                key: _images_per_epoch(planned.run.config) for key, planned in self._planned.items()
+            },
+            epochs_to_train={
+                key: planned.epochs_to_train for key, planned in self._planned.items()
+            },
+            finished={run.key for run in self.plan.finished},
+        )
+        self._console = Console(self._board)
+        self._progress_at = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Show that a run has a slot."""
+        run = self._run_of(trial)
+        self._board.start(run)
+        self._console.change(f"{run.arm} seed {run.seed} starts")
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        """Pass on what a run has stored, and why it stopped if it did."""
+        run = self._run_of(trial)
+        self._board.advance(run, result["epochs"], trained=result["trained"])
+        self.tracker.post(run, [read_row(row) for row in result["rows"]])
+        if result["failure"]:
+            self._fail(run, attempts=trial.num_failures + 1, **result["failure"])
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Show that a run has left its slot."""
+        run = self._run_of(trial)
+        failed = run.key in self.failures
+        self._board.end(run, failed=failed)
+        if not failed:
+            self._console.change(f"{run.arm} seed {run.seed} finished")
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Record a run whose process died once too often."""
+        run = self._run_of(trial)
+        last_line = str(trial.get_error()).strip().splitlines()[-1]
+        message = f"its process died {trial.num_failures} times; the last time: {last_line}"
+        self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
+        self._board.end(run, failed=True)
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Redraw, and write what `mixsweep status` shows."""
+        self._console.refresh()
+        now = time.monotonic()
+        if now - self._progress_at < _PROGRESS_EVERY:
+            return
+        self._progress_at = now
+        running = [
+            RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
+            for run in self.study.runs()
+            if run.key in self._board.running
+        ]
+        with suppress(StoreError):  # a full disk must not end the runs that still have a stage
+            self.lease.write_progress(running)
+
+    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
+        """Draw the last state."""
+        self._console.close()
+
+    def _run_of(self, trial: Any) -> Run:
+        return self._planned[trial.config["run_key"]].run
+
+    def _fail(
+        self,
+        run: Run,
+        *,
+        kind: Literal["diverged", "failed"],
+        message: str,
+        epoch: int | None,
+        attempts: int,
+    ) -> None:
+        failure = Failure(
+            run_key=run.key, kind=kind, message=message, epoch=epoch, attempts=attempts
+        )
+        self.failures[run.key] = failure
+        self._console.note(f"{run.arm} seed {run.seed} {kind}: {message}")
+        with suppress(
+            StoreError
+        ):  # kept in memory for this launch; the next one tries the run again
+            self.store.write_failure(failure)
+
+
+def _images_per_epoch(config: TrainConfig) -> int:
+    """Return the training images of one epoch."""
+    data = config.data
+    return data.num_train or describe(data).num_train - data.val_size

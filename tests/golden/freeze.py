@@ -1,0 +1,33 @@
+"""The frozen losses: three laws, three epochs. `make golden` writes them anew."""
+
+import json
+from pathlib import Path
+
+import torch
+
+from mixup_core.config import DataConfig, ModelConfig, TrainConfig, with_values
+from mixup_core.datasets import load
+from mixup_core.training import fit
+
+FILE = Path(__file__).parent / "losses.json"
+LAWS = {"erm": "erm", "midpoint": "midpoint", "uniform": {"beta": 1.0}}
+
+
+def losses() -> dict[str, list[dict[str, float]]]:
+    """Return the metrics of each epoch of a small run on digits, law by law."""
+    torch.set_num_threads(1)
+    config = TrainConfig(
+        data=DataConfig(name="digits", views="concat", num_train=500, val_size=100),
+        model=ModelConfig(name="narrow-resnet"),
+        epochs=3,
+        batch_size=64,
+    )
+    data = load(config.data)
+    return {
+        name: [dict(record.metrics) for record in fit(with_values(config, {"mix.law": law}), data)]
+        for name, law in LAWS.items()
+    }
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(losses(), indent=1) + "\n")

@@ -1,0 +1,42 @@
+"""A run that takes a tenth of a second, on images made up by the test."""
+
+import pytest
+import torch
+
+from mixup_core.catalog import DatasetInfo
+from mixup_core.config import DataConfig, ModelConfig, TrainConfig
+from mixup_core.datasets import Images, Splits
+
+
+def _images(info: DatasetInfo, num: int, seed: int) -> Images:
+    """Return noise around one pattern per class: learnable, and not at once."""
+    rng = torch.Generator().manual_seed(seed)
+    shape = (info.channels, info.image_size, info.image_size)
+    patterns = torch.rand(info.num_classes, *shape, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(num) % info.num_classes
+    noisy = 0.4 * patterns[labels] + 0.6 * torch.rand(num, *shape, generator=rng)
+    return Images(pixels=(255 * noisy).to(torch.uint8), labels=labels)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def splits() -> Splits:
+    info = DatasetInfo(
+        title="patterns", num_train=96, num_test=40, num_classes=4, channels=1, image_size=8,
+        mean=(0.5,), std=(0.5,),
+    )  # fmt: skip
+    return Splits(info=info, train=_images(info, 96, 1), val=None, test=_images(info, 40, 2))
+
+
+@pytest.fixture
+def config() -> TrainConfig:
+    return TrainConfig(
+        data=DataConfig(name="digits", views="concat"),
+        model=ModelConfig(name="narrow-resnet", width=4),
+        epochs=4,
+        batch_size=20,
+    )

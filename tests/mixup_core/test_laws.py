@@ -1,0 +1,39 @@
+import math
+
+import pytest
+
+from mixup_core.laws import Beta, Constant, Erm, Law, Midpoint, Switch, parse_law, spell_law
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.inf, math.nan])
+def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
+    with pytest.raises(ValueError, match=r"`0 < Beta\.alpha < inf` must hold"):
+        Beta(alpha=alpha)
+
+
+def test_alpha_zero_names_the_laws_it_could_mean() -> None:
+    with pytest.raises(ValueError, match="for lam = 1/2 write midpoint"):
+        Beta(alpha=0.0)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "law"),
+    [("erm", Erm()), ("midpoint", Midpoint()), ({"beta": 0.5}, Beta(alpha=0.5))],
+)
+def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
+    assert parse_law(spelling) == law
+    assert spell_law(law) == spelling
+
+
+@pytest.mark.parametrize(
+    "spelling", ["mixup", 0, None, {"beta": "1"}, {"beta": True}, {"a": 1}, {}]
+)
+def test_other_spellings_of_a_law_are_refused(spelling: object) -> None:
+    with pytest.raises(ValueError, match="must hold"):
+        parse_law(spelling)
+
+
+def test_a_switch_changes_the_law_at_its_epoch() -> None:
+    schedule = Switch(law=Midpoint(), switch_epoch=2, law_after=Erm())
+    assert [schedule.law_at(epoch) for epoch in range(4)] == [Midpoint(), Midpoint(), Erm(), Erm()]
+    assert Constant(law=Midpoint()).law_at(99) == Midpoint()

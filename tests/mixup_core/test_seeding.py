@@ -1,0 +1,32 @@
+import hashlib
+
+import numpy as np
+
+from mixup_core.seeding import stream, stream_seed
+
+
+def test_a_stream_is_named_by_the_head_of_a_hash() -> None:
+    digest = hashlib.sha256(b"3/mixing/7").hexdigest()
+    assert stream_seed(3, "mixing", 7) == int(digest[:16], 16) // 2
+    assert 0 <= stream_seed(3, "mixing", 7) < 2**63
+
+
+def test_streams_differ_by_seed_purpose_and_epoch() -> None:
+    seeds = {
+        stream_seed(seed, purpose, epoch)
+        for seed in range(3)
+        for purpose in ("mixing", "batch order")
+        for epoch in range(3)
+    }
+    assert len(seeds) == 18
+
+
+def test_a_stream_begins_anew_each_time_it_is_named() -> None:
+    first, second = stream(0, "mixing", 1).random(5), stream(0, "mixing", 1).random(5)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002  it is the one that must not move
+    stream(0, "mixing").random(10)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

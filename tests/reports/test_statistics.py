@@ -1,0 +1,195 @@
+import math
+import warnings
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from reports.statistics import (
+    Comparison,
+    IncompleteStudyError,
+    compare,
+    detectable_difference,
+    effect_interval,
+    hedges_factor,
+    holm,
+    summarise,
+)
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
+    return compare(dict(enumerate(ours)), dict(enumerate(theirs)))
+
+
+def test_a_summary_is_the_t_interval_of_scipy() -> None:
+    values = [0.21, 0.19, 0.25, 0.20, 0.22]
+    summary = summarise(values)
+    interval = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert summary.n == 5
+    assert summary.mean == pytest.approx(np.mean(values))
+    assert summary.sd == pytest.approx(np.std(values, ddof=1))
+    assert (summary.ci_low, summary.ci_high) == pytest.approx((interval.low, interval.high))
+    assert summary.half_width == pytest.approx(2.776 * summary.sd / math.sqrt(5), rel=1e-3)
+
+
+def test_a_summary_does_not_depend_on_the_order_of_the_seeds() -> None:
+    values = list(np.random.default_rng(0).normal(size=7))
+    assert summarise(values) == summarise(values[::-1])
+
+
+def test_one_seed_has_a_mean_and_no_spread() -> None:
+    summary = summarise([0.3])
+    assert (summary.n, summary.mean) == (1, 0.3)
+    assert summary.sd is summary.ci_low is summary.ci_high is summary.half_width is None
+
+
+def test_equal_values_have_no_width() -> None:
+    summary = summarise([0.1, 0.1, 0.1])
+    assert (summary.sd, summary.ci_low, summary.ci_high) == (0, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
+def test_a_summary_refuses_no_values_and_non_finite_ones(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="values are finite and at least one"):
+        summarise(values)
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
+    draws = np.random.default_rng(1).normal(0.2, 0.01, size=(4000, n))
+    summaries = [summarise(list(map(float, row))) for row in draws]
+    covered = np.mean([s.ci_low <= 0.2 <= s.ci_high for s in summaries])
+    assert 0.93 <= covered <= 0.97
+
+
+def test_a_comparison_is_the_paired_t_test_of_scipy() -> None:
+    ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
+    comparison = paired(ours, theirs)
+    reference = scipy.stats.ttest_rel(ours, theirs)
+    interval = reference.confidence_interval(0.95)
+    differences = np.subtract(ours, theirs)
+    assert comparison.difference == pytest.approx(differences.mean())
+    assert comparison.p == pytest.approx(reference.pvalue)
+    assert (comparison.ci_low, comparison.ci_high) == pytest.approx((interval.low, interval.high))
+    d = differences.mean() / differences.std(ddof=1)
+    assert comparison.effect == pytest.approx(d * hedges_factor(5))
+    assert comparison.effect_low < d < comparison.effect_high
+
+
+def test_pairs_are_made_by_seed_not_by_place() -> None:
+    ours, theirs = {3: 0.2, 1: 0.1, 2: 0.15}, {1: 0.11, 2: 0.17, 3: 0.23}
+    assert compare(ours, theirs) == compare(dict(sorted(ours.items())), theirs)
+
+
+def test_unmatched_seeds_are_refused_and_all_named() -> None:
+    with pytest.raises(IncompleteStudyError, match=r"arm=\[2, 3\].*baseline=\[7\]"):
+        compare({1: 0.1, 7: 0.2}, {1: 0.1, 2: 0.2, 3: 0.3})
+
+
+def test_one_shared_seed_gives_a_difference_and_nothing_else() -> None:
+    comparison = paired([0.2], [0.3])
+    assert comparison.difference == pytest.approx(-0.1)
+    assert comparison.p is comparison.sd is comparison.effect is comparison.ci_low is None
+
+
+def test_two_seeds_have_a_p_but_no_effect_size() -> None:
+    comparison = paired([0.2, 0.3], [0.25, 0.31])
+    assert comparison.p is not None
+    assert comparison.effect is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "p"), [([0.3, 0.2, 0.1], 1.0), ([0.4, 0.3, 0.2], 0.0), ([0.2, 0.1, 0.0], 0.0)]
+)
+def test_differences_that_do_not_vary_reach_the_limits_without_a_warning(
+    ours: list[float], p: float
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comparison = paired(ours, [0.3, 0.2, 0.1])
+    assert comparison.p == p
+    assert comparison.effect is None
+
+
+def test_the_effect_interval_is_the_one_published() -> None:
+    low, high = effect_interval(1.68 * math.sqrt(5), 5)
+    assert (low, high) == pytest.approx((0.23, 3.07), abs=0.005)
+
+
+def test_the_effect_interval_puts_t_at_the_tail_quantiles() -> None:
+    low, high = effect_interval(2.5, 8)
+    assert scipy.stats.nct.sf(2.5, 7, low * math.sqrt(8)) == pytest.approx(0.025, abs=1e-5)
+    assert scipy.stats.nct.cdf(2.5, 7, high * math.sqrt(8)) == pytest.approx(0.025, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n", "factor"), [(5, 0.80), (10, 0.91)])
+def test_hedges_factor_has_its_tabled_values(n: int, factor: float) -> None:
+    assert hedges_factor(n) == pytest.approx(factor, abs=0.005)
+
+
+def test_hedges_factor_removes_the_bias_of_the_effect() -> None:
+    draws = np.random.default_rng(2).normal(1.0, 1.0, size=(200_000, 5))
+    d = draws.mean(axis=1) / draws.std(axis=1, ddof=1)
+    assert d.mean() * hedges_factor(5) == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n", "comparisons", "printed"),
+    [
+        (5, 1, 1.68), (5, 2, 2.05), (5, 3, 2.29), (5, 6, 2.76),
+        (10, 1, 1.00), (10, 2, 1.14), (10, 3, 1.22), (10, 6, 1.37),
+        (20, 1, 0.66), (20, 2, 0.74), (20, 3, 0.78), (20, 6, 0.86),
+    ],
+)  # fmt: skip
+def test_detectable_differences_are_the_published_ones(
+    n: int, comparisons: int, printed: float
+) -> None:
+    assert detectable_difference(n, comparisons) == pytest.approx(printed, abs=0.005)
+
+
+def test_a_detectable_difference_is_found_four_times_in_five() -> None:
+    truth = detectable_difference(5)
+    draws = np.random.default_rng(3).normal(truth, 1.0, size=(20_000, 5))
+    found = scipy.stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_holm_multiplies_the_smallest_most_and_keeps_the_order() -> None:
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx((0.06, 0.03, 0.06))
+    assert holm([0.9, 0.8]) == (1.0, 1.0)
+    assert holm([0.02]) == (0.02,)
+    assert holm([]) == ()
+
+
+def test_holm_rejects_exactly_what_the_step_down_rule_rejects() -> None:
+    rng = np.random.default_rng(4)
+    for ps in rng.uniform(0, 0.1, size=(300, 4)):
+        rejected = set()
+        for step, place in enumerate(np.argsort(ps)):
+            if ps[place] > 0.05 / (4 - step):
+                break
+            rejected.add(int(place))
+        assert {place for place, p in enumerate(holm(list(ps))) if p <= 0.05} == rejected
+
+
+def test_holm_keeps_the_family_wise_error_at_five_percent() -> None:
+    rng = np.random.default_rng(5)
+    draws = rng.normal(size=(20_000, 4, 5))
+    ps = scipy.stats.ttest_rel(draws[:, 1:], draws[:, :1], axis=2).pvalue
+    some_rejection = np.mean([min(holm(list(family))) <= 0.05 for family in ps])
+    assert 0.02 < some_rejection <= 0.05
+
+
+@pytest.mark.parametrize("n", [6, 7])
+def test_the_sign_flip_p_counts_every_pattern(n: int) -> None:
+    differences = np.random.default_rng(n).normal(0.3, 1.0, size=n)
+    sums = [abs(np.dot(signs, differences)) for signs in product([1, -1], repeat=n)]
+    expected = np.mean([total >= abs(differences.sum()) - 1e-12 for total in sums])
+    assert paired(list(differences), [0.0] * n).sign_flip_p == pytest.approx(expected)
+
+
+def test_the_sign_flip_p_starts_at_six_seeds() -> None:
+    assert paired([0.1, 0.2, 0.3, 0.5, 0.4], [0.0] * 5).sign_flip_p is None
+    assert paired([0.1, 0.2, 0.3, 0.5, 0.4, 0.6], [0.0] * 6).sign_flip_p == 2 / 2**6

@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+import sweeps.studies
+from mixup_core.config import DataConfig, MixConfig, ModelConfig, OptimizerConfig, TrainConfig
+from mixup_core.laws import Beta, Erm, Midpoint
+from sweeps.study_file import bundled_studies, load_study, study_schema
+
+FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"))
+
+
+def test_every_file_is_a_bundled_study_with_its_description() -> None:
+    studies = bundled_studies()
+    assert list(studies) == [file.stem for file in FILES]
+    assert {"digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist"} <= set(
+        studies
+    )
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(file: Path) -> None:
+    study = load_study(file.stem)
+    assert study.name == file.stem
+    assert f"`mixsweep run {file.stem}`" in study.description
+    assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
+    jsonschema.validate(yaml.safe_load(study.source), study_schema())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_arms_of_a_bundled_study_differ_in_their_law_alone(file: Path) -> None:
+    study = load_study(file.stem)
+    assert {arm: config.mix.law for arm, config in study.arms.items()} == {
+        "erm": Erm(),
+        "midpoint": Midpoint(),
+        "uniform": Beta(alpha=1.0),
+    }
+    assert list(study.arms) == ["erm", "midpoint", "uniform"]
+    assert study.varying() == ("mix.law", "mix.law.alpha")
+
+
+def test_quickstart_is_the_measured_cpu_variant() -> None:
+    study = load_study("quickstart")
+    assert study.seeds == (0, 1, 2, 3, 4)
+    assert study.arms["uniform"] == TrainConfig(
+        data=DataConfig(name="fashion-mnist", views="concat", num_train=4000, pool=2),
+        model=ModelConfig(name="narrow-resnet"),
+        optimizer=OptimizerConfig(name="adam", lr=0.001),
+        mix=MixConfig(law=Beta(alpha=1.0), lam_scope="batch", partner="dataset"),
+        epochs=50,
+        batch_size=125,
+        eval_every=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("fmnist", "fashion-mnist"), ("cifar10", "cifar10"), ("cifar100", "cifar100")],
+)
+def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None:
+    study = load_study(f"table1-{name}")
+    assert study.seeds == (0, 1, 2, 3, 4)
+    midpoint = study.arms["midpoint"]
+    assert (midpoint.data.name, midpoint.data.views, midpoint.data.num_train) == (
+        data,
+        "concat",
+        None,
+    )
+    assert (midpoint.model.name, midpoint.model.width) == ("resnet18", None)
+    assert midpoint.optimizer == OptimizerConfig(name="adam", lr=0.001, weight_decay=0.0)
+    assert (midpoint.epochs, midpoint.batch_size, midpoint.eval_every) == (100, 750, 1)
+    assert (midpoint.mix.lam_scope, midpoint.mix.partner) == ("batch", "dataset")
+    assert "Table 1" in study.description
+    assert "arXiv:2210.13512" in study.description
+
+
+def test_digits_runs_in_seconds() -> None:
+    study = load_study("digits")
+    assert study.seeds == (0, 1)
+    config = study.arms["erm"]
+    assert (config.data.name, config.model.name, config.epochs, config.batch_size) == (
+        "digits",
+        "mlp",
+        3,
+        128,
+    )

@@ -1,0 +1,144 @@
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from mixup_core.config import MixConfig, TrainConfig, stage_keys
+from mixup_core.laws import Beta, Erm
+from sweeps.stages import Plan, plan_runs
+from sweeps.study import Run
+
+
+def _switching(
+    switch_epochs: Sequence[int],
+    epochs: int = 100,
+    alphas: Sequence[float] = (1.0,),
+    seeds: int = 1,
+) -> list[Run]:
+    return [
+        Run(
+            arm=f"{alpha}@{switch}",
+            config=TrainConfig(
+                epochs=epochs,
+                batch_size=8,
+                seed=seed,
+                mix=MixConfig(law=Beta(alpha=alpha), switch_epoch=switch),
+            ),
+        )
+        for seed in range(seeds)
+        for alpha in alphas
+        for switch in switch_epochs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("switch_epochs", "naive", "planned"),
+    [
+        ([0, 50, 100], 300, 250),
+        (range(0, 101, 10), 1100, 650),
+        (range(0, 101, 5), 2100, 1150),
+        (range(101), 10100, 5150),
+        (range(50, 101, 5), 1100, 375),
+        (range(80, 101, 2), 1100, 210),
+    ],
+)
+def test_shared_epochs_are_counted_once(
+    switch_epochs: Sequence[int], naive: int, planned: int
+) -> None:
+    plan = plan_runs(_switching(switch_epochs), {})
+    assert (plan.epochs_naive, plan.epochs_planned) == (naive, planned)
+
+
+def test_erm_is_shared_by_every_alpha() -> None:
+    plan = plan_runs(_switching(range(0, 101, 10), alphas=(0.5, 1.0, 2.0)), {})
+    assert (plan.epochs_naive, plan.epochs_planned) == (3300, 1750)
+
+
+def test_seeds_share_nothing() -> None:
+    one, five = (plan_runs(_switching([0, 50, 100], seeds=n), {}) for n in (1, 5))
+    assert five.epochs_planned == 5 * one.epochs_planned
+
+
+def test_arms_that_differ_from_the_first_epoch_share_nothing() -> None:
+    runs = [
+        Run(arm=str(law), config=TrainConfig(epochs=9, batch_size=8, mix=MixConfig(law=law)))
+        for law in (Erm(), Beta(alpha=1.0), Beta(alpha=2.0))
+    ]
+    plan = plan_runs(runs, {})
+    assert plan.epochs_planned == plan.epochs_naive == 27
+    assert [planned.run for planned in plan.pending] == runs
+
+
+def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
+    """Train a plan by its own rules, keeping only the states it says are kept."""
+    trained: list[str] = []
+    waiting = list(plan.pending)
+    done: set[str] = set()
+    while waiting:
+        ready = [p for p in waiting if p.fork is None or p.fork.trunk in done]
+        assert ready, "a plan never waits for itself"
+        for planned in ready:
+            keys = stage_keys(planned.run.config)
+            if 0 < planned.first_epoch < len(keys):
+                assert stored[keys[planned.first_epoch - 1]], "a run starts from a stored state"
+            trained += keys[planned.first_epoch :]
+            for epoch in planned.keep:
+                stored[keys[epoch - 1]] = True
+            stored.setdefault(keys[-1], False)
+            done.add(planned.run.key)
+            waiting.remove(planned)
+    return trained
+
+
+def test_following_a_plan_trains_every_stage_once_from_states_it_kept() -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        runs = _switching(
+            sorted(rng.sample(range(13), rng.randint(1, 6))), 12, rng.sample([0.5, 1.0, 2.0], 2)
+        )
+        rng.shuffle(runs)
+        all_keys = {key for run in runs for key in stage_keys(run.config)}
+        stored: dict[str, bool] = {}
+        for run in rng.sample(runs, rng.randint(0, len(runs))):
+            keys = stage_keys(run.config)
+            for key in keys[: rng.randint(0, len(keys))]:
+                stored[key] = rng.random() < 0.5
+        before = dict(stored)
+        plan = plan_runs(runs, stored)
+        trained = _simulate(plan, stored)
+        assert len(trained) == len(set(trained)) == plan.epochs_planned
+        assert all(stage_keys(run.config)[-1] in stored for run in runs)
+        assert set(trained) <= all_keys
+        needless = [key for key in trained if before.get(key)]
+        assert not needless, "a stage stored with its state is not trained again"
+
+
+def test_a_finished_run_is_not_planned_whether_or_not_its_state_is_kept() -> None:
+    runs = _switching([0, 50, 100])
+    finished = stage_keys(runs[1].config)[-1]
+    for has_state in (True, False):
+        plan = plan_runs(runs, {finished: has_state})
+        assert plan.finished == (runs[1],)
+        assert plan.epochs_naive == 300
+
+
+def test_a_run_goes_on_from_its_deepest_state_not_from_records_alone() -> None:
+    (run,) = _switching([100])
+    keys = stage_keys(run.config)
+    plan = plan_runs([run], {keys[29]: True, keys[59]: False})
+    assert plan.pending[0].start == 30
+    assert plan.epochs_planned == 70
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one_whose_state_was_kept() -> None:
+    short, long = (_switching([0], epochs=epochs)[0] for epochs in (10, 25))
+    plan = plan_runs([long], {stage_keys(short.config)[-1]: True})
+    assert plan.epochs_planned == 15
+
+
+def test_trunks_come_before_their_forks() -> None:
+    plan = plan_runs(_switching([0, 25, 50, 100], seeds=3), {})
+    order = [planned.run.key for planned in plan.pending]
+    for planned in plan.pending:
+        if planned.fork is not None:
+            assert order.index(planned.fork.trunk) < order.index(planned.run.key)

@@ -1,0 +1,29 @@
+from mixup_core.config import TrainConfig, run_key, with_values
+from sweeps.study import Run, Study
+
+BASE = TrainConfig(epochs=2, batch_size=8)
+
+
+def study(**arms: TrainConfig) -> Study:
+    return Study(name="x", description="", arms=arms, seeds=(4, 1), source="")
+
+
+def test_runs_go_seed_by_seed_in_the_order_of_the_arms() -> None:
+    runs = study(b=BASE, a=with_values(BASE, {"mix.law": "midpoint"})).runs()
+    assert [(run.seed, run.arm) for run in runs] == [(4, "b"), (4, "a"), (1, "b"), (1, "a")]
+    assert runs[0].config == with_values(BASE, {"seed": 4})
+
+
+def test_a_run_is_named_by_what_it_computes_and_not_by_its_arm() -> None:
+    first, second = (Run(arm=arm, config=BASE) for arm in ("a", "b"))
+    assert first.key == second.key == run_key(BASE)
+    assert Run(arm="a", config=with_values(BASE, {"seed": 1})).key != first.key
+
+
+def test_varying_paths_come_in_the_order_of_the_tree_and_never_name_the_seed() -> None:
+    other = with_values(BASE, {"epochs": 3, "mix.law": {"beta": 1.0}, "seed": 9})
+    assert study(a=other, b=BASE).varying() == ("mix.law", "mix.law.alpha", "epochs")
+
+
+def test_nothing_varies_in_a_study_of_one_arm() -> None:
+    assert study(a=BASE).varying() == ()
