@@ -4,9 +4,8 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Literal
 
 from mixup_core.laws import Constant, Erm, Law, Schedule, Switch, parse_law, spell_law
@@ -319,29 +318,26 @@ def stage_key(config: TrainConfig, epoch: int) -> str:
         config: The run.
         epoch: Number of epochs trained, in 1..config.epochs.
     """
-    return _stage_keys(config, (epoch,))[0]
+    return stage_keys(config)[epoch - 1]
 
 
 def stage_keys(config: TrainConfig) -> tuple[str, ...]:
     """Return `stage_key(config, epoch)` for epoch 1 to `config.epochs`; the last is a whole run."""
-    return _stage_keys(config, range(1, config.epochs + 1))
-
-
-def _stage_keys(config: TrainConfig, epochs: Iterable[int]) -> tuple[str, ...]:
     fixed = {
         path: value
         for path, value in _keyed(config).items()
         if path != "epochs" and not path.startswith("mix.")
     }
     fixed_key = _hashed({"config": fixed})
-    mixing = [_mixing_of(config.mix, epoch) for epoch in range(config.epochs)]
-    return tuple(
-        _hashed({"config": fixed_key, "mixing": _run_lengths(mixing[:epoch])}) for epoch in epochs
-    )
-
-
-def _run_lengths(mixing: list[Any]) -> list[Any]:
-    return [[law, sum(1 for _ in same)] for law, same in groupby(mixing)]
+    phases: list[list[Any]] = []
+    keys = []
+    for epoch in range(config.epochs):
+        mixing = _mixing_of(config.mix, epoch)
+        if not phases or phases[-1][0] != mixing:
+            phases.append([mixing, 0])
+        phases[-1][1] += 1
+        keys.append(_hashed({"config": fixed_key, "mixing": phases}))
+    return tuple(keys)
 
 
 def _mixing_of(mix: MixConfig, epoch: int) -> Any:

@@ -48,7 +48,7 @@ def draw_partners(
     """
     if partner == "dataset":
         return torch.from_numpy(rng.integers(len(order), size=len(order)))
-    batches = order.split(list(batch_sizes))
+    batches = torch.split(order, list(batch_sizes))
     return torch.cat([batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in batches])
 
 

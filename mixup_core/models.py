@@ -66,7 +66,8 @@ class ResNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Return logits, (batch, classes)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
-        return self.fc(self.blocks(hidden).mean(dim=(2, 3)))
+        logits: Tensor = self.fc(self.blocks(hidden).mean(dim=(2, 3)))
+        return logits
 
 
 def resnet18(model: ModelConfig, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
@@ -123,7 +124,7 @@ def build_model(
         elif isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_uniform_(module.weight, a=math.sqrt(5), generator=rng)
             if module.bias is not None:
-                bound = 1 / math.sqrt(module.in_features)
+                bound = 1 / math.sqrt(module.weight[0].numel())
                 nn.init.uniform_(module.bias, -bound, bound, generator=rng)
     return network
 

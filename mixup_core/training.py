@@ -132,7 +132,7 @@ def _train_epoch(
     device = images.labels.device
     num_images = len(images)
     order = torch.from_numpy(stream(config.seed, "batch order", epoch).permutation(num_images))
-    batch_sizes = [len(batch) for batch in order.split(config.batch_size)]
+    batch_sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
     scaling = _draw_scaling(config.seed, epoch, num_images).to(device)
     rng = stream(config.seed, "mixing", epoch)
     partners = draw_partners(config.mix.partner, order, batch_sizes, rng).to(device)

@@ -1,11 +1,13 @@
 """build_report: a study and its results in, a folder of tables, figures and provenance out."""
 
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -29,7 +31,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frames:
-    """The same tables for a notebook; metrics as fractions."""
+    """The same tables for a notebook; metrics as fractions, NaN where there is no number."""
 
     arms: pd.DataFrame
     """The columns of `table.csv`, one row per arm."""
@@ -97,9 +99,12 @@ def load(study: Study, results: Iterable[RunResult]) -> Frames:
     """Return the tables of a report as DataFrames, without writing anything."""
     results = tuple(results)
     return Frames(
-        arms=pd.DataFrame(tabulate(study, results).records()),
-        runs=pd.DataFrame(run_records(study, results)),
+        arms=_frame(tabulate(study, results).records()), runs=_frame(run_records(study, results))
     )
+
+
+def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)
 
 
 def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:

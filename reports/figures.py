@@ -188,25 +188,30 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: tuple[s
 def _curves_caption(table: Table, metrics: Sequence[str], switches: Sequence[int]) -> str:
     labels = " and ".join(show(metric).label for metric in metrics)
     marked = f" Dotted vertical line: switch epoch {', '.join(map(str, switches))}."
+    excess = (
+        " Excess: above the entropy of the mixed labels, the least that any network can reach."
+        if "train/excess_loss" in metrics
+        else ""
+    )
     return (
         f"{labels[0].upper()}{labels[1:]} by epoch. Thick: mean over complete runs "
         f"({_spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
-        f"ones included.{marked if switches else ''} Selection rule {SELECTION_RULE}: nothing is "
-        "chosen from these curves."
+        f"ones included.{marked if switches else ''}{excess} Selection "
+        f"rule {SELECTION_RULE}: nothing is chosen from these curves."
     )
 
 
 def _curve_numbers(curves: Mapping[str, Mapping[str, _Curve]], seeds: Sequence[int]) -> str:
-    records: list[dict[str, Any]] = []
-    for metric, by_arm in curves.items():
-        for arm, curve in by_arm.items():
-            for epoch in sorted(set().union(*curve.seeds.values())):
-                records.append(
-                    {"metric": metric, "arm": arm, "epoch": epoch}
-                    | _numbers_of(curve.summaries.get(epoch))
-                    | {f"seed_{seed}": curve.seeds[seed].get(epoch) for seed in seeds}
-                )
-    return spell_csv(records)
+    return spell_csv(
+        [
+            {"metric": metric, "arm": arm, "epoch": epoch}
+            | _numbers_of(curve.summaries.get(epoch))
+            | {f"seed_{seed}": curve.seeds[seed].get(epoch) for seed in seeds}
+            for metric, by_arm in curves.items()
+            for arm, curve in by_arm.items()
+            for epoch in sorted(set().union(*curve.seeds.values()))
+        ]
+    )
 
 
 def _final_error(

@@ -1,4 +1,4 @@
-"""report.html: the table, the figures and where they come from, in one file that needs no network."""
+"""report.html: the table, the figures and where they come from, in one self-contained file."""
 
 import base64
 from collections.abc import Mapping, Sequence

@@ -370,7 +370,7 @@ def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
 
 
 def spell_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return records with the same names as CSV: full precision, no cell a spreadsheet would run."""
+    """Return records as CSV at full precision, with no cell that a spreadsheet would run."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if records:

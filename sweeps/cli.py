@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +14,17 @@ import click
 from mixup_core.catalog import DataError
 from mixup_core.checkpoints import Store, StoreError
 from mixup_core.fetching import checksums, data_root, fetch, is_present, statuses
-from sweeps.console import spell_duration
-from sweeps.costs import bytes_to_keep, seconds_to_train
 from sweeps.home import Home
-from sweeps.lease import Lease, StudyBusyError, read_progress
+from sweeps.lease import Lease, StudyBusyError
 from sweeps.results import RunResult, read_results
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 from sweeps.study_file import StudyError, bundled_studies, load_study, study_schema
+from sweeps.summaries import plan_summary, spell_plan, spell_status, status_summary
 
 if TYPE_CHECKING:
     from reports.build import Report
-    from sweeps.tracking import Tracker
+    from sweeps.projection import Tracker
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
@@ -197,6 +195,7 @@ def run(
                 study, store, tracker, lease, placement, keep_final_states=keep_final_states
             )
             report = _report(request, results, None)
+            tracker.log_report(report.folder, report.table.markdown())
         finally:
             arrived = tracker.close(read_results(study.runs(), store))
     click.echo(report.table.markdown())
@@ -212,29 +211,8 @@ def run(
 @_json_option
 def plan(request: Request, as_json: bool) -> int:
     """Say what a launch would train and cost; touch nothing."""
-    study = request.study
-    planned = plan_study(study, request.store)
-    results = request.results()
-    stored = Counter(run.arm for run in planned.finished)
-    to_run = Counter(pending.run.arm for pending in planned.pending)
-    arms = {
-        arm: {"runs": len(study.seeds), "stored": stored[arm], "to_run": to_run[arm]}
-        for arm in study.arms
-    }
-    slots = os.cpu_count() or 1
-    summary = {
-        "study": study.name,
-        "runs": len(results),
-        "stored": len(planned.finished),
-        "to_run": len(planned.pending),
-        "epochs_naive": planned.epochs_naive,
-        "epochs_planned": planned.epochs_planned,
-        "arms": arms,
-        "slots": slots,
-        "seconds": seconds_to_train(planned, results, slots),
-        "kept_bytes": bytes_to_keep(planned, results),
-    }
-    click.echo(json.dumps(summary, indent=2) if as_json else _spell_plan(summary))
+    summary = plan_summary(request.study, request.store, slots=os.cpu_count() or 1)
+    click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
     return DONE
 
 
@@ -243,40 +221,8 @@ def plan(request: Request, as_json: bool) -> int:
 @_json_option
 def status(request: Request, as_json: bool) -> int:
     """Say how far a study is, running or not."""
-    study = request.study
-    results = request.results()
-    progress = read_progress(request.store, study.name)
-    running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
-    arms = {
-        arm: {
-            "expected": len(study.seeds),
-            "finished": sum(result.outcome == "complete" for result in of_arm),
-            "running": sum((arm, result.run.seed) in running for result in of_arm),
-            "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
-        }
-        for arm, of_arm in _by_arm(results).items()
-    }
-    holder = Lease.current(request.store, study.name)
-    planned = plan_study(study, request.store)
-    summary = {
-        "study": study.name,
-        "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
-        "arms": arms,
-        "epochs": {
-            "done": sum(len(result.records) for result in results),
-            "expected": sum(result.run.config.epochs for result in results),
-        },
-        "running": [
-            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch} for run in running.values()
-        ],
-        "failures": [
-            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
-            for result in results
-            if result.failure is not None and result.outcome != "complete"
-        ],
-        "seconds_left": seconds_to_train(planned, results, max(1, len(running))),
-    }
-    click.echo(json.dumps(summary, indent=2) if as_json else _spell_status(summary))
+    summary = status_summary(request.study, request.store)
+    click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
     return DONE
 
 
@@ -332,7 +278,7 @@ def ui(home: Path, port: int) -> int:
         "--backend-store-uri",
         place.tracking_uri,
         "--artifacts-destination",
-        str(place.artifacts),
+        str(place.artifact_location),
         "--host",
         "127.0.0.1",
         "--port",
@@ -387,7 +333,8 @@ def schema() -> int:
 def list_studies() -> int:
     """List the bundled studies."""
     for name, description in bundled_studies().items():
-        click.echo(f"{name:<18} {description.splitlines()[0]}")
+        summary, _, _ = description.partition(". ")
+        click.echo(f"{name:<18} {summary}")
     return DONE
 
 
@@ -401,15 +348,17 @@ def _require_data(study: Study) -> None:
 
 
 def _tracker(request: Request) -> "Tracker":
+    from reports.provenance import describe_code
     from reports.statistics import summarise_runs
-    from sweeps.tracking import Tracker
+    from sweeps.projection import Tracker
 
-    artifacts = request.home.artifacts
+    code = describe_code()
     return Tracker(
         request.study,
         request.home.tracking_uri,
         summarise=summarise_runs,
-        artifact_location=None if artifacts is None else artifacts.as_uri(),
+        artifact_location=request.home.artifact_location,
+        tags={} if code is None else {"commit": code["commit"], "dirty": str(code["dirty"])},
     )
 
 
@@ -448,65 +397,9 @@ def _announcement(study: Study, plan: Plan) -> str:
     )
 
 
-def _spell_plan(summary: dict[str, Any]) -> str:
-    naive, planned = summary["epochs_naive"], summary["epochs_planned"]
-    seconds, kept = summary["seconds"], summary["kept_bytes"]
-    time = "not known before a first run"
-    if seconds is not None:
-        time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
-    disk = (
-        "not known before a first run" if kept is None else f"{kept / 1e6:.1f} MB of shared states"
-    )
-    width = max(len(arm) for arm in ("arm", *summary["arms"]))
-    return "\n".join(
-        [
-            f"{summary['study']}: {summary['runs']} runs, {summary['stored']} stored, "
-            f"{summary['to_run']} to run",
-            f"{'arm':<{width}}  runs  stored  to run",
-            *(
-                f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
-                for arm, row in summary["arms"].items()
-            ),
-            f"epochs    {naive} naive, {planned} to train",
-            f"time      {time}",
-            f"disk      {disk}",
-        ]
-    )
-
-
-def _spell_status(summary: dict[str, Any]) -> str:
-    width = max(len(arm) for arm in ("arm", *summary["arms"]))
-    driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
-    lines = [
-        f"{summary['study']}: "
-        + (f"driven by pid {driver['pid']} on {driver['host']}" if driver else "not running"),
-        f"{'arm':<{width}}  done   running  failed",
-        *(
-            f"{arm:<{width}}  {row['finished']}/{row['expected']:<4} {row['running']:>7} "
-            f"{row['failed']:>7}"
-            for arm, row in summary["arms"].items()
-        ),
-        f"epochs    {epochs['done']} of {epochs['expected']} stored",
-    ]
-    lines += [
-        f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
-        for run in summary["running"]
-    ]
-    lines += [
-        f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
-        for failure in summary["failures"]
-    ]
-    if driver and left:
-        lines.append(f"ETA       {spell_duration(left)}")
-    return "\n".join(lines)
-
-
-def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
-    arms: dict[str, list[RunResult]] = {}
-    for result in results:
-        arms.setdefault(result.run.arm, []).append(result)
-    return arms
-
-
 def _command_line() -> str:
     return shlex.join(["mixsweep", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

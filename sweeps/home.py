@@ -25,9 +25,9 @@ class Home:
         return self.tracking or f"sqlite:///{self.folder.resolve() / 'mlflow.db'}"
 
     @property
-    def artifacts(self) -> Path | None:
-        """Where MLflow keeps files; None leaves that to the server it talks to."""
-        return None if self.tracking else self.folder.resolve() / "artifacts"
+    def artifact_location(self) -> str | None:
+        """Where MLflow keeps files, as a URL; None leaves that to the server it talks to."""
+        return None if self.tracking else (self.folder.resolve() / "artifacts").as_uri()
 
     def report_of(self, study: str) -> Path:
         """Return the folder of a study's report."""

@@ -27,11 +27,11 @@ from ray import tune
 from mixup_core.checkpoints import Failure, Store
 from mixup_core.fetching import data_root
 from sweeps.lease import Lease
+from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.searcher import RunSearcher
 from sweeps.stages import Plan, PlannedRun, plan_study
 from sweeps.study import Study
-from sweeps.tracking import Tracker
 from sweeps.trainable import Assignment, train_run
 from sweeps.watch import Watch
 
@@ -72,7 +72,8 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     failures: dict[str, Failure] = {}
     if plan.pending:
         with _interruptible(), _cluster(placement) as slots:
-            watch = Watch(study, plan, store, tracker, lease)
+            results = {result.run.key: result for result in read_results(study.runs(), store)}
+            watch = Watch(study, plan, store, tracker, lease, results)
             _tune(plan, store, watch, slots, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(

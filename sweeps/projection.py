@@ -245,17 +245,15 @@ class Tracker:
         summarise: Summarise,
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
-        retry_after: float = 1.0,
     ) -> None:
         """Describe the tracker.
 
         Args:
-            study: As for `Projection`, and so the next four.
+            study: As for `Projection`, and so are the others.
             uri: The tracking address.
             summarise: Gives the metrics of an arm.
             artifact_location: Where artifacts go when the address is a database.
             tags: Set on each run when it is created.
-            retry_after: Seconds from a first failure to the next try.
         """
         self._uri = uri
         self._projection = Projection(
@@ -265,7 +263,6 @@ class Tracker:
             self._deliver,
             name=f"MLflow at {masked(uri)}",
             describe=self._describe,
-            retry_after=retry_after,
         )
 
     def __getstate__(self) -> dict[str, Any]:

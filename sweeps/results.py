@@ -50,7 +50,5 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     for run in runs:
         listed = (key for key in reversed(stage_keys(run.config)) if key in stored)
         sound = (stage for key in listed if (stage := store.read(key)) is not None)
-        results.append(
-            RunResult(run=run, stage=next(sound, None), failure=failures.get(run.key))
-        )
+        results.append(RunResult(run=run, stage=next(sound, None), failure=failures.get(run.key)))
     return tuple(results)

@@ -320,4 +320,11 @@ class _Dumper(yaml.SafeDumper):
     """Quotes text like `1e-3`, which is no number to YAML 1.1 but one to `read_yaml`."""
 
 
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # Outside double quotes PyYAML writes these three as line breaks and reads spaces back.
+    style = '"' if re.search("[\x85\u2028\u2029]", text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))

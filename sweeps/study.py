@@ -51,5 +51,7 @@ class Study:
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""
         flats = [flatten(config) for config in self.arms.values()]
-        paths = dict.fromkeys(path for flat in flats for path in flat if path != "seed")
-        return tuple(path for path in paths if len({flat.get(path) for flat in flats}) > 1)
+        paths = max(flats, key=len)  # the laws with a parameter have a path more
+        return tuple(
+            path for path in paths if path != "seed" and len({flat.get(path) for flat in flats}) > 1
+        )

@@ -41,7 +41,10 @@ from sweeps.strict_yaml import (
 from sweeps.study import Study
 
 MAX_RUNS = 10_000
+"""Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
+
 MAX_NAME = 100
+"""Characters of a study or an arm, grid values included."""
 
 KEYS = ("study", "description", "base", "arms", "grid", "seeds")
 REQUIRED_KEYS = ("study", "base", "seeds")
@@ -76,12 +79,12 @@ class StudyReader:
             folder: Where relative image folders count from.
             problems: What was found before; what is found from here on is appended.
         """
-        self.problems = problems
+        self._problems = problems
         self._folder = folder
         self._known_data: dict[DataConfig, tuple[DataConfig, DatasetInfo] | str] = {}
 
     def _report(self, place: Place, path: str, text: str) -> None:
-        self.problems.append(Problem(place=place, path=path, text=text))
+        self._problems.append(Problem(place=place, path=path, text=text))
 
     def study(self, root: Node) -> Study | None:
         """Return the study of a tree; None if there was a problem."""
@@ -106,7 +109,7 @@ class StudyReader:
         description = self._description(sections.get("description"))
         seeds = self._seeds(sections.get("seeds"))
         arms = self._arms(sections, seeds)
-        if self.problems:
+        if self._problems:
             return None
         return Study(
             name=name or "",
@@ -158,18 +161,18 @@ class StudyReader:
         return ()
 
     def _listed_seeds(self, nodes: Sequence[Node]) -> Sequence[int]:
-        seeds: dict[int, Node] = {}
+        seeds: list[int] = []
+        rule = "seeds are distinct integers in 0..2^63-1"
         for index, node in enumerate(nodes):
             seed, path = node.value, f"seeds[{index}]"
             if isinstance(seed, Refused):
                 continue
-            rule = "seeds are distinct integers in 0..2^63-1"
             if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
                 self._report(node.place, path, f"{rule}, got {spell(plain(node))}")
             elif seed in seeds:
                 self._report(node.place, path, f"{rule}, got {seed} twice")
             else:
-                seeds[seed] = node
+                seeds.append(seed)
         return tuple(seeds)
 
     def _arms(

@@ -41,19 +41,11 @@ NOTE_TAG = "mlflow.note.content"
 MAX_TAG = 8000
 """Characters MLflow takes in a tag of a run."""
 
+_PAGE = 1000
+"""Runs asked for in one call."""
 _SQLITE = "sqlite:///"
 _NAMED_BY: Mapping[str, str] = {"sweep": "study", "config": "arm", "seed": "run_key"}
 """Level to the tag that names a run within its experiment."""
-
-
-def home_tracking_uri(home: Path) -> str:
-    """Return the address of the database that a home directory holds."""
-    return f"{_SQLITE}{home.resolve() / 'mlflow.db'}"
-
-
-def home_artifact_location(home: Path) -> str:
-    """Return where a home directory keeps the artifacts of its database."""
-    return (home.resolve() / "artifacts").as_uri()
 
 
 def masked(uri: str) -> str:
@@ -316,7 +308,7 @@ def _search(client: MlflowClient, experiment_id: str) -> Iterator[MlflowRun]:
     while True:
         page = client.search_runs(
             [experiment_id],
-            max_results=1000,
+            max_results=_PAGE,
             order_by=["attributes.start_time ASC"],
             page_token=token,
         )

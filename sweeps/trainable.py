@@ -4,6 +4,7 @@ import functools
 import logging
 import os
 import platform
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -197,11 +198,21 @@ def _load_once(data: DataConfig, root: str) -> Splits:
 
 def _environment(device: torch.device) -> dict[str, str]:
     """Return what else can move last bits, and where it ran; no credentials, no environment."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    is_gpu = device.type == "cuda"
     return {
         "host": platform.node(),
         "pid": str(os.getpid()),
-        "device": name or platform.machine(),
+        "device": torch.cuda.get_device_name(device) if is_gpu else _processor(),
         "torch": torch.__version__,
         "threads": str(torch.get_num_threads()),
     }
+
+
+def _processor() -> str:
+    """Return the model of the CPU, where Linux tells it, else its architecture."""
+    try:
+        described = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.machine()
+    models = re.findall(r"^model name\s*: (.+)$", described, flags=re.MULTILINE)
+    return models[0] if models else platform.machine()

@@ -8,13 +8,14 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.checkpoints import Failure, Store, StoreError
-from mixup_core.config import TrainConfig
+from mixup_core.config import TrainConfig, stage_key
 from mixup_core.folders import describe
 from sweeps.console import Board, Console
 from sweeps.lease import Lease, RunningRun
+from sweeps.projection import Tracker
+from sweeps.results import RunResult
 from sweeps.stages import Plan
 from sweeps.study import Run, Study
-from sweeps.tracking import Tracker
 from sweeps.trainable import read_row
 
 _PROGRESS_EVERY = 1.0
@@ -29,6 +30,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     store: Store
     tracker: Tracker
     lease: Lease
+    results: dict[str, RunResult]
+    """Key to result of every run of the study, brought up to date as runs end."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
 
@@ -73,6 +76,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._board.end(run, failed=failed)
         if not failed:
             self._console.change(f"{run.arm} seed {run.seed} finished")
+        self._track_end(run)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Record a run whose process died once too often."""
@@ -81,6 +85,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         message = f"its process died {trial.num_failures} times; the last time: {last_line}"
         self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
         self._board.end(run, failed=True)
+        self._track_end(run)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Redraw, and write what `mixsweep status` shows."""
@@ -103,6 +108,17 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def _run_of(self, trial: Any) -> Run:
         return self._planned[trial.config["run_key"]].run
+
+    def _track_end(self, run: Run) -> None:
+        """Let MLflow show the end of a run, and its arm's mean over one seed more."""
+        stage = self.store.read(stage_key(run.config, run.config.epochs))
+        old = self.results[run.key]
+        self.results[run.key] = RunResult(
+            run=run, stage=stage or old.stage, failure=self.failures.get(run.key)
+        )
+        self.tracker.reconcile(
+            result for result in self.results.values() if result.run.arm == run.arm
+        )
 
     def _fail(
         self,

@@ -16,7 +16,9 @@ from reports.statistics import (
     hedges_factor,
     holm,
     summarise,
+    summarise_runs,
 )
+from sweeps.results import RunResult
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
@@ -31,7 +33,8 @@ def test_a_summary_is_the_t_interval_of_scipy() -> None:
     assert summary.mean == pytest.approx(np.mean(values))
     assert summary.sd == pytest.approx(np.std(values, ddof=1))
     assert (summary.ci_low, summary.ci_high) == pytest.approx((interval.low, interval.high))
-    assert summary.half_width == pytest.approx(2.776 * summary.sd / math.sqrt(5), rel=1e-3)
+    expected = 2.776 * np.std(values, ddof=1) / math.sqrt(5)
+    assert summary.half_width == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_summary_does_not_depend_on_the_order_of_the_seeds() -> None:
@@ -60,7 +63,7 @@ def test_a_summary_refuses_no_values_and_non_finite_ones(values: list[float]) ->
 def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
     draws = np.random.default_rng(1).normal(0.2, 0.01, size=(4000, n))
     summaries = [summarise(list(map(float, row))) for row in draws]
-    covered = np.mean([s.ci_low <= 0.2 <= s.ci_high for s in summaries])
+    covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
     assert 0.93 <= covered <= 0.97
 
 
@@ -193,3 +196,13 @@ def test_the_sign_flip_p_counts_every_pattern(n: int) -> None:
 def test_the_sign_flip_p_starts_at_six_seeds() -> None:
     assert paired([0.1, 0.2, 0.3, 0.5, 0.4], [0.0] * 5).sign_flip_p is None
     assert paired([0.1, 0.2, 0.3, 0.5, 0.4, 0.6], [0.0] * 6).sign_flip_p == 2 / 2**6
+
+
+def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
+    uniform = [result for result in results if result.run.arm == "uniform"]
+    numbers = summarise_runs(uniform)
+    errors = [result.records[-1].metrics["test/error"] for result in uniform]
+    assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
+    assert set(summarise_runs(uniform[:1])) == {
+        f"{metric}_mean" for metric in uniform[0].records[-1].metrics
+    }

@@ -20,10 +20,11 @@ from mixup_core.checkpoints import EpochFacts, Failure, Stage
 from mixup_core.config import TrainConfig, flatten, stage_key, with_values
 from mixup_core.laws import Midpoint
 from mixup_core.records import EpochRecord
+from sweeps.home import Home
 from sweeps.projection import Projection, Tracker
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
-from sweeps.tracking import home_artifact_location, home_tracking_uri, read_runs
+from sweeps.tracking import read_runs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
@@ -53,7 +54,7 @@ def study(request: pytest.FixtureRequest) -> Study:
 
 @pytest.fixture
 def client(home: Path) -> MlflowClient:
-    return MlflowClient(home_tracking_uri(home))
+    return MlflowClient(Home(folder=home).tracking_uri)
 
 
 def summarise(results: Sequence[RunResult]) -> Mapping[str, float]:
@@ -64,10 +65,19 @@ def summarise(results: Sequence[RunResult]) -> Mapping[str, float]:
 def projection_of(study: Study, home: Path) -> Projection:
     return Projection(
         study,
-        home_tracking_uri(home),
+        Home(folder=home).tracking_uri,
         summarise=summarise,
-        artifact_location=home_artifact_location(home),
+        artifact_location=Home(folder=home).artifact_location,
         tags={"commit": "abc1234"},
+    )
+
+
+def tracker_of(study: Study, home: Path) -> Tracker:
+    return Tracker(
+        study,
+        Home(folder=home).tracking_uri,
+        summarise=summarise,
+        artifact_location=Home(folder=home).artifact_location,
     )
 
 
@@ -100,6 +110,8 @@ def results_of(study: Study, *epochs: int) -> tuple[RunResult, ...]:
 def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
     """MLflow's runs of one level by arm and run name."""
     experiment = client.get_experiment_by_name(study.name)
+    if experiment is None:
+        return {}
     found = client.search_runs([experiment.experiment_id], f"tags.level = '{level}'")
     return {f"{run.data.tags['arm']} {run.info.run_name}": run for run in found}
 
@@ -153,13 +165,22 @@ def mlflow_server(folder: Path, port: int) -> Iterator[None]:
 def test_the_reader_gives_back_what_the_store_holds(study: Study, home: Path) -> None:
     results = results_of(study, 3, 2, 0, 3)
     projection_of(study, home).reconcile(results)
-    tracked = read_runs(home_tracking_uri(home), study.name)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
     assert [(t.arm, t.seed, t.run_key, t.outcome, t.records) for t in tracked] == [
         (r.run.arm, r.run.seed, r.run.key, r.outcome, r.records) for r in results
     ]
     for run, result in zip(tracked, results, strict=True):
         flat = flatten(result.run.config)
         assert run.params == {path: value for path, value in flat.items() if value is not None}
+
+
+def test_an_experiment_is_read_page_by_page(
+    study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.tracking._PAGE", 4)
+    projection_of(study, home).reconcile(results_of(study, 1, 1, 1, 1))
+    projection_of(study, home).reconcile(results_of(study, 1, 1, 1, 1))
+    assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
 def test_reconciling_twice_changes_nothing(study: Study, home: Path, client: MlflowClient) -> None:
@@ -231,7 +252,7 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
     }
 
 
-def test_a_tracker_shows_training_and_leaves_nothing_running(
+def test_training_shows_as_running_until_the_projection_is_settled(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
@@ -245,7 +266,6 @@ def test_a_tracker_shows_training_and_leaves_nothing_running(
     projection.settle()
     everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
     assert {run.info.status for run in everything.values()} == {"KILLED"}
-    assert read_runs(home_tracking_uri(home), study.name)[0].records == result_of(run, 2).records
 
 
 def test_a_killed_run_is_running_again_when_it_is_resumed(
@@ -271,7 +291,7 @@ def test_what_a_killed_driver_had_queued_is_written_by_the_next(
     killed.write_epochs(run, [epoch_of(run, 2)])
     results = results_of(study, 3, 0, 0, 0)
     projection_of(study, home).reconcile(results)
-    assert read_runs(home_tracking_uri(home), study.name)[0].records == results[0].records
+    assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == results[0].records
     repaired = runs_of(study, client, "seed")
     assert repaired["erm seed=0"].info.status == "FINISHED"
     assert len(repaired) == 4
@@ -299,7 +319,7 @@ def test_a_run_that_contradicts_the_store_is_replaced(
     wrong = runs_of(study, client, "seed")["erm seed=0"].info.run_id
     client.log_batch(wrong, metrics=[Metric("test/error", 0.5, NOON_MS, 1)])
     projection_of(study, home).reconcile(results)
-    assert read_runs(home_tracking_uri(home), study.name)[0].records == results[0].records
+    assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == results[0].records
     assert client.get_run(wrong).info.lifecycle_stage == "deleted"
     content_of(study, client)
 
@@ -313,7 +333,7 @@ def test_a_summary_follows_the_store_backwards_too(
     metrics = runs_of(study, client, "config")["erm erm"].data.metrics
     assert metrics["n"] == 1.0
     assert metrics["test/error_mean"] == fewer[0].records[-1].metrics["test/error"]
-    assert read_runs(home_tracking_uri(home), study.name)[2].records == fewer[2].records
+    assert read_runs(Home(folder=home).tracking_uri, study.name)[2].records == fewer[2].records
 
 
 def test_runs_of_a_former_version_of_an_arm_are_not_read(study: Study, home: Path) -> None:
@@ -321,7 +341,7 @@ def test_runs_of_a_former_version_of_an_arm_are_not_read(study: Study, home: Pat
     arms = {**study.arms, "erm": with_values(ERM, {"optimizer.lr": 0.1})}
     edited = replace(study, arms=arms)
     projection_of(edited, home).reconcile(results_of(edited, 3, 0, 0, 0))
-    tracked = read_runs(home_tracking_uri(home), study.name)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
     assert [run.run_key for run in tracked] == [run.key for run in edited.runs()]
 
 
@@ -336,7 +356,7 @@ def test_runs_of_others_in_the_experiment_are_left_alone(
     projection.reconcile(results_of(study, 3, 3, 3, 3))
     projection.settle()
     assert client.get_run(own).info.status == "RUNNING"
-    assert len(read_runs(home_tracking_uri(home), study.name)) == 4
+    assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
 def test_a_run_created_twice_by_a_lost_answer_becomes_one(
@@ -347,38 +367,39 @@ def test_a_run_created_twice_by_a_lost_answer_becomes_one(
     first = runs_of(study, client, "seed")["erm seed=0"]
     client.create_run(first.info.experiment_id, tags=first.data.tags)
     projection_of(study, home).reconcile(results)
-    assert len(read_runs(home_tracking_uri(home), study.name)) == 4
+    assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
 def test_a_run_deleted_while_it_is_written_is_written_anew(
     study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    projection = projection_of(study, home)
     run = study.runs()[0]
-    projection.write_epochs(run, [epoch_of(run, 0)])
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: "midpoint seed=1" in runs_of(study, client, "seed"))
     client.delete_run(runs_of(study, client, "seed")["erm seed=0"].info.run_id)
-    tracker = Tracker(projection)
-    tracker.start()
-    tracker.post(run, *epoch_of(run, 1))
-    tracker.reconcile(results_of(study, 2, 0, 0, 0))
-    assert tracker.close()
-    assert read_runs(home_tracking_uri(home), study.name)[0].records == result_of(run, 2).records
+    tracker.post(run, [epoch_of(run, 1)])
+    assert tracker.close(results_of(study, 2, 0, 0, 0))
+    assert (
+        read_runs(Home(folder=home).tracking_uri, study.name)[0].records
+        == result_of(run, 2).records
+    )
     assert caplog.records == []
 
 
 def test_what_mlflow_refuses_is_dropped_with_a_warning_and_holds_nothing_up(
     study: Study, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tracker = Tracker(projection_of(study, home))
-    tracker.start()
+    tracker = tracker_of(study, home)
+    tracker.start([])
     run, other, *_ = study.runs()
     _, facts = epoch_of(run, 0)
-    tracker.post(run, EpochRecord(epoch=0, metrics={"100%": 0.0}), facts)
-    tracker.post(other, *epoch_of(other, 0))
-    assert tracker.close()
+    tracker.post(run, [(EpochRecord(epoch=0, metrics={"100%": 0.0}), facts)])
+    tracker.post(other, [epoch_of(other, 0)])
+    assert tracker.close([])
     (warning,) = caplog.messages
     assert warning.startswith("MLflow refuses a write, which is dropped")
-    tracked = {run.run_key: run for run in read_runs(home_tracking_uri(home), study.name)}
+    tracked = {run.run_key: run for run in read_runs(Home(folder=home).tracking_uri, study.name)}
     assert tracked[other.key].records == result_of(other, 1).records
     assert (tracked[run.key].records, tracked[run.key].outcome) == ((), "missing")
 
@@ -407,34 +428,63 @@ def test_a_report_is_attached_to_the_study(
     assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").exists()
 
 
-def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:
-    tracker = Tracker(projection_of(study, home))
-    tracker.start()
-    assert pickle.loads(pickle.dumps(tracker)).__dict__ == {}
-    tracker.close()
-
-
-def test_an_outage_is_survived_and_told_without_the_password(
-    study: Study, home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
+    study: Study, home: Path, client: MlflowClient
 ) -> None:
-    port = free_port()
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    projection = projection_of(study, home)
-    projection.uri = f"http://ann:secret@127.0.0.1:{port}"
-    tracker = Tracker(projection, retry_after=0.01)
-    tracker.start()
-    results = results_of(study, 3, 3, 3, 3)
-    tracker.reconcile(results)
+    run, other, *_ = study.runs()
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    tracker.post(run, [])
+    tracker.post(run, [epoch_of(run, 1)])
+    tracker.post(other, [epoch_of(other, 0), epoch_of(other, 1)])
+    tracker.post(run, [epoch_of(run, 2)])
+    results = results_of(study, 3, 2, 0, 0)
+    assert tracker.close(results)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert [run.records for run in tracked] == [result.records for result in results]
+    everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
+    assert {run.info.status for run in everything.values()} == {"FINISHED", "KILLED"}
+
+
+def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:
+    tracker = tracker_of(study, home)
+    tracker.start([])
+    assert pickle.loads(pickle.dumps(tracker)).__dict__ == {}
+    assert tracker.close([])
+
+
+def test_an_outage_loses_nothing(
+    study: Study, home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mount = tmp_path / "mount"
+    mount.write_text("a file where a folder should be")
+    tracker = tracker_of(study, mount)
+    tracker.start(results_of(study, 1, 0, 0, 0))
     wait_until(lambda: caplog.messages)
-    projection.uri = home_tracking_uri(home)
-    assert tracker.close()
-    assert [run.records for run in read_runs(home_tracking_uri(home), study.name)] == [
-        result.records for result in results
-    ]
+    run = study.runs()[0]
+    tracker.post(run, [epoch_of(run, 1)])
+    mount.unlink()
+    mount.symlink_to(home)
+    assert tracker.close([])
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert tracked[0].records == result_of(run, 2).records
+    assert len(tracked) == 4
     began, ended = caplog.messages
-    assert began.startswith(f"MLflow at http://ann:***@127.0.0.1:{port}: does not accept")
-    assert "secret" not in caplog.text
+    assert "does not accept" in began
     assert ended.endswith("accepts again")
+
+
+def test_an_unreachable_server_is_told_of_without_its_password(
+    study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    port = free_port()
+    tracker = Tracker(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: caplog.messages)
+    assert not tracker.close([], timeout=0.1)
+    assert f"MLflow at http://ann:***@127.0.0.1:{port}: does not accept" in caplog.text
+    assert "secret" not in caplog.text
 
 
 @pytest.mark.slow
@@ -442,16 +492,13 @@ def test_an_outage_is_survived_and_told_without_the_password(
 def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
-    projection = Projection(study, uri, summarise=summarise)
-    tracker = Tracker(projection)
-    tracker.start()
-    tracker.reconcile(results_of(study, 3, 3, 3, 2))
+    tracker = Tracker(study, uri, summarise=summarise)
+    tracker.start(results_of(study, 3, 3, 3, 2))
     run = study.runs()[3]
-    tracker.post(run, *epoch_of(run, 2))
+    tracker.post(run, [epoch_of(run, 2)])
     results = results_of(study, 3, 3, 3, 3)
-    tracker.reconcile(results)
     with mlflow_server(tmp_path, port):
-        assert tracker.close(timeout=100)
+        assert tracker.close(results, timeout=100)
         tracked = read_runs(uri, study.name)
     assert [run.records for run in tracked] == [result.records for result in results]
     assert {run.outcome for run in tracked} == {"complete"}

@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 from mlflow.exceptions import MlflowException
 
+from sweeps.home import Home
 from sweeps.tracking import (
-    home_artifact_location,
-    home_tracking_uri,
     is_refusal,
     masked,
     parse_param,
@@ -17,8 +16,8 @@ def test_a_home_holds_its_database_and_its_artifacts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert home_tracking_uri(Path("runs")) == f"sqlite:///{tmp_path}/runs/mlflow.db"
-    assert home_artifact_location(Path("runs")) == f"file://{tmp_path}/runs/artifacts"
+    assert Home(folder=Path("runs")).tracking_uri == f"sqlite:///{tmp_path}/runs/mlflow.db"
+    assert Home(folder=Path("runs")).artifact_location == f"file://{tmp_path}/runs/artifacts"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_a_param_comes_back_as_the_value_it_was(value: object) -> None:
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="the study is tracked"):
-        read_runs(home_tracking_uri(tmp_path), "table1")
+        read_runs(Home(folder=tmp_path).tracking_uri, "table1")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,64 @@
+"""The command line as a user runs it: a process of its own, a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandLine:
+    """`mixsweep` on one home; nothing of the caller's environment that concerns a cluster."""
+
+    home: Path
+    data: Path
+    extra: Mapping[str, str]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a command."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
+        own = {"MIXSWEEP_HOME": str(self.home), "MIXSWEEP_DATA": str(self.data)}
+        return {**kept, **own, "OMP_NUM_THREADS": "1", **self.extra}
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a command and leave it running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "sweeps.cli", *arguments],
+            env=self.environment(), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end; the test fails unless it exits with `code`."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=240)
+        message = f"{arguments} exited with {process.returncode}, not {code}\n{out}\n{err}"
+        assert process.returncode == code, message
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        """Run a command with `--json` and return what it says."""
+        said: dict[str, Any] = json.loads(self(*arguments, "--json").stdout)
+        return said
+
+    def report(self, study: str, file: str) -> bytes:
+        """Return a file of a study's report."""
+        return (self.home / "reports" / study / file).read_bytes()
+
+
+@pytest.fixture(scope="session")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CommandLine]:
+    """Return a maker of command lines, each on a home of its own, all on one data folder."""
+    data = tmp_path_factory.mktemp("data")
+
+    def make(home: Path | None = None, **extra: str) -> CommandLine:
+        home = home or tmp_path_factory.mktemp("home") / "runs"
+        return CommandLine(home=home, data=data, extra=extra)
+
+    return make

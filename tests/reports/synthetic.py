@@ -1,0 +1,90 @@
+"""Synthetic studies: a config and records as a trainer would leave them, without training."""
+
+import math
+
+from mixup_core.checkpoints import EpochFacts, Failure, Stage
+from mixup_core.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.records import EpochRecord
+from sweeps.results import RunResult
+from sweeps.study import Run, Study
+
+EPOCHS = 10
+LAWS: dict[str, Law] = {"erm": Erm(), "midpoint": Midpoint(), "uniform": Beta(alpha=1.0)}
+FINAL_ERROR = {"erm": 0.225, "midpoint": 0.211, "uniform": 0.194}
+NOISE = (0.001, -0.004, 0.006, -0.002, 0.003, 0.0, -0.005, 0.004)
+
+
+def make_study(
+    arms: tuple[str, ...] = ("erm", "midpoint", "uniform"),
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    switch_epoch: int | None = None,
+) -> Study:
+    configs = {
+        arm: TrainConfig(
+            data=DataConfig(views="concat"),
+            mix=MixConfig(
+                law=LAWS.get(arm, Beta(alpha=2.0 + place)),
+                switch_epoch=None if arm == "erm" else switch_epoch,
+            ),
+            epochs=EPOCHS,
+            batch_size=100,
+        )
+        for place, arm in enumerate(arms)
+    }
+    return Study(
+        name="small",
+        description="Small & synthetic",
+        arms=configs,
+        seeds=seeds,
+        source="study: small\n",
+    )
+
+
+def finish(
+    run: Run,
+    error: float | None = None,
+    *,
+    epochs: int = EPOCHS,
+    failure: str | None = None,
+    kind: str = "failed",
+    seconds: float = 6.0,
+) -> RunResult:
+    """Return a run that ended after some epochs with a given last error."""
+    spread = 1 + list(LAWS).index(run.arm) if run.arm in LAWS else 1
+    noise = NOISE[run.seed % len(NOISE)] * spread
+    last = FINAL_ERROR.get(run.arm, 0.2) + noise if error is None else error
+    records = tuple(
+        EpochRecord(
+            epoch=epoch,
+            metrics={
+                "train/loss": 2.3 * math.exp(-epoch / 4) + 0.2 + noise,
+                "train/excess_loss": 2.3 * math.exp(-epoch / 4) + 0.1 + noise,
+                "test/error": last + 0.5 * (math.exp(-epoch / 2) - math.exp(-(EPOCHS - 1) / 2)),
+                "test/nll": 3 * last,
+                "test/calibration_error": last / 10,
+            },
+        )
+        for epoch in range(epochs)
+    )
+    stage = Stage(
+        key=run.key,
+        records=records,
+        facts=tuple(
+            EpochFacts(seconds=seconds, stored_at_ms=1_700_000_000_000 + 6_000 * epoch)
+            for epoch in range(epochs)
+        ),
+        environment={"host": "node-1", "device": "x86_64", "torch": "2.14.1", "threads": "1"},
+        state=None,
+    )
+    ended = None
+    if failure is not None:
+        assert kind in {"failed", "diverged"}
+        ended = Failure(
+            run_key=run.key,
+            kind="diverged" if kind == "diverged" else "failed",
+            message=failure,
+            epoch=epochs,
+            attempts=2,
+        )
+    return RunResult(run=run, stage=stage if epochs else None, failure=ended)

@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from synthetic import finish, make_study
+
+from reports.build import Report, build_report, load
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+TIMED = {"report.html", "provenance.json"}
+
+
+def write(study: Study, results: tuple[RunResult, ...], out: Path) -> Report:
+    return build_report(study, results, out, data_checksums={}, command="mixsweep report small")
+
+
+def read(report: Report) -> dict[str, bytes]:
+    return {str(path.relative_to(report.folder)): path.read_bytes() for path in report.files}
+
+
+def test_a_report_has_every_promised_file(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    report = write(study, results, tmp_path / "new" / "small")
+    names = {str(path.relative_to(tmp_path / "new")) for path in report.folder.rglob("*.*")}
+    files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv", "provenance.json"}
+    for name in ("learning_curves", "final_error"):
+        files |= {f"figures/{name}.{kind}" for kind in ("svg", "png", "csv", "txt")}
+    assert names == {f"small/{name}" for name in files}
+    assert set(read(report)) == files
+    assert read(report)["table.md"].decode() == report.table.markdown()
+    assert json.loads(read(report)["provenance.json"])["selection_rule"] == "none"
+
+
+def test_the_same_results_give_the_same_bytes_again(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    first = read(write(study, results, tmp_path / "one"))
+    assert read(write(study, results[::-1], tmp_path / "two")) == first
+
+
+def test_times_are_in_the_page_and_the_provenance_alone(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    first = read(write(study, results, tmp_path / "one"))
+    slower = tuple(
+        finish(result.run, epochs=len(result.records), seconds=9.0) for result in results
+    )
+    second = read(write(study, slower, tmp_path / "two"))
+    assert {name for name in first if first[name] != second[name]} == TIMED
+
+
+def test_a_second_report_replaces_the_first_and_its_figures(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    write(study, results, tmp_path / "small")
+    report = write(study, (), tmp_path / "small")
+    assert not list((tmp_path / "small" / "figures").iterdir())
+    assert "0/5" in read(report)["table.md"].decode()
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+def test_a_report_that_cannot_be_made_leaves_the_old_one(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read(write(study, results, tmp_path / "small"))
+
+    def fail(self: Path, data: bytes) -> int:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write(study, (), tmp_path / "small")
+    monkeypatch.undo()
+    assert {name: (tmp_path / "small" / name).read_bytes() for name in before} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+@pytest.mark.parametrize("epochs", [10, 4, 0])
+def test_load_gives_the_tables_of_the_files_as_frames(tmp_path: Path, epochs: int) -> None:
+    study = make_study()
+    results = tuple(finish(run, epochs=epochs if run.seed else 10) for run in study.runs())
+    report = write(study, results, tmp_path / "small")
+    frames = load(study, results)
+    for name, frame in (("table.csv", frames.arms), ("runs.csv", frames.runs)):
+        read_back = pd.read_csv(report.folder / name)
+        pd.testing.assert_frame_equal(frame, read_back, check_dtype=False, rtol=1e-15)
+
+
+def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> None:
+    study = make_study()
+    results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
+    table = write(study, results, tmp_path / "small").table
+    assert [row.seeds for row in table.rows] == ["1/5"] * 3
+    assert len(table.unfinished) == 12

@@ -1,0 +1,109 @@
+import csv
+import io
+import struct
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from synthetic import finish, make_study
+
+from reports.figures import Figure, arm_looks, draw_figures
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
+    figures = draw_figures(study, results, tabulate(study, results))
+    return {figure.name: figure for figure in figures}
+
+
+def numbers_of(figure: Figure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.numbers)))
+
+
+def test_figures_have_the_same_bytes_whatever_the_order_of_results(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    first, second = draw(study, results), draw(study, results[::-1])
+    assert list(first) == ["learning_curves", "final_error"]
+    assert first == second
+
+
+def test_pictures_are_whole_and_carry_no_date(study: Study, results: tuple[RunResult, ...]) -> None:
+    for figure in draw(study, results).values():
+        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
+        assert b"<dc:date>" not in figure.svg
+        width, height = struct.unpack(">II", figure.png[16:24])
+        assert width > height > 200
+        assert b"tEXt" not in figure.png
+
+
+def test_curve_numbers_are_the_summary_of_every_epoch(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    lines = numbers_of(draw(study, results)["learning_curves"])
+    assert len(lines) == 2 * 3 * 10
+    (last,) = [
+        line
+        for line in lines
+        if (line["metric"], line["arm"], line["epoch"]) == ("test/error", "uniform", "10")
+    ]
+    summary = tabulate(study, results).rows[2].summaries["test/error"]
+    assert (float(last["mean"]), float(last["ci_low"])) == (summary.mean, summary.ci_low)
+    assert sum(float(last[f"seed_{seed}"]) for seed in range(5)) / 5 == pytest.approx(summary.mean)
+
+
+def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:
+    study = make_study()
+    results = tuple(
+        finish(run, epochs=3 if (run.arm, run.seed) == ("erm", 0) else 10) for run in study.runs()
+    )
+    lines = numbers_of(draw(study, results)["learning_curves"])
+    assert (lines[0]["n"], lines[0]["seed_0"] != "", lines[3]["seed_0"]) == ("4", True, "")
+
+
+def test_final_error_numbers_hold_every_seed_and_the_paired_differences(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    lines = numbers_of(draw(study, results)["final_error"])
+    means = {(line["shown"], line["arm"]): float(line["mean"]) for line in lines if line["mean"]}
+    rows = {row.arm: row for row in tabulate(study, results).rows}
+    assert rows["midpoint"].comparison is not None
+    assert means["difference", "midpoint"] == rows["midpoint"].comparison.difference
+    assert ("difference", "erm") not in means
+    assert sum(line["shown"] == "error" and line["seed"] != "" for line in lines) == 15
+
+
+def test_a_switch_epoch_is_drawn_and_named() -> None:
+    study = make_study(switch_epoch=6)
+    results = tuple(map(finish, study.runs()))
+    assert "switch epoch 6" in draw(study, results)["learning_curves"].caption
+    unswitched = make_study()
+    assert (
+        "switch"
+        not in draw(unswitched, tuple(map(finish, unswitched.runs())))["learning_curves"].caption
+    )
+
+
+def test_captions_give_n_and_the_selection_rule(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    for figure in draw(study, results).values():
+        assert "n = 5/5" in figure.caption
+        assert "Selection rule none" in figure.caption
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_an_early_study_draws_what_it_has(epochs: int) -> None:
+    study = make_study()
+    results = tuple(finish(run, epochs=epochs) for run in study.runs())
+    assert list(draw(study, results)) == (["learning_curves"] if epochs else [])
+
+
+def test_an_arm_looks_the_same_in_every_study() -> None:
+    assert arm_looks(["midpoint", "erm"])["erm"] == arm_looks(["erm", "beta"])["erm"]
+
+
+def test_thirty_arms_are_told_apart() -> None:
+    looks = arm_looks(f"beta-{index}" for index in range(28))
+    assert len(set(looks.values())) == 28

@@ -1,0 +1,94 @@
+from html.parser import HTMLParser
+
+from synthetic import finish, make_study
+
+from reports.figures import draw_figures
+from reports.page import render_page
+from reports.provenance import describe
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+_VOID = {"meta", "img", "br", "link", "hr", "input"}
+
+
+class Checked(HTMLParser):
+    """Fails on a tag that is not closed in order, and notes ids, links and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.words = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag not in _VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in {"src", "href"}:
+                self.addresses.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
+    table = tabulate(study, results)
+    found = describe(
+        study, results, selection_rule="none", data_checksums={}, command="mixsweep run <x>"
+    )
+    page = Checked()
+    page.feed(render_page(study, table, draw_figures(study, results, table), found))
+    page.close()
+    assert page.open == []
+    return page
+
+
+def test_the_page_is_well_formed_and_needs_no_network(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    page = check(study, results)
+    assert len(set(page.ids)) == len(page.ids)
+    assert page.tags.count("img") == 2
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in page.addresses)
+    assert not {"script", "link", "iframe"} & set(page.tags)
+
+
+def test_the_page_shows_table_time_caption_and_origin(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    words = check(study, results).words
+    table = tabulate(study, results)
+    assert all(cell in words for cells in table.cells for cell in cells)
+    assert table.caption in words
+    assert "min/run" in words
+    assert "mixsweep run <x>" in words
+    assert "2023-11-14 22:13 UTC" in words
+
+
+def test_missing_runs_are_listed_with_their_error_escaped() -> None:
+    study = make_study()
+    results = tuple(
+        finish(run, epochs=3, failure="<script>alert(1)</script>") if run.seed == 1 else finish(run)
+        for run in study.runs()
+    )
+    page = check(study, results)
+    assert "3 of 15 runs are not in these results" in page.words
+    assert "<script>alert(1)</script>" in page.words
+    assert "script" not in page.tags
+
+
+def test_a_study_without_results_has_a_page() -> None:
+    study = make_study()
+    results = tuple(RunResult(run=run, stage=None, failure=None) for run in study.runs())
+    page = check(study, results)
+    assert "15 of 15 runs" in page.words
+    assert "img" not in page.tags

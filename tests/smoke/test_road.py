@@ -1,0 +1,129 @@
+"""The whole road, as a user walks it: study file, plan, runs, MLflow, table, relaunch."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mixup_core.checkpoints import Store
+from sweeps.home import Home
+from sweeps.results import read_results
+from sweeps.study_file import load_study
+from sweeps.tracking import read_runs
+from tests.conftest import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+REPORT = {
+    "table.md", "table.csv", "table.tex", "runs.csv", "report.html", "provenance.json", "figures",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
+    """Return a home in which the digits study was run once, and check what it said."""
+    mixsweep = command_line()
+    before = mixsweep.json("plan", "digits")
+    assert not mixsweep.home.exists(), "plan touches nothing"
+    assert (before["runs"], before["stored"], before["to_run"]) == (6, 0, 6)
+    said = mixsweep("run", "digits", "--slots", "2")
+    assert said.stdout.count("2/2") == 3
+    assert "report.html" in said.stderr
+    return mixsweep
+
+
+def _rows(mixsweep: CommandLine) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(mixsweep.report("digits", "runs.csv").decode())))
+
+
+def test_a_study_ends_with_its_report(finished: CommandLine) -> None:
+    folder = finished.home / "reports" / "digits"
+    assert {path.name for path in folder.iterdir()} == REPORT
+    assert {path.suffix for path in (folder / "figures").iterdir()} >= {".png", ".svg", ".csv"}
+    rows = _rows(finished)
+    assert [(row["arm"], row["seed"]) for row in rows] == [
+        (arm, seed) for seed in "01" for arm in ("erm", "midpoint", "uniform")
+    ] or len(rows) == 6
+    assert all(0 < float(row["test/error"]) < 1 for row in rows)
+    assert len({row["run_key"] for row in rows}) == 6
+
+
+def test_a_second_launch_trains_nothing(finished: CommandLine) -> None:
+    table = finished.report("digits", "runs.csv")
+    said = finished("run", "digits")
+    assert "nothing to train" in said.stderr
+    assert finished.report("digits", "runs.csv") == table
+    after = finished.json("plan", "digits")
+    assert (after["stored"], after["to_run"], after["epochs_planned"]) == (6, 0, 0)
+
+
+def test_mlflow_holds_what_the_store_holds(finished: CommandLine) -> None:
+    study = load_study("digits")
+    tracked = {(run.arm, run.seed): run for run in read_runs(_uri(finished), "digits")}
+    results = read_results(study.runs(), Store(str(finished.home / "store")))
+    assert len(tracked) == len(results) == 6
+    for result in results:
+        run = tracked[result.run.arm, result.run.seed]
+        assert run.run_key == result.run.key
+        assert run.records == result.records
+        assert run.outcome == "complete"
+
+
+def test_mlflow_is_rebuilt_from_the_store_alone(finished: CommandLine) -> None:
+    before = read_runs(_uri(finished), "digits")
+    (finished.home / "mlflow.db").unlink()
+    finished("sync", "digits")
+    assert read_runs(_uri(finished), "digits") == before
+
+
+def test_status_counts_what_is_done(finished: CommandLine) -> None:
+    status = finished.json("status", "digits")
+    assert status["arms"]["erm"] == {"expected": 2, "finished": 2, "running": 0, "failed": 0}
+    assert status["driver"] is None
+    assert status["epochs"] == {"done": 18, "expected": 18}
+
+
+def test_the_report_can_be_written_elsewhere(finished: CommandLine, tmp_path: Path) -> None:
+    finished("report", "digits", "--out", str(tmp_path / "paper"))
+    for name in ("runs.csv", "table.csv", "table.md", "table.tex"):
+        assert (tmp_path / "paper" / name).read_bytes() == finished.report("digits", name), name
+
+
+def test_another_home_and_one_slot_give_the_same_bytes(
+    finished: CommandLine, command_line: Callable[..., CommandLine]
+) -> None:
+    other = command_line()
+    other("run", "digits", "--slots", "1")
+    for name in ("runs.csv", "table.csv", "table.md"):
+        assert other.report("digits", name) == finished.report("digits", name), name
+    added = ("--set", "seeds=3")
+    assert other.json("plan", "digits", *added)["to_run"] == 3
+    other("run", "digits", *added)
+    assert len(_rows(other)) == 9
+    assert other.json("plan", "digits", *added)["to_run"] == 0
+
+
+def test_an_incomplete_study_is_reported_and_exits_1(
+    finished: CommandLine, command_line: Callable[..., CommandLine], tmp_path: Path
+) -> None:
+    home = tmp_path / "runs"
+    shutil.copytree(finished.home / "store", home / "store")
+    partial = command_line(home)
+    said = partial("report", "digits", "--set", "seeds=3", code=1)
+    assert "2/3" in said.stdout
+    assert "erm seed 2 missing" in said.stderr
+
+
+def test_provenance_names_versions_data_and_runs(finished: CommandLine) -> None:
+    provenance = json.loads(finished.report("digits", "provenance.json"))
+    text = json.dumps(provenance)
+    for expected in ("torch", "mlflow", "digits", *(row["run_key"] for row in _rows(finished))):
+        assert expected in text
+
+
+def _uri(mixsweep: CommandLine) -> str:
+    return Home(folder=mixsweep.home).tracking_uri
