@@ -1,0 +1,57 @@
+"""What each road loads: looked at in fresh processes."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "ray", "mlflow", "optuna", "pandas")
+
+
+def _loaded_by(program: str) -> set[str]:
+    shown = f"{program}\nimport sys\nprint(*(m for m in {HEAVY!r} if m in sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", shown], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(ran.stdout.split())
+
+
+def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
+    modules = [path.stem for path in (ROOT / "mixup_core").glob("*.py") if path.stem != "__init__"]
+    assert _loaded_by("\n".join(f"import mixup_core.{name}" for name in modules)) == {"torch"}
+
+
+@pytest.mark.parametrize(
+    "module", ["mixup_core.config", "mixup_core.laws", "mixup_core.checkpoints", "sweeps.cli"]
+)
+def test_validation_plan_and_status_load_nothing_heavy(module: str) -> None:
+    assert _loaded_by(f"import {module}") == set()
+
+
+def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
+    program = f"""
+    from contextlib import redirect_stdout
+    from sweeps.cli import commands
+    import io
+    for verb in ("plan", "status"):
+        with redirect_stdout(io.StringIO()):
+            arguments = [verb, "quickstart", "--json", "--home", {str(tmp_path / "runs")!r}]
+            commands.main(arguments, standalone_mode=False)
+    """
+    assert _loaded_by(textwrap.dedent(program)) == set()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
+    """The script of the README: no study file, no Ray."""
+    readme = (ROOT / "README.md").read_text()
+    script = readme.split("```python\n")[1].split("```")[0]
+    assert len(script.strip().splitlines()) <= 12
+    script = script.replace("fashion-mnist", "digits")
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert len(ran.stdout.splitlines()) == 10
