@@ -177,6 +177,11 @@ class Store:
             return None
         return blob.removeprefix(header)
 
+    def refuse_state(self, stage: Stage, reason: str) -> None:
+        """Quarantine a state whose bytes are sound and yet of no use; its records stay."""
+        if stage.state is not None:
+            self._quarantine(_state_name(stage.key, stage.state), reason)
+
     def write(
         self,
         key: str,

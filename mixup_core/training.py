@@ -32,6 +32,10 @@ class DivergedError(ArithmeticError):
         """0-based epoch in which it happened."""
 
 
+class StateError(ValueError):
+    """Bytes are not the state of this run, or hold more than tensors and plain values."""
+
+
 @dataclass(kw_only=True, slots=True)
 class TrainingState:
     """What training changes: weights, optimizer moments and the records so far."""
@@ -66,10 +70,19 @@ class TrainingState:
         """Take the state that `to_bytes` wrote and the records that belong to it.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
+
+        Raises:
+            StateError: If the bytes are no state of this run; this one is then of no use either.
         """
-        saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        self.network.load_state_dict(saved["network"])
-        self.optimizer.load_state_dict(saved["optimizer"])
+        try:
+            saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+            self.network.load_state_dict(saved["network"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+        except Exception as error:  # torch raises whatever it stumbles over
+            raise StateError(
+                "`a state holds the tensors of its run` must hold, "
+                f"got ({len(content)} bytes: {type(error).__name__})."
+            ) from error
         self.records = list(records)
 
 

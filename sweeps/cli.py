@@ -1,8 +1,10 @@
 """The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
 
+import errno
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mixup_core.catalog import DataError
-from mixup_core.checkpoints import Store, StoreError
+from mixup_core.checkpoints import Store, StoreError, StoreFullError
 from mixup_core.fetching import checksums, data_root, fetch, is_present, statuses
 from sweeps.home import Home
 from sweeps.lease import Lease, StudyBusyError
@@ -61,6 +63,8 @@ class Request:
 
 def main() -> NoReturn:
     """Run the command line and exit with a documented code."""
+    # What preempts a machine sends SIGTERM: the same end as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = commands.main(standalone_mode=False)
     except click.exceptions.Exit as leave:
@@ -70,6 +74,8 @@ def main() -> NoReturn:
         code = error.exit_code
     except StudyBusyError as error:
         code = _say(error, BUSY)
+    except StoreFullError as error:
+        code = _say(error, SOME_FAILED)
     except (StudyError, DataError, StoreError, RefusedError) as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
@@ -77,6 +83,10 @@ def main() -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        code = _say(f"disk full: {error}", SOME_FAILED)
     sys.exit(code or DONE)
 
 

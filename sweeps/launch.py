@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         store.clear_failure(planned.run.key)
     failures: dict[str, Failure] = {}
     if plan.pending:
-        with _interruptible(), _cluster(placement) as slots:
+        with _cluster(placement) as slots:
             results = {result.run.key: result for result in read_results(study.runs(), store)}
             watch = Watch(study, plan, store, tracker, lease, results)
             _tune(plan, store, watch, slots, keep_final_states=keep_final_states)
@@ -144,6 +144,8 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
                 runtime_env=threads,
                 _temp_dir=scratch,
             )
+        # Ray has put a handler of its own there, which ends the process with another code.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             resources = ray.cluster_resources()
             gpus = resources.get("GPU", 0.0)
@@ -154,13 +156,3 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
             yield _Slots(count=placement.slots or max(1, int(room)), gpus_per_run=per_run)
         finally:
             ray.shutdown()
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turn SIGTERM into the KeyboardInterrupt that SIGINT already is, in the main thread."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

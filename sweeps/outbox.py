@@ -1,8 +1,10 @@
 """Outbox: items delivered in order by a background thread, so that nobody waits for a server."""
 
 import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -49,6 +51,7 @@ class Outbox(Generic[Item]):
         self._retry_at_most = retry_at_most
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self._patient_until = math.inf
         self._abandoned = threading.Event()
         # A daemon, or a hanging server would keep the process alive after an unsuccessful close.
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
@@ -61,16 +64,18 @@ class Outbox(Generic[Item]):
         """Add an item; never waits, never raises."""
         self._queue.put(item)
 
-    def close(self, timeout: float) -> bool:
+    def close(self, timeout: float, patience: float = math.inf) -> bool:
         """Deliver what is left and end the thread; return whether everything was delivered.
 
         Args:
-            timeout: Seconds after which what is left is given up.
+            timeout: Seconds after which what is left is given up, even if it is being delivered.
+            patience: Seconds after which a delivery that fails is not tried again.
         """
         self._queue.put(None)
+        self._patient_until = time.monotonic() + patience
         self._closing.set()
         self._thread.join(timeout)
-        arrived = not self._thread.is_alive()
+        arrived = not (self._thread.is_alive() or self._abandoned.is_set())
         self._abandoned.set()
         return arrived
 
@@ -96,6 +101,8 @@ class Outbox(Generic[Item]):
                     is_out = True
                     reason = self._describe(error)
                     _logger.warning("%s: does not accept, will retry: %s", self._name, reason)
+                if time.monotonic() >= self._patient_until:
+                    self._abandoned.set()
                 self._wait(pause)
                 pause = min(2 * pause, self._retry_at_most)
             else:

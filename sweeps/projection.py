@@ -294,16 +294,19 @@ class Tracker:
         """Queue `Projection.log_report`; the folder is read when the time comes."""
         self._outbox.post(_Call(partial(self._projection.log_report, folder, note)))
 
-    def close(self, results: Iterable[RunResult], timeout: float = 60.0) -> bool:
+    def close(
+        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
+    ) -> bool:
         """Write what is left, leave no run RUNNING, and return whether all of it arrived.
 
         Args:
             results: As for `start`.
-            timeout: Seconds after which what is left is given up.
+            timeout: Seconds after which what is left is given up; a large study takes a minute.
+            patience: Seconds after which a server that does not accept is given up.
         """
         self.reconcile(results)
         self._outbox.post(_Call(self._projection.settle))
-        return self._outbox.close(timeout)
+        return self._outbox.close(timeout, patience)
 
     def _deliver(self, items: Sequence["_Stored | _Call"]) -> None:
         for write in self._writes(items):

@@ -6,7 +6,8 @@ import os
 import platform
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mixup_core.checkpoints import EpochFacts, Stage, Store
 from mixup_core.config import DataConfig, TrainConfig, stage_keys
 from mixup_core.datasets import Splits, load
 from mixup_core.records import EpochRecord
-from mixup_core.training import DivergedError, TrainingState, fit
+from mixup_core.training import DivergedError, StateError, TrainingState, fit
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
@@ -47,47 +48,88 @@ def train_run(parameters: dict[str, Any]) -> None:
     """Train one run to its end; the function that Tune calls, in a process that hosts many runs.
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
-    newly stored epochs and, last of all, the `failure` if there is one. A run that fails with an
-    error is a result: it would fail again, so the error is reported, not raised. Tune repeats only
-    what ends with the process.
+    newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
+    if there is one. A run that fails with an error is a result: it would fail again, so the error
+    is reported, not raised. Tune repeats, in another process, what ends with the process or lacks
+    memory there.
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
-    try:
-        _train(parameters["assignment"])
-    except DivergedError as error:
-        _report(failure={"kind": "diverged", "message": str(error), "epoch": error.epoch})
-    except Exception as error:  # the border of the process: whatever it is, its run is named
-        logging.getLogger(__name__).exception("run %s failed", parameters["run_key"])
-        message = f"{type(error).__name__}: {error}"
-        _report(failure={"kind": "failed", "message": message, "epoch": None})
+    driver = _Driver()
+    with driver.hearing("mixup_core"):
+        try:
+            _train(parameters["assignment"], driver)
+        except DivergedError as error:
+            failure = {"kind": "diverged", "message": str(error), "epoch": error.epoch}
+            driver.report(failure=failure)
+        except Exception as error:  # the border of the process: whatever it is, its run is named
+            if _lacks_memory(error):
+                raise
+            logging.getLogger(__name__).exception("run %s failed", parameters["run_key"])
+            message = f"{type(error).__name__}: {error}"
+            driver.report(failure={"kind": "failed", "message": message, "epoch": None})
 
 
-def _train(assignment: Assignment) -> None:
+def _train(assignment: Assignment, driver: "_Driver") -> None:
     device = torch.device("cuda" if assignment.on_gpu else "cpu")
     config = assignment.config
     data = _load_once(config.data, assignment.data_root)
-    state = TrainingState.initial(config, data.info, device)
     storing = _Storing(assignment, device)
-    storing.resume(state)
-    _report(epochs=len(state.records), rows=storing.take_rows())
+    state = storing.resume(lambda: TrainingState.initial(config, data.info, device))
+    driver.report(epochs=len(state.records), rows=storing.take_rows())
     reported_at = time.monotonic()
     for record, seconds in _timed(fit(config, data, state, device=device)):
         storing.add(state, seconds)
         rows = storing.take_rows()
         if rows or time.monotonic() - reported_at >= _REPORT_EVERY:
-            _report(epochs=record.epoch + 1, trained=True, rows=rows)
+            driver.report(epochs=record.epoch + 1, trained=True, rows=rows)
             reported_at = time.monotonic()
 
 
-def _report(
-    *,
-    epochs: int = 0,
-    trained: bool = False,
-    rows: list[dict[str, Any]] | None = None,
-    failure: dict[str, Any] | None = None,
-) -> None:
-    tune.report({"epochs": epochs, "trained": trained, "rows": rows or [], "failure": failure})
+def _lacks_memory(error: Exception) -> bool:
+    """Return whether an allocation failed; torch says so of the CPU in words alone."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
+class _Driver(logging.Handler):
+    """The driver, as a trial speaks to it; what is logged meanwhile goes along."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._warnings: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._warnings.append(record.getMessage())
+
+    @contextmanager
+    def hearing(self, logger: str) -> Iterator[None]:
+        """Pass on the warnings of a logger: nobody reads the logs of a worker."""
+        logging.getLogger(logger).addHandler(self)
+        try:
+            yield
+        finally:
+            logging.getLogger(logger).removeHandler(self)
+
+    def report(
+        self,
+        *,
+        epochs: int = 0,
+        trained: bool = False,
+        rows: Sequence[dict[str, Any]] = (),
+        failure: dict[str, Any] | None = None,
+    ) -> None:
+        warnings, self._warnings = self._warnings, []
+        tune.report(
+            {
+                "epochs": epochs,
+                "trained": trained,
+                "rows": list(rows),
+                "warnings": warnings,
+                "failure": failure,
+            }
+        )
 
 
 class _Storing:
@@ -105,8 +147,8 @@ class _Storing:
         self._trained_since = 0.0
         self._cost = 0.0
 
-    def resume(self, state: TrainingState) -> None:
-        """Bring the state to the deepest stored stage whose bytes are sound, if there is one."""
+    def resume(self, initial: Callable[[], TrainingState]) -> TrainingState:
+        """Return the state at the deepest stored stage that is sound; without one, the initial."""
         stored = self._store.keys()
         for epoch in range(len(self._keys), 0, -1):
             key = self._keys[epoch - 1]
@@ -114,17 +156,19 @@ class _Storing:
             if key not in stored or not (is_final or stored[key]):
                 continue
             stage = self._store.read(key)
-            if stage is not None and is_final:
+            if stage is None:
+                continue
+            state = initial()
+            if is_final:
                 state.records = list(stage.records)
                 self._accept(stage)
-                return
-            content = None if stage is None else self._store.read_state(stage)
-            if stage is not None and content is not None:
-                state.load_bytes(content, list(stage.records))
+                return state
+            if self._load(stage, state):
                 self._accept(stage)
                 own = range(self._assignment.first_epoch + 1, epoch + 1)
                 self._own = [earlier for earlier in own if self._keys[earlier - 1] in stored]
-                return
+                return state
+        return initial()
 
     def add(self, state: TrainingState, seconds: float) -> None:
         """Note that an epoch was trained, and store the stage if it is time."""
@@ -160,6 +204,18 @@ class _Storing:
         """Return the epochs stored since the last call, as plain values for a report."""
         rows, self._rows = self._rows, []
         return rows
+
+    def _load(self, stage: Stage, state: TrainingState) -> bool:
+        """Bring an initial state to a stage; if that fails, neither is of use any more."""
+        content = self._store.read_state(stage)
+        if content is None:
+            return False
+        try:
+            state.load_bytes(content, list(stage.records))
+        except StateError as error:
+            self._store.refuse_state(stage, f"is refused: {error}")
+            return False
+        return True
 
     def _accept(self, stage: Stage) -> None:
         """Go on from what is stored, which another writer may have stored first."""

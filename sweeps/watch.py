@@ -64,6 +64,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     ) -> None:
         """Pass on what a run has stored, and why it stopped if it did."""
         run = self._run_of(trial)
+        for warning in result["warnings"]:
+            self._console.note(f"{run.arm} seed {run.seed}: {warning}")
         self._board.advance(run, result["epochs"], trained=result["trained"])
         self.tracker.post(run, [read_row(row) for row in result["rows"]])
         if result["failure"]:
@@ -82,7 +84,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         """Record a run whose process died once too often."""
         run = self._run_of(trial)
         last_line = str(trial.get_error()).strip().splitlines()[-1]
-        message = f"its process died {trial.num_failures} times; the last time: {last_line}"
+        message = f"its process failed {trial.num_failures} times; the last time: {last_line}"
         self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
         self._board.end(run, failed=True)
         self._track_end(run)

@@ -15,7 +15,7 @@ from mixup_core.datasets import Splits
 from mixup_core.mixing import label_entropy
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.training import DivergedError, TrainingState, fit
+from mixup_core.training import DivergedError, StateError, TrainingState, fit
 from mixup_core.views import TrainingImages
 
 CPU = torch.device("cpu")
@@ -157,7 +157,7 @@ def test_no_code_in_a_stored_state_is_run(config: TrainConfig, splits: Splits) -
             return (exec, ("raise SystemExit('executed')",))
 
     state = TrainingState.initial(config, splits.info, CPU)
-    with pytest.raises(pickle.UnpicklingError):
+    with pytest.raises(StateError, match="UnpicklingError"):
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
 
 

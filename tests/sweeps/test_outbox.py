@@ -1,5 +1,6 @@
 import logging
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -75,6 +76,18 @@ def test_close_says_that_not_everything_was_delivered(post: Post) -> None:
     outbox.post(1)
     assert not outbox.close(timeout=0.1)
     assert post.accepted == []
+
+
+def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Post) -> None:
+    failing = outbox_to(post)
+    failing.post(1)
+    started = time.monotonic()
+    assert not failing.close(timeout=60, patience=0.1)
+    assert time.monotonic() - started < 10
+    slow = Outbox[int](lambda items: time.sleep(0.3), name="the post")
+    slow.start()
+    slow.post(1)
+    assert slow.close(timeout=60, patience=0.1)
 
 
 def test_closing_cuts_a_long_wait_between_two_tries_short(post: Post) -> None:
