@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
+
+_CLUSTER_PATIENCE = 10.0
+"""Seconds to wait for a cluster's port."""
 
 
 class RefusedError(Exception):
@@ -84,9 +88,12 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-            raise
-        code = _say(f"disk full: {error}", SOME_FAILED)
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        place = f"{error.filename}: " if error.filename else ""
+        code = _say(
+            f"{place}{'disk full' if is_full else error.strerror or error}",
+            SOME_FAILED if is_full else BAD_INPUT,
+        )
     sys.exit(code or DONE)
 
 
@@ -189,6 +196,7 @@ def run(
 ) -> int:
     """Train what is missing of a study, then write its report."""
     if address is not None:
+        _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
     from sweeps.launch import Placement, train
 
@@ -355,6 +363,21 @@ def _require_data(study: Study) -> None:
             raise RefusedError(
                 f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
             )
+
+
+def _require_cluster(address: str) -> None:
+    """Check that somebody listens at an address; Ray itself would wait for minutes.
+
+    Raises:
+        RefusedError: If the address is none or nobody answers.
+    """
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise RefusedError(f"`--address is HOST:PORT` must hold, got ({address=})")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CLUSTER_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise RefusedError(f"{address}: no Ray cluster answers ({error})") from error
 
 
 def _tracker(request: Request) -> "Tracker":

@@ -34,6 +34,8 @@ Epoch = tuple[EpochRecord, EpochFacts]
 Summarise = Callable[[Sequence[RunResult]], Mapping[str, float]]
 """Complete runs of one arm, at least one, to finite metrics such as `test/error_mean`."""
 
+_MAX_DESCRIPTION = 200
+
 _logger = logging.getLogger(__name__)
 
 
@@ -353,8 +355,8 @@ class Tracker:
             _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
 
     def _describe(self, error: Exception) -> str:
-        """Return an error's text without the password that MLflow's address may hold."""
-        return str(error).replace(self._uri, masked(self._uri))
+        """Return the head of an error's text, without the password that the address may hold."""
+        return str(error).replace(self._uri, masked(self._uri))[:_MAX_DESCRIPTION]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,11 +80,17 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self._console.change(f"{run.arm} seed {run.seed} finished")
         self._track_end(run)
 
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Say that a run is tried again."""
+        run = self._run_of(trial)
+        self._console.note(f"{run.arm} seed {run.seed} is tried again: {_last_line(trial)}")
+
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Record a run whose process died once too often."""
         run = self._run_of(trial)
-        last_line = str(trial.get_error()).strip().splitlines()[-1]
-        message = f"its process failed {trial.num_failures} times; the last time: {last_line}"
+        message = (
+            f"its process failed {trial.num_failures} times; the last time: {_last_line(trial)}"
+        )
         self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
         self._board.end(run, failed=True)
         self._track_end(run)
@@ -140,6 +146,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
             StoreError
         ):  # kept in memory for this launch; the next one tries the run again
             self.store.write_failure(failure)
+
+
+def _last_line(trial: Any) -> str:
+    return str(trial.get_error()).strip().splitlines()[-1]
 
 
 def _images_per_epoch(config: TrainConfig) -> int:

@@ -27,10 +27,10 @@ class CommandLine:
         return {**kept, **own, "OMP_NUM_THREADS": "1", **self.extra}
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start a command and leave it running."""
+        """Start a command, in a process group of its own, and leave it running."""
         return subprocess.Popen(
             [sys.executable, "-m", "sweeps.cli", *arguments],
-            env=self.environment(), text=True,
+            env=self.environment(), text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 

@@ -498,7 +498,7 @@ def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_p
     tracker.post(run, [epoch_of(run, 2)])
     results = results_of(study, 3, 3, 3, 3)
     with mlflow_server(tmp_path, port):
-        assert tracker.close(results, timeout=100)
+        assert tracker.close(results, timeout=100, patience=100)
         tracked = read_runs(uri, study.name)
     assert [run.records for run in tracked] == [result.records for result in results]
     assert {run.outcome for run in tracked} == {"complete"}

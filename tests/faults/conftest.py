@@ -1,0 +1,34 @@
+"""Fault tests run in a place of their own (`make faults`), and have one study in common."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.faults.launches import TWO_LAWS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def namespace() -> None:
+    """Refuse to kill, mount or listen anywhere but in namespaces that end with the tests."""
+    outer = os.environ.get("OUTER_PIDNS")
+    if outer is None or os.readlink("/proc/self/ns/pid") == outer:
+        pytest.skip("faults are caused in namespaces of their own only: make faults")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
+    """Return a home in which the two laws were run without any fault."""
+    mixsweep = command_line()
+    mixsweep("run", TWO_LAWS.file, "--slots", "2", "--keep-final-states")
+    return mixsweep
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """Return a folder to mount a disk on; what is mounted there ends with the namespace."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,139 @@
+"""Launch: a `mixsweep run` under way, whose processes a test may kill."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from mixup_core.checkpoints import EpochFacts, Stage, Store
+from sweeps.results import RunResult, read_results
+from sweeps.study import Run, Study
+from sweeps.study_file import load_study
+from tests.conftest import CommandLine
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A study as the command line names it: a file, and what is overridden in it."""
+
+    file: str
+    overrides: tuple[str, ...] = ()
+
+    @cached_property
+    def study(self) -> Study:
+        return load_study(self.file, self.overrides)
+
+    @property
+    def arguments(self) -> list[str]:
+        """What follows a command that takes a study."""
+        return [self.file, *(part for text in self.overrides for part in ("--set", text))]
+
+    def results(self, store: Path) -> tuple[RunResult, ...]:
+        """Return what a store holds of every run."""
+        return read_results(self.study.runs(), Store(str(store)))
+
+    def acknowledged(self, store: Path) -> Mapping[str, tuple[EpochFacts, ...]]:
+        """Return, by run key, time and duration of every stored epoch: no later launch may train
+        one of them again, which would give it another time."""
+        return {result.run.key: result.facts for result in self.results(store)}
+
+
+TWO_LAWS = Task(str(Path(__file__).with_name("two-laws.yaml")))
+
+
+def wait_for(find: Callable[[], Found | None], timeout: float = 120.0) -> Found:
+    """Return what `find` returns once it is something; the test fails if that takes too long."""
+    give_up_at = time.monotonic() + timeout
+    while not (found := find()):
+        assert time.monotonic() < give_up_at, f"waited {timeout} s in vain for {find}"
+        time.sleep(0.01)
+    return found
+
+
+class Launch:
+    """A `mixsweep run` that ends, at the latest, with the `with` it was started in."""
+
+    def __init__(self, mixsweep: CommandLine, task: Task, *options: str) -> None:
+        """Start it.
+
+        Args:
+            mixsweep: The command line.
+            task: The study to run.
+            options: Of `mixsweep run`.
+        """
+        self.started_at_ms = time.time_ns() // 1_000_000
+        self.task = task
+        self.store = mixsweep.home / "store"
+        if "--store" in options:
+            self.store = Path(options[options.index("--store") + 1])
+        self.process = mixsweep.start(
+            "run", *task.arguments, "--slots", "2", "--keep-final-states", *options
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def stage(self, run: Run, *, epochs: int = 1) -> Stage:
+        """Wait until this launch has trained a run up to some epoch, and return its stage."""
+
+        def found() -> Stage | None:
+            (result,) = read_results([run], Store(str(self.store)))
+            stage = result.stage
+            if stage is None or stage.epochs < epochs:
+                assert self.process.poll() is None, f"ended early\n{self.process.communicate()}"
+                return None
+            return stage if stage.facts[-1].stored_at_ms >= self.started_at_ms else None
+
+        return wait_for(found)
+
+    def worker(self, run: Run, *, epochs: int = 1, other_than: int | None = None) -> int:
+        """Wait until a living process has stored some epochs of a run, and return its pid."""
+
+        def found() -> int | None:
+            pid = int(self.stage(run, epochs=epochs).environment["pid"])
+            return pid if pid != other_than and is_ray_worker(pid) else None
+
+        return wait_for(found)
+
+    def kill_worker(self, pid: int) -> None:
+        """Kill a worker at once; nothing else in this namespace can have its pid."""
+        assert is_ray_worker(pid), pid
+        os.kill(pid, signal.SIGKILL)
+
+    def end(self, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Wait for the end; the test fails unless the exit code is `code`."""
+        out, err = self.process.communicate(timeout=240)
+        assert self.process.returncode == code, f"exit {self.process.returncode}\n{out}\n{err}"
+        return subprocess.CompletedProcess(self.process.args, code, out, err)
+
+
+def is_ray_worker(pid: int) -> bool:
+    """Return whether a process lives and is an actor that Tune trains in."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::ImplicitFunc")
+    except OSError:
+        return False
+
+
+def ray_workers() -> list[int]:
+    """Return the pids of this namespace's training processes."""
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [pid for pid in pids if is_ray_worker(pid)]

@@ -1,0 +1,144 @@
+"""Drivers that are killed, interrupted, stopped or started twice, and the same command again."""
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mixup_core.checkpoints import Store
+from mixup_core.config import stage_key
+from tests.conftest import CommandLine
+from tests.faults.invariants import Facts, assert_nothing_was_lost
+from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_an_interrupted_launch_exits_130_and_the_next_goes_on(
+    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+) -> None:
+    mixsweep = command_line()
+    runs = TWO_LAWS.study.runs()
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.stage(runs[0], epochs=5)
+        os.kill(launch.process.pid, signal.SIGTERM)
+        assert "interrupted" in launch.end(130).stderr
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.stage(runs[0], epochs=15)
+        os.killpg(launch.process.pid, signal.SIGINT)  # as a terminal sends it, to all at once
+        assert "interrupted" in launch.end(130).stderr
+    acknowledged = TWO_LAWS.acknowledged(launch.store)
+    assert mixsweep.json("status", TWO_LAWS.file)["driver"] is None
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+@pytest.fixture(scope="module")
+def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts]:
+    """Return a home whose driver was killed half-way, and what was stored then."""
+    mixsweep = command_line()
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        for run in TWO_LAWS.study.runs()[:2]:
+            launch.stage(run, epochs=10)
+        acknowledged = TWO_LAWS.acknowledged(launch.store)
+        launch.process.kill()
+    return mixsweep, acknowledged
+
+
+def test_the_workers_of_a_killed_driver_do_not_outlive_it(
+    killed: tuple[CommandLine, Facts],
+) -> None:
+    wait_for(lambda: not ray_workers(), timeout=30)
+
+
+def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_and_started_twice(
+    command_line: Callable[..., CommandLine],
+    killed: tuple[CommandLine, Facts],
+    undisturbed: CommandLine,
+    tmp_path: Path,
+) -> None:
+    crashed, acknowledged = killed
+    mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.stage(TWO_LAWS.study.runs()[0], epochs=15)
+        os.kill(launch.process.pid, signal.SIGSTOP)
+        holder = f"study 'two-laws' is driven by pid {launch.process.pid} on "
+        assert holder in mixsweep("run", *TWO_LAWS.arguments, code=3).stderr
+        assert holder in mixsweep("sync", *TWO_LAWS.arguments, code=3).stderr
+        os.kill(launch.process.pid, signal.SIGCONT)
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+def test_damaged_and_hostile_checkpoints_are_named_and_the_epochs_trained_again(
+    command_line: Callable[..., CommandLine],
+    killed: tuple[CommandLine, Facts],
+    undisturbed: CommandLine,
+    tmp_path: Path,
+) -> None:
+    crashed, _ = killed
+    mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
+    store = Store(str(mixsweep.home / "store"))
+    cut, flipped, hostile, swapped = TWO_LAWS.study.runs()
+    stages = {result.run: result.stage for result in TWO_LAWS.results(mixsweep.home / "store")}
+
+    stage = stages[cut]
+    assert stage is not None
+    (state,) = (mixsweep.home / "store" / "states").rglob(f"{stage.key}-*.bin")
+    os.truncate(state, state.stat().st_size // 2)
+
+    stage = stages[flipped]
+    assert stage is not None
+    manifest = _manifest(mixsweep.home, stage.key)
+    content = bytearray(manifest.read_bytes())
+    content[len(content) // 2] ^= 1
+    manifest.write_bytes(content)
+
+    mark = tmp_path / "executed"
+    original = TWO_LAWS.results(undisturbed.home / "store")[2].stage
+    assert original is not None
+    hostile_key = stage_key(hostile.config, 1)
+    store.write(
+        hostile_key,
+        records=original.records[:1],
+        facts=original.facts[:1],
+        environment={},
+        state=pickle.dumps(_Payload(mark), protocol=2),
+    )
+
+    swapped_key = stage_key(swapped.config, 1)
+    other = _manifest(mixsweep.home, swapped_key)
+    other.parent.mkdir(exist_ok=True)
+    shutil.copy(_manifest(mixsweep.home, hostile_key), other)
+
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        said = launch.end(0).stderr
+    for named in (state.name, manifest.name, hostile_key, other.name):
+        assert any(named in line and "quarantine" in line for line in said.splitlines()), said
+    kept = {path.name for path in (mixsweep.home / "store" / "quarantine").iterdir()}
+    assert kept >= {state.name, manifest.name, other.name}
+    assert not mark.exists()
+    # The hostile stage stays as the record of epoch 0 that it was; its state is gone.
+    store.delete(hostile_key)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed)
+
+
+def _manifest(home: Path, key: str) -> Path:
+    return home / "store" / "stages" / key[:2] / f"{key}.json"
+
+
+class _Payload:
+    """Pickles as a command that leaves a mark."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (os.system, (f"touch {self.mark}",))

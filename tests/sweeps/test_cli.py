@@ -1,0 +1,65 @@
+"""What the command line refuses: one message, exit 2, nothing created, nothing heavy loaded."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweeps.cli import BAD_INPUT, main
+
+BAD = {
+    "an unknown study": ["run", "quikstart"],
+    "a folder for a study": ["plan", "."],
+    "an unknown path": ["run", "digits", "--set", "base.optimizer.lrr=1"],
+    "a wrong type": ["plan", "digits", "--set", "base.epochs=three"],
+    "an override that is none": ["status", "digits", "--set", "epochs"],
+    "an unknown command": ["train", "digits"],
+    "an unknown option": ["run", "digits", "--fast"],
+    "no slots": ["run", "digits", "--slots", "0"],
+    "no study": ["run"],
+    "an address that is none": ["run", "digits", "--address", "cluster"],
+    "a cluster that is not there": ["run", "digits", "--address", "127.0.0.1:1"],
+    "pages of an empty home": ["ui"],
+    "an unknown data set": ["data", "fetch", "mnist1d"],
+    "data that is not here": ["run", "table1-cifar10"],
+    "a store that is a file": ["status", "digits", "--store", __file__],
+    "a store without a lease": ["run", "digits", "--store", "memory://store"],
+}
+
+
+@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
+def test_bad_input_ends_with_one_message_and_exit_2(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "argv", ["mixsweep", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert left.value.code == BAD_INPUT
+    assert said.out == ""
+    assert 0 < len(said.err.strip().splitlines()) <= 4
+    assert "Traceback" not in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
+    program = "import sys; sys.argv = ['mixsweep', 'schema']; from sweeps.cli import main; main()"
+    command = f'{sys.executable} -c "{program}" | head -c 10'
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+
+
+def test_every_command_explains_itself() -> None:
+    for command in ("run", "plan", "status", "report", "sync", "ui", "data", "doctor", "schema"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "sweeps.cli", command, "--help"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert ran.stdout.startswith("Usage:")
