@@ -178,7 +178,7 @@ class Store:
         return blob.removeprefix(header)
 
     def refuse_state(self, stage: Stage, reason: str) -> None:
-        """Quarantine a state whose bytes are sound and yet of no use; its records stay."""
+        """Quarantine a state whose bytes are sound and yet of no use; the records stay."""
         if stage.state is not None:
             self._quarantine(_state_name(stage.key, stage.state), reason)
 
@@ -242,10 +242,13 @@ class Store:
             self._replace(stage, None)
         self._remove_states(key)
 
-    def delete(self, key: str) -> None:
-        """Remove a stage altogether; without one, do nothing."""
-        self._files.remove(_manifest_name(key))
-        self._remove_states(key)
+    def delete(self, *keys: str) -> None:
+        """Remove stages altogether, with all that dead writers of them left behind."""
+        for top in ("stages", "states"):
+            for shard in sorted({_checked(key)[:2] for key in keys}):
+                for name in list(self._files.names(f"{top}/{shard}")):
+                    if re.split(r"[-.]", Path(name).name)[0] in keys:
+                        self._files.remove(name)
 
     def stages(self) -> Iterator[Stage]:
         """Yield every readable stage, in the order of the keys.
@@ -257,6 +260,10 @@ class Store:
             stage = self.read(key)
             if stage is not None:
                 yield stage
+
+    def quarantined(self) -> tuple[str, ...]:
+        """Return the names of the damaged files that were put aside, sorted."""
+        return tuple(sorted(self._files.names("quarantine")))
 
     def write_failure(self, failure: Failure) -> None:
         """Store why a run ended early, in place of what was stored for that run before.

@@ -1,5 +1,6 @@
 """The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
 
+import contextlib
 import errno
 import json
 import os
@@ -18,6 +19,7 @@ from mixup_core.catalog import DataError
 from mixup_core.checkpoints import Store, StoreError, StoreFullError
 from mixup_core.fetching import checksums, data_root, fetch, is_present, statuses
 from sweeps.home import Home
+from sweeps.housekeeping import prune, spell_stock, take_stock
 from sweeps.lease import Lease, StudyBusyError
 from sweeps.results import RunResult, read_results
 from sweeps.stages import Plan, plan_study
@@ -108,14 +110,14 @@ def _on_study(command: Callable[..., int]) -> Callable[..., int]:
     def with_request(
         study: str,
         home: Path,
-        store: str | None,
+        store_url: str | None,
         tracking: str | None,
         overrides: Sequence[str],
         **options: Any,
     ) -> int:
         request = Request(
             study=load_study(study, overrides),
-            home=Home(folder=home, store_url=store, tracking=tracking),
+            home=Home(folder=home, store_url=store_url, tracking=tracking),
         )
         return command(request, **options)
 
@@ -135,10 +137,7 @@ def _on_study(command: Callable[..., int]) -> Callable[..., int]:
             envvar="MLFLOW_TRACKING_URI",
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
-        click.option(
-            "--store",
-            help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
-        ),
+        _store_option,
         _home_option,
         click.argument("study"),
     ):
@@ -155,6 +154,11 @@ _home_option = click.option(
     envvar="MIXSWEEP_HOME",
     show_default=True,
     help="Folder that holds all results.",
+)
+_store_option = click.option(
+    "--store",
+    "store_url",
+    help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
 _json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
@@ -305,6 +309,73 @@ def ui(home: Path, port: int) -> int:
         "1",
     ]
     os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place
+
+
+@commands.group("store")
+def store_commands() -> None:
+    """Say what the checkpoint store holds, check it, and free what is not needed."""
+
+
+def _on_store(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the store of a home and some studies."""
+
+    def with_store(
+        home: Path, store_url: str | None, studies: Sequence[str], **options: Any
+    ) -> int:
+        store = Store(Home(folder=home, store_url=store_url).store)
+        by_name = {study.name: study for study in map(load_study, studies)}
+        return command(store, tuple(by_name.values()), **options)
+
+    with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = with_store
+    for decorate in (_store_option, _home_option, click.argument("studies", nargs=-1)):
+        wrapped = decorate(wrapped)
+    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    decorated: Callable[..., int] = wrapped
+    return decorated
+
+
+@store_commands.command("list")
+@_on_store
+def list_store(store: Store, studies: Sequence[Study]) -> int:
+    """Say what is stored of some STUDIES, what of others, and what could be freed."""
+    click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
+    return DONE
+
+
+@store_commands.command("verify")
+@_home_option
+@_store_option
+def verify_store(home: Path, store_url: str | None) -> int:
+    """Check every file against its sha256; damaged ones are put aside, exit code 1."""
+    problems = Store(Home(folder=home, store_url=store_url).store).verify()
+    for problem in problems:
+        click.echo(problem, err=True)
+    click.echo(f"{len(problems)} files are damaged or missing" if problems else "all is well")
+    return SOME_FAILED if problems else DONE
+
+
+@store_commands.command("prune")
+@_on_store
+@click.option("--yes", is_flag=True, help="Remove them; without it they are only listed.")
+def prune_store(store: Store, studies: Sequence[Study], yes: bool) -> int:
+    """Free the states that no run of some STUDIES will start from; every record stays."""  # noqa: DOC501
+    if not studies:
+        raise RefusedError("name the studies whose runs are to be looked at")
+    with contextlib.ExitStack() as leases:
+        if yes:
+            for study in studies:
+                leases.enter_context(Lease.acquire(store, study.name, _command_line()))
+        stock = take_stock(studies, store)
+        click.echo(spell_stock(stock, len(store.quarantined())))
+        for holding in stock:
+            for stage in holding.prunable:
+                click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
+        if yes:
+            click.echo(f"freed {prune(stock, store) / 1e6:,.1f} MB")
+        elif any(holding.prunable for holding in stock):
+            click.echo("nothing was removed; add --yes", err=True)
+    return DONE
 
 
 @commands.group()

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -168,6 +168,7 @@ class _Storing:
                 own = range(self._assignment.first_epoch + 1, epoch + 1)
                 self._own = [earlier for earlier in own if self._keys[earlier - 1] in stored]
                 return state
+            self._store.drop_state(stage.key)
         return initial()
 
     def add(self, state: TrainingState, seconds: float) -> None:
@@ -196,7 +197,10 @@ class _Storing:
         )
         self._accept(stage)
         self._own.append(epoch)
-        self._drop_own(num_kept=0 if is_final else 2)
+        if is_final:
+            self._drop_all_own()
+        else:
+            self._drop_superseded()
         self._cost = time.monotonic() - started
         self._trained_since = 0.0
 
@@ -225,12 +229,18 @@ class _Storing:
         self._facts = list(stage.facts)
         self._num_stored = len(stage.records)
 
-    def _drop_own(self, num_kept: int) -> None:
-        """Remove this run's superseded stages; two stay while it runs, should one prove corrupt."""
-        for epoch in self._own[: -num_kept or None]:
-            if epoch not in self._assignment.keep and epoch < len(self._keys):
-                self._store.delete(self._keys[epoch - 1])
-        self._own = self._own[-num_kept:] if num_kept else []
+    def _drop_superseded(self) -> None:
+        """Remove all stages of this run but two, should one prove corrupt."""
+        self._delete(self._own[:-2])
+        self._own = self._own[-2:]
+
+    def _drop_all_own(self) -> None:
+        """Remove all stages of this run but the last, and what killed tries left behind."""
+        self._delete(range(self._assignment.first_epoch + 1, len(self._keys)))
+
+    def _delete(self, epochs: Iterable[int]) -> None:
+        keep = self._assignment.keep
+        self._store.delete(*(self._keys[epoch - 1] for epoch in epochs if epoch not in keep))
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:

@@ -21,6 +21,6 @@ exec $unshare_all sh -c '
     ip link set lo up
     mount -t tmpfs -o size=2g tmpfs /mnt
     mount -t tmpfs tmpfs /dev/shm
-    export HOME=/mnt TMPDIR=/mnt
+    export HOME=/mnt TMPDIR=/mnt RAY_TMPDIR=/mnt RAY_USAGE_STATS_ENABLED=0
     "$@" || exit $?
 ' sh "$@"

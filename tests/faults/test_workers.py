@@ -1,6 +1,7 @@
 """Workers that die, and what becomes of the runs they trained."""
 
 import os
+import pathlib
 import resource
 from collections.abc import Callable
 
@@ -35,7 +36,7 @@ def test_a_worker_out_of_memory_costs_one_try_and_no_result(
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
         pid = launch.worker(TWO_LAWS.study.runs()[0], epochs=5)
-        with open(f"/proc/{pid}/statm") as statm:
+        with pathlib.Path(f"/proc/{pid}/statm").open() as statm:
             present = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.prlimit(pid, resource.RLIMIT_AS, (present, present))
         assert "is tried again" in launch.end(0).stderr

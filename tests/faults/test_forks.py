@@ -1,0 +1,57 @@
+"""Runs that share their first epochs, when the run that trains these keeps dying."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mixup_core.checkpoints import Store
+from mixup_core.datasets import load
+from mixup_core.training import TrainingState, fit
+from sweeps.stages import plan_runs
+from tests.conftest import CommandLine
+from tests.faults.invariants import assert_store_is_whole, assert_tracked
+from tests.faults.launches import Launch, Task
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+FORKS = Task(str(Path(__file__).with_name("forks.yaml")))
+SWITCH_EPOCHS = (0, 8, 16, 24)
+TRIES = 4
+"""Of a run whose process keeps dying."""
+
+
+def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    plan = plan_runs(FORKS.study.runs(), {})
+    assert (plan.epochs_naive, plan.epochs_planned) == (192, 2 * (24 + 24 + 16 + 8))
+    doomed, unlucky = (planned.run for planned in plan.pending if len(planned.keep) == 2)
+    with Launch(mixsweep, FORKS) as launch:
+        pid = None
+        for _ in range(TRIES):
+            pid = launch.worker(doomed, other_than=pid)
+            launch.kill_worker(pid)
+        launch.kill_worker(launch.worker(unlucky, epochs=3))
+        said = launch.end(1).stderr
+    assert f"{doomed.arm} seed {doomed.seed} failed: its process failed {TRIES} times" in said
+    others = [result for result in FORKS.results(launch.store) if result.run != doomed]
+    assert [result.outcome for result in others] == ["complete"] * 7, "forks went on without it"
+
+    with Launch(mixsweep, FORKS) as launch:
+        launch.end(0)
+    results = FORKS.results(launch.store)
+    data = load(FORKS.study.runs()[0].config.data, mixsweep.data)
+    for result in results:
+        alone = TrainingState.initial(result.run.config, data.info, "cpu")
+        assert tuple(fit(result.run.config, data, alone)) == result.records, result.run
+        assert result.stage is not None
+        assert Store(str(launch.store)).read_state(result.stage) == alone.to_bytes(), result.run
+    for seed in FORKS.study.seeds:
+        of_seed = {r.run.config.mix.switch_epoch: r.facts for r in results if r.run.seed == seed}
+        for switch_epoch in SWITCH_EPOCHS:
+            trunk = of_seed[24][:switch_epoch]
+            assert of_seed[switch_epoch][:switch_epoch] == trunk, "trained twice"
+    assert_store_is_whole(launch.store)
+    assert_tracked(results, mixsweep.home / "mlflow.db")
