@@ -16,6 +16,7 @@ from reports.page import render_page
 from reports.provenance import describe, spell_origin
 from reports.tables import SELECTION_RULE, Table, arrange, run_records, runs_csv, tabulate
 from sweeps.results import RunResult
+from sweeps.search import SearchHistory
 from sweeps.study import Study
 
 
@@ -24,6 +25,8 @@ class Report:
     """A written report."""
 
     table: Table
+    markdown: str
+    """What a reader of the console wants of it."""
     folder: Path
     files: tuple[Path, ...]
     """Every file written, below `folder`, sorted."""
@@ -46,6 +49,7 @@ def build_report(
     *,
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
+    history: SearchHistory | None = None,
 ) -> Report:
     """Write a study's report from whatever results there are, down to none.
 
@@ -59,6 +63,7 @@ def build_report(
         out: Folder to write to, made if it is not there.
         data_checksums: Data set to file to checksum, for the provenance.
         command: The command line, for the provenance.
+        history: Points of the study's search, if it is one.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -92,7 +97,12 @@ def build_report(
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
     _replace_files(out, contents)
-    return Report(table=table, folder=out, files=tuple(out / name for name in sorted(contents)))
+    return Report(
+        table=table,
+        markdown=table.markdown(),
+        folder=out,
+        files=tuple(out / name for name in sorted(contents)),
+    )
 
 
 def load(study: Study, results: Iterable[RunResult]) -> Frames:
