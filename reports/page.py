@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from reports.figures import Figure
-from reports.tables import Table
+from reports.tables import Listing, Table
 from sweeps.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -18,6 +18,7 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 def render_page(
     study: Study,
     table: Table,
+    listings: Sequence[Listing],
     figures: Sequence[Figure],
     provenance: Mapping[str, Any],
 ) -> str:
@@ -26,6 +27,7 @@ def render_page(
     Args:
         study: What was studied.
         table: Its result.
+        listings: Tables beside it.
         figures: Inlined as SVG.
         provenance: What `reports.provenance.describe` returned; the only source of times.
     """
@@ -36,7 +38,8 @@ def render_page(
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         study=study,
         table=table,
-        minutes={arm: _minutes_per_run(arm, provenance["runs"]) for arm in study.arms},
+        listings=listings,
+        minutes={arm: _minutes_per_run(study, arm, provenance["runs"]) for arm in study.arms},
         figures=[(figure, _data_uri(figure.svg)) for figure in figures],
         facts=_facts(provenance),
         num_runs=len(provenance["runs"]),
@@ -44,8 +47,11 @@ def render_page(
     )
 
 
-def _minutes_per_run(arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
-    seconds = [run["seconds"] for run in runs if run["arm"] == arm and run["outcome"] == "complete"]
+def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
+    keys = {run.key for run in study.runs_of(arm)}
+    seconds = [
+        run["seconds"] for run in runs if run["run_key"] in keys and run["outcome"] == "complete"
+    ]
     return sum(seconds) / len(seconds) / 60 if seconds else None
 
 

@@ -111,7 +111,7 @@ def _say(message: object, code: int) -> int:
 def _on_study(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command its study, its home and `--set`."""
 
-    def with_request(
+    def with_request(  # noqa: PLR0913  the options that every command on a study has
         study: str,
         home: Path,
         store: str | None,

@@ -127,7 +127,8 @@ class Proposals:
         self._study.set_user_attr("hours", hours)
 
     def _trials(self) -> list[FrozenTrial]:
-        return self._study.get_trials(deepcopy=False)
+        trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
+        return trials
 
     def _content_of(self, trial: FrozenTrial) -> str:
         values = trial.user_attrs["point"]
@@ -186,8 +187,9 @@ class _Suggest:
         if isinstance(distribution, Integer):
             low, high, step = distribution.low, distribution.high, distribution.step
             return self.trial.suggest_int(parameter.path, low, high, step=step)
-        low, high = distribution.bounds
-        return self.trial.suggest_float(parameter.path, low, high, log=distribution.is_log)
+        return self.trial.suggest_float(
+            parameter.path, *distribution.bounds, log=distribution.is_log
+        )
 
 
 def _candidate(

@@ -1,7 +1,7 @@
 """SearchReader: from the `search:` section of a study file to a checked search."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from mixup_core.config import MAX_SEED, TrainConfig
 from mixup_core.laws import Beta, Law, parse_law
@@ -81,28 +81,35 @@ class SearchReader:
                 self._report(child.place, "search", text)
         sampler = self._choice(parts.get("sampler"), "search.sampler", get_args(SamplerName), "tpe")
         space = self._space(parts.get("space"), node.place, is_grid=sampler == "grid")
-        search = {
-            "objectives": self._objectives(parts.get("objective"), node.place),
-            "sampler": sampler,
-            "seed": self._integer(parts.get("seed"), "search.seed", 0, 2**31 - 1, 0),
-            "points": self._points(parts.get("points"), node.place, space, sampler == "grid"),
-            "prune_after": self._prune(parts.get("prune"), len(seeds)),
-            "budget": self._budget(parts.get("budget")),
-            "select": self._choice(
-                parts.get("select"), "search.select", get_args(SelectionRule), "val-mean"
-            ),
-            "confirm_seeds": self._confirm_seeds(parts.get("confirm"), seeds),
-        }
-        if space is None or len(self._problems) > before:
+        points = self._points(parts.get("points"), node.place, space, sampler == "grid")
+        objectives = self._objectives(parts.get("objective"), node.place)
+        seed = self._integer(parts.get("seed"), "search.seed", 0, 2**31 - 1, 0)
+        prune_after = self._prune(parts.get("prune"), len(seeds))
+        budget = self._budget(parts.get("budget"))
+        select = self._choice(
+            parts.get("select"), "search.select", get_args(SelectionRule), "val-mean"
+        )
+        confirm_seeds = self._confirm_seeds(parts.get("confirm"), seeds)
+        if prune_after is not None and len(objectives) > 1:
+            text = "is for one objective; there are several"
+            self._report(parts["prune"].place, "search.prune", text)
+        if space is None or points is None or seed is None or len(self._problems) > before:
             return None
-        if search["prune_after"] is not None and len(search["objectives"]) > 1:
-            self._report(
-                parts["prune"].place, "search.prune", "is for one objective; there are several"
-            )
         base = self._check_corners(space)
         if base is None or len(self._problems) > before:
             return None
-        return Search(base=base, space=space, **search)
+        return Search(
+            base=base,
+            space=space,
+            points=points,
+            objectives=objectives,
+            sampler=cast(SamplerName, sampler),
+            seed=seed,
+            prune_after=prune_after,
+            budget=budget,
+            select=cast(SelectionRule, select),
+            confirm_seeds=confirm_seeds,
+        )
 
     def _report(self, place: Place, path: str, text: str) -> None:
         self._problems.append(Problem(place=place, path=path, text=text))
@@ -458,7 +465,8 @@ class SearchReader:
                     choices = parent.distribution.choices
                     for value in values:
                         if value not in choices:
-                            text = f"{value!r} is no choice of {path!r}: {', '.join(map(str, choices))}"
+                            listed = ", ".join(map(str, choices))
+                            text = f"{value!r} is no choice of {path!r}: {listed}"
                             self._report(place, f"{where}.when", text)
 
     def _check_corners(self, space: Space) -> TrainConfig | None:

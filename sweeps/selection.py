@@ -1,4 +1,4 @@
-"""Selection: which point of a search wins, which are pruned, and the study that follows from them."""
+"""Selection: which point of a search wins, which are pruned, and what study follows."""
 
 import math
 from collections.abc import Mapping, Sequence

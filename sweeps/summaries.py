@@ -203,7 +203,8 @@ def spell_status(summary: dict[str, Any]) -> str:
     if "points" in summary:
         points = summary["points"]
         lines.append(
-            f"points    {points['finished']} of {points['expected']} trained, {points['asked']} asked"
+            f"points    {points['asked']} of {points['expected']} asked, "
+            f"{points['finished']} trained"
         )
     lines += [
         f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
