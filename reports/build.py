@@ -105,7 +105,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
-        "report.html": render_page(parts.study, table, parts.listings, figures, provenance),
+        "report.html": render_page(parts.study, table, figures, provenance, parts.listings),
     }
     for listing in parts.listings:
         contents |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}

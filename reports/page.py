@@ -18,18 +18,18 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 def render_page(
     study: Study,
     table: Table,
-    listings: Sequence[Listing],
     figures: Sequence[Figure],
     provenance: Mapping[str, Any],
+    listings: Sequence[Listing] = (),
 ) -> str:
     """Return the page as HTML. Everything put into it is escaped.
 
     Args:
         study: What was studied.
         table: Its result.
-        listings: Tables beside it.
         figures: Inlined as SVG.
         provenance: What `reports.provenance.describe` returned; the only source of times.
+        listings: Tables beside it.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
