@@ -39,7 +39,7 @@ search:
 Metrics = Callable[[TrainConfig], Mapping[str, float]]
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for a driver's death."""
 
 
@@ -80,12 +80,13 @@ class Driver:
         self.metrics = metrics
         self.trained: list[tuple[str, int]] = []
         self.epochs = 0
+        self.num_trained = 0
         self.searcher = RunSearcher(
             self.source, lambda planned: {"planned": planned}, lambda joined: None
         )
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
-        """Train until nothing is left; or raise `Killed` in a run, before or after it is stored."""
+        """Train until nothing is left; or raise `KilledError` in a run, before or after it is stored."""
         for number in range(10_000):
             suggestion = self.searcher.suggest(f"t{number}")
             if suggestion == RunSearcher.FINISHED:
@@ -93,7 +94,7 @@ class Driver:
             assert isinstance(suggestion, dict), "one slot, and nothing to wait for"
             dies = number == kill_after
             if dies and kill_in == "start":
-                raise Killed
+                raise KilledError
             self._train(f"t{number}", suggestion["planned"], dies=dies)
         raise AssertionError("it does not end")
 
@@ -101,9 +102,10 @@ class Driver:
         run = planned.run
         metrics = self.metrics(run.config)
         self.trained.append((run.arm, run.seed))
+        self.num_trained += 1
         self.epochs += planned.epochs_to_train
         failure: dict[str, Any] | None = None
-        if math.isnan(metrics["val/error"]):
+        if math.isnan(metrics.get("val/error", 0.0)):
             self.store.write_failure(
                 Failure(run_key=run.key, kind="diverged", message="nan", epoch=0, attempts=1)
             )
@@ -112,7 +114,7 @@ class Driver:
             for epoch in sorted(planned.keep | {run.config.epochs}):
                 self._write(run.config, epoch, metrics)
         if dies:
-            raise Killed
+            raise KilledError
         rows = [] if failure else [{"epoch": run.config.epochs - 1}]
         self.searcher.on_trial_result(trial, {"rows": rows, "failure": failure})
         self.searcher.on_trial_complete(trial, {})
@@ -121,7 +123,10 @@ class Driver:
         self.store.write(
             stage_keys(config)[epochs - 1],
             records=[EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
-            facts=[EpochFacts(seconds=36.0, stored_at_ms=1_000 * e) for e in range(epochs)],
+            facts=[
+                EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
+                for epoch in range(epochs)
+            ],
             environment={},
             state=b"state" if epochs < config.epochs else None,
         )
