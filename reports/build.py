@@ -5,17 +5,30 @@ import math
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reports.figures import draw_figures
+from reports.figures import Figure, draw_figures
 from reports.page import render_page
 from reports.provenance import describe, spell_origin
-from reports.tables import SELECTION_RULE, Table, arrange, run_records, runs_csv, tabulate
+from reports.search_figures import draw_search
+from reports.searched import gather, points_table, winner_table
+from reports.tables import (
+    FIXED_ARMS,
+    SELECTION_RULE,
+    Listing,
+    Selection,
+    Table,
+    arrange,
+    run_records,
+    runs_csv,
+    tabulate,
+)
 from sweeps.results import RunResult
+from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
 
@@ -24,6 +37,8 @@ class Report:
     """A written report."""
 
     table: Table
+    markdown: str
+    """What a reader of the console wants of it."""
     folder: Path
     files: tuple[Path, ...]
     """Every file written, below `folder`, sorted."""
@@ -39,13 +54,14 @@ class Frames:
     """The columns of `runs.csv`, one row per run."""
 
 
-def build_report(
+def build_report(  # noqa: PLR0913  what a report is made from
     study: Study,
     results: Sequence[RunResult],
     out: Path,
     *,
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
+    history: SearchHistory | None = None,
 ) -> Report:
     """Write a study's report from whatever results there are, down to none.
 
@@ -59,6 +75,7 @@ def build_report(
         out: Folder to write to, made if it is not there.
         data_checksums: Data set to file to checksum, for the provenance.
         command: The command line, for the provenance.
+        history: Points of the study's search, if it is one.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -67,23 +84,31 @@ def build_report(
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
     ]
+    parts = _parts(study, ordered, history)
     provenance = describe(
         study,
         ordered,
-        selection_rule=SELECTION_RULE,
+        selection_rule=parts.selection.rule or SELECTION_RULE,
         data_checksums=data_checksums,
         command=command,
     )
-    table = tabulate(study, ordered, made_with=spell_origin(provenance))
-    figures = draw_figures(study, ordered, table)
+    table = tabulate(
+        parts.study,
+        parts.results,
+        made_with=spell_origin(provenance),
+        selection=parts.selection,
+    )
+    figures = (*draw_figures(parts.study, parts.results, table), *parts.figures)
     contents: dict[str, str | bytes] = {
         "table.md": table.markdown(),
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
-        "report.html": render_page(study, table, figures, provenance),
+        "report.html": render_page(parts.study, table, figures, provenance, parts.listings),
     }
+    for listing in parts.listings:
+        contents |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
     for figure in figures:
         contents |= {
             f"figures/{figure.name}.svg": figure.svg,
@@ -92,7 +117,50 @@ def build_report(
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
     _replace_files(out, contents)
-    return Report(table=table, folder=out, files=tuple(out / name for name in sorted(contents)))
+    blocks = [table.markdown()]
+    blocks += [f"{listing.title}\n\n{listing.markdown()}" for listing in parts.listings]
+    return Report(
+        table=table,
+        markdown="\n".join(blocks),
+        folder=out,
+        files=tuple(out / name for name in sorted(contents)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parts:
+    """What the main table of a report is of, and what stands beside it."""
+
+    study: Study
+    results: Sequence[RunResult]
+    selection: Selection = FIXED_ARMS
+    listings: tuple[Listing, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
+    """Return the parts of a report: of a search, its confirmation or else its arms come first."""
+    if study.search is None or history is None:
+        return _Parts(study=study, results=results)
+    searched = gather(study, results, history)
+    listings, figures = (points_table(searched),), draw_search(searched)
+    confirmed = study.confirmation()
+    if confirmed is None or searched.winner is None:
+        arms = study.part(searched.baselines)
+        own = [result for result in results if result.run.arm in arms.arms]
+        return _Parts(study=arms, results=own, listings=listings, figures=figures)
+    own = [
+        replace(result, run=replace(result.run, arm=result.run.arm.removeprefix(CONFIRM)))
+        for result in results
+        if result.run.arm.startswith(CONFIRM)
+    ]
+    return _Parts(
+        study=confirmed,
+        results=own,
+        selection=searched.selection(),
+        listings=(winner_table(searched, confirmed, own), *listings),
+        figures=figures,
+    )
 
 
 def load(study: Study, results: Iterable[RunResult]) -> Frames:

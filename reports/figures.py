@@ -21,7 +21,7 @@ _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _FIXED = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
 _DASHES = ("-", "--", ":", "-.")
 
-_STYLE: dict[str, Any] = {
+STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 9,
@@ -41,7 +41,8 @@ _STYLE: dict[str, Any] = {
 }
 """Sizes in points at print size: a figure is as wide as a page of text."""
 
-_PANEL_INCHES = 3.4
+PANEL_INCHES = 3.4
+"""Width of one panel."""
 
 _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
@@ -121,8 +122,8 @@ def _learning_curves(
         metric: {arm: _curve(by_seed, metric) for arm, by_seed in arranged.items()}
         for metric in metrics
     }
-    with mpl.rc_context(_STYLE):
-        canvas = Canvas(figsize=(_PANEL_INCHES * len(metrics), 2.9), layout="constrained")
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(PANEL_INCHES * len(metrics), 2.9), layout="constrained")
         panels = canvas.subplots(1, len(metrics), squeeze=False)[0]
         for axes, metric in zip(panels, metrics, strict=True):
             for arm, curve in curves[metric].items():
@@ -133,8 +134,8 @@ def _learning_curves(
             axes.set_ylabel(show(metric).heading)
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-        _legend(canvas, panels[0])
-        return _finished(
+        legend(canvas, panels[0])
+        return finished(
             canvas,
             name="learning_curves",
             title="Learning curves",
@@ -239,9 +240,9 @@ def _final_error(
     if differences:
         panels["difference"] = differences
     shown = show(table.metric)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         height = 0.9 + 0.42 * len(finals)
-        canvas = Canvas(figsize=(_PANEL_INCHES * len(panels), height), layout="constrained")
+        canvas = Canvas(figsize=(PANEL_INCHES * len(panels), height), layout="constrained")
         drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, values in zip(drawn, panels.values(), strict=True):
             for place, arm in enumerate(finals):
@@ -254,7 +255,7 @@ def _final_error(
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
             drawn[1].set_xlabel(f"minus {table.baseline} at the same seed, points")
-        return _finished(
+        return finished(
             canvas,
             name="final_error",
             title="Final error",
@@ -314,12 +315,14 @@ def _spell_counts(table: Table) -> str:
     return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.rows)
 
 
-def _legend(canvas: Canvas, axes: Axes) -> None:
+def legend(canvas: Canvas, axes: Axes) -> None:
+    """Put the legend of a panel above the figure."""
     handles, labels = axes.get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5))
 
 
-def _finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
+def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
+    """Return a drawn canvas as a figure, without dates inside."""
     svg, png = io.BytesIO(), io.BytesIO()
     canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     canvas.savefig(png, format="png", dpi=200, metadata={"Software": None})

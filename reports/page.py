@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from reports.figures import Figure
-from reports.tables import Table
+from reports.tables import Listing, Table
 from sweeps.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
@@ -20,6 +20,7 @@ def render_page(
     table: Table,
     figures: Sequence[Figure],
     provenance: Mapping[str, Any],
+    listings: Sequence[Listing] = (),
 ) -> str:
     """Return the page as HTML. Everything put into it is escaped.
 
@@ -28,6 +29,7 @@ def render_page(
         table: Its result.
         figures: Inlined as SVG.
         provenance: What `reports.provenance.describe` returned; the only source of times.
+        listings: Tables beside it.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -36,7 +38,8 @@ def render_page(
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         study=study,
         table=table,
-        minutes={arm: _minutes_per_run(arm, provenance["runs"]) for arm in study.arms},
+        listings=listings,
+        minutes={arm: _minutes_per_run(study, arm, provenance["runs"]) for arm in study.arms},
         figures=[(figure, _data_uri(figure.svg)) for figure in figures],
         facts=_facts(provenance),
         num_runs=len(provenance["runs"]),
@@ -44,8 +47,11 @@ def render_page(
     )
 
 
-def _minutes_per_run(arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
-    seconds = [run["seconds"] for run in runs if run["arm"] == arm and run["outcome"] == "complete"]
+def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
+    keys = {run.key for run in study.runs_of(arm)}
+    seconds = [
+        run["seconds"] for run in runs if run["run_key"] in keys and run["outcome"] == "complete"
+    ]
     return sum(seconds) / len(seconds) / 60 if seconds else None
 
 

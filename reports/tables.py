@@ -112,6 +112,41 @@ class ArmRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """How the arms of a table came to be in it."""
+
+    rule: str
+    """For the caption."""
+    tried: Mapping[str, int]
+    """Arm to the number of configurations it is the best of."""
+
+
+FIXED_ARMS = Selection(rule="", tried={})
+"""Nothing was selected: the arms were fixed in advance."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """A table beside the main one: cells as text, and everything behind them as CSV."""
+
+    name: str
+    """Stem of its files."""
+    title: str
+    header: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    caption: str
+    records: tuple[Mapping[str, Any], ...]
+
+    def markdown(self) -> str:
+        """Return the table and its caption as Markdown."""
+        return f"{_markdown_grid([self.header, *self.cells])}\n\n{_escape_markdown(self.caption)}\n"
+
+    def csv(self) -> str:
+        """Return the records at full precision."""
+        return spell_csv(self.records)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class UnfinishedRun:
     """A run the table lacks."""
 
@@ -144,6 +179,7 @@ class Table:
     """In the order of the study."""
     unfinished: tuple[UnfinishedRun, ...]
     caption: str
+    selection: Selection = FIXED_ARMS
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -151,7 +187,8 @@ class Table:
         signs = ("sign-flip p (Holm)",) if self._has_sign_flip else ()
         comparison = (f"minus {self.baseline}, points", "p (Holm)", *signs, "d [95 %]")
         further = (show(metric).heading for metric in self._further)
-        return ("arm", show(self.metric).heading, "n", *comparison, *further)
+        tried = ("points tried",) if self.selection.tried else ()
+        return ("arm", show(self.metric).heading, "n", *comparison, *further, *tried)
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
@@ -165,10 +202,7 @@ class Table:
         for row, line in zip(self.rows, grid[1:], strict=True):
             if row.is_best:
                 line[:2] = [f"**{cell}**" for cell in line[:2]]
-        widths = [max(3, *map(len, column)) for column in zip(*grid, strict=True)]
-        grid.insert(1, ["-" * width for width in widths])
-        table = "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in grid)
-        blocks = [table, _escape_markdown(self.caption)]
+        blocks = [_aligned(grid), _escape_markdown(self.caption)]
         if self.unfinished:
             lacking = "\n".join(f"- {_escape_markdown(str(run))}" for run in self.unfinished)
             blocks.append(f"Not in the table:\n\n{lacking}")
@@ -212,13 +246,13 @@ class Table:
 
     def _cells_of(self, row: ArmRow) -> tuple[str, ...]:
         mark = "†" if row.is_close else ""
-        signs = (_spell_p(row.sign_flip_p_holm),) if self._has_sign_flip else ()
+        signs = (spell_p(row.sign_flip_p_holm),) if self._has_sign_flip else ()
         if row.arm == self.baseline:
             comparison = ("",) * (3 + len(signs))
         else:
             comparison = (
                 self._difference_of(row),
-                _spell_p(row.p_holm),
+                spell_p(row.p_holm),
                 *signs,
                 _spell_effect(row.comparison),
             )
@@ -229,6 +263,7 @@ class Table:
             row.seeds,
             *comparison,
             *further,
+            *((str(self.selection.tried[row.arm]),) if self.selection.tried else ()),
         )
 
     def _difference_of(self, row: ArmRow) -> str:
@@ -236,9 +271,9 @@ class Table:
         if comparison is None:
             return DASH
         scale = show(self.metric).scale
-        interval = _spell_interval(comparison.ci_low, comparison.ci_high, scale, 2)
+        interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, 2)
         shared = "" if comparison.n == row.seeds_expected else f" (n = {comparison.n})"
-        return f"{_spell(comparison.difference * scale, 2)}{interval}{shared}"
+        return f"{spell_number(comparison.difference * scale, 2)}{interval}{shared}"
 
     def _record_of(self, row: ArmRow) -> dict[str, Any]:
         record: dict[str, Any] = {
@@ -259,6 +294,7 @@ class Table:
             **compared,
             "p_holm": row.p_holm,
             "sign_flip_p_holm": row.sign_flip_p_holm,
+            **({"points_tried": self.selection.tried[row.arm]} if self.selection.tried else {}),
         }
 
 
@@ -295,13 +331,20 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
     return {} if has_diverged else complete_runs(results)
 
 
-def tabulate(study: Study, results: Iterable[RunResult], *, made_with: str = "") -> Table:
+def tabulate(
+    study: Study,
+    results: Iterable[RunResult],
+    *,
+    made_with: str = "",
+    selection: Selection = FIXED_ARMS,
+) -> Table:
     """Return a study's table from whatever is there, down to no result at all.
 
     Args:
         study: Decides the arms, the seeds and their order.
         results: Results of its runs, in any order; runs without one count as missing.
         made_with: Device, versions and commit, for the end of the caption.
+        selection: How the arms were chosen.
     """
     arranged = arrange(study, results)
     metric = main_metric(study)
@@ -330,7 +373,8 @@ def tabulate(study: Study, results: Iterable[RunResult], *, made_with: str = "")
             for result in by_seed.values()
             if result.outcome != "complete"
         ),
-        caption=_caption(study, metric, baseline, rows, made_with),
+        caption=_caption(study, metric, baseline, rows, made_with, selection),
+        selection=selection,
     )
 
 
@@ -480,13 +524,19 @@ def _differing_data(study: Study) -> bool:
     return not {"data.name", "data.digest"}.isdisjoint(study.varying())
 
 
-def _caption(
-    study: Study, metric: str, baseline: str, rows: Sequence[ArmRow], made_with: str
+def _caption(  # noqa: PLR0913  each is a part of the text
+    study: Study,
+    metric: str,
+    baseline: str,
+    rows: Sequence[ArmRow],
+    made_with: str,
+    selection: Selection,
 ) -> str:
     parts = [
         _spell_data(study, metric),
         f"mean ± 95 % t interval over {_spell_seeds(study.seeds)}",
-        f"selection rule {SELECTION_RULE} (arms fixed in advance, last epoch, "
+        selection.rule
+        or f"selection rule {SELECTION_RULE} (arms fixed in advance, last epoch, "
         f"{metric.partition('/')[0]} results choose nothing)",
     ]
     family = [row for row in rows if row.p_holm is not None]
@@ -555,7 +605,7 @@ def _spell_power(family: Sequence[ArmRow], metric: str) -> str:
         assert comparison.sd is not None
         sds = detectable_difference(comparison.n, len(family))
         arm = f" ({row.arm})" if many else ""
-        found.append(f"{_spell(sds * comparison.sd * scale, 2)} points{arm}")
+        found.append(f"{spell_number(sds * comparison.sd * scale, 2)} points{arm}")
     step = f", at the first Holm step of {len(family)}" if many else ""
     return f"a difference of {' or '.join(found)} is found 4 times in 5{step}"
 
@@ -566,29 +616,35 @@ def _spell_summary(row: ArmRow, metric: str) -> str:
         return DASH
     shown = show(metric)
     digits = 2 if shown.unit == "%" else 3
-    half = DASH if summary.half_width is None else _spell(summary.half_width * shown.scale, digits)
-    return f"{_spell(summary.mean * shown.scale, digits)} ± {half}"
+    half = (
+        DASH
+        if summary.half_width is None
+        else spell_number(summary.half_width * shown.scale, digits)
+    )
+    return f"{spell_number(summary.mean * shown.scale, digits)} ± {half}"
 
 
 def _spell_effect(comparison: Comparison | None) -> str:
     if comparison is None or comparison.effect is None:
         return DASH
-    interval = _spell_interval(comparison.effect_low, comparison.effect_high, 1.0, 1)
-    return _spell(comparison.effect, 1) + interval
+    interval = spell_interval(comparison.effect_low, comparison.effect_high, 1.0, 1)
+    return spell_number(comparison.effect, 1) + interval
 
 
-def _spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
+def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
+    """Return ` [low, high]`, scaled and rounded; nothing without an interval."""
     if low is None or high is None:
         return ""
-    return f" [{_spell(low * scale, digits)}, {_spell(high * scale, digits)}]"
+    return f" [{spell_number(low * scale, digits)}, {spell_number(high * scale, digits)}]"
 
 
-def _spell(value: float, digits: int) -> str:
+def spell_number(value: float, digits: int) -> str:
     """Return a rounded number; one that rounds to zero has no sign."""
     return f"{value:z.{digits}f}"
 
 
-def _spell_p(p: float | None) -> str:
+def spell_p(p: float | None) -> str:
+    """Return a p value to two digits; a dash without one."""
     if p is None:
         return DASH
     return "< 0.001" if p < 0.001 else f"{p:#.2g}"
@@ -605,6 +661,17 @@ def _csv_cell(value: Any) -> str:
             return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
         case _:
             return json.dumps(value)
+
+
+def _markdown_grid(lines: Iterable[Iterable[str]]) -> str:
+    return _aligned([[_escape_markdown(cell) for cell in line] for line in lines])
+
+
+def _aligned(grid: Sequence[Sequence[str]]) -> str:
+    """Return escaped cells as a Markdown table, the first line as its header."""
+    widths = [max(3, *map(len, column)) for column in zip(*grid, strict=True)]
+    lines = [grid[0], ["-" * width for width in widths], *grid[1:]]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
 
 
 def _escape_markdown(text: str) -> str:

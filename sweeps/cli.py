@@ -9,7 +9,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,6 +23,8 @@ from sweeps.home import Home
 from sweeps.housekeeping import prune, spell_stock, take_stock
 from sweeps.lease import Lease, StudyBusyError
 from sweeps.results import RunResult, read_results
+from sweeps.search import SearchHistory
+from sweeps.selection import grown_study
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 from sweeps.study_file import StudyError, bundled_studies, load_study, study_schema
@@ -30,6 +33,7 @@ from sweeps.summaries import plan_summary, spell_plan, spell_status, status_summ
 if TYPE_CHECKING:
     from reports.build import Report
     from sweeps.projection import Tracker
+    from sweeps.sources import RunSource
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes."""
@@ -42,12 +46,27 @@ class RefusedError(Exception):
     """A request that cannot be met, in one line for the user."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """A study and where its results are."""
 
     study: Study
+    """As its file says, without the points of a search."""
     home: Home
+
+    @cached_property
+    def history(self) -> SearchHistory:
+        """What has been proposed by now, if the study is a search."""
+        if self.study.search is None:
+            return SearchHistory()
+        from sweeps.proposals import read_history
+
+        return read_history(self.study, self.home.optuna_url)
+
+    @property
+    def grown(self) -> Study:
+        """The study with the points and the confirmation that it has by now."""
+        return grown_study(self.study, self.history, self.store)
 
     @property
     def store(self) -> Store:
@@ -56,7 +75,11 @@ class Request:
 
     def results(self) -> tuple[RunResult, ...]:
         """Return what is stored of each run."""
-        return read_results(self.study.runs(), self.store)
+        return read_results(self.grown.runs(), self.store)
+
+    def later(self) -> "Request":
+        """Return the request as it reads once points were told."""
+        return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
         """Return data set to file to checksum, for the provenance of a report."""
@@ -107,17 +130,18 @@ def _say(message: object, code: int) -> int:
 def _on_study(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command its study, its home and `--set`."""
 
-    def with_request(
+    def with_request(  # noqa: PLR0913  the options that every command on a study has
         study: str,
         home: Path,
         store_url: str | None,
         tracking: str | None,
+        optuna: str | None,
         overrides: Sequence[str],
         **options: Any,
     ) -> int:
         request = Request(
             study=load_study(study, overrides),
-            home=Home(folder=home, store_url=store_url, tracking=tracking),
+            home=Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna),
         )
         return command(request, **options)
 
@@ -136,6 +160,11 @@ def _on_study(command: Callable[..., int]) -> Callable[..., int]:
             "tracking",
             envvar="MLFLOW_TRACKING_URI",
             help="MLflow server or database; default: mlflow.db in the home.",
+        ),
+        click.option(
+            "--optuna",
+            help="Storage of a search, a database URL or the path of a journal file; "
+            "default: optuna.db in the home.",
         ),
         _store_option,
         _home_option,
@@ -208,19 +237,23 @@ def run(
     placement = Placement(slots=slots, gpus_per_run=gpus_per_run)
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, _command_line()) as lease:
-        plan = plan_study(study, store)
-        click.echo(_announcement(study, plan), err=True)
+        plan = plan_study(request.grown, store)
+        click.echo(_announcement(request, plan), err=True)
+        source = _source(request, plan)
         tracker = _tracker(request)
-        tracker.start(read_results(study.runs(), store))
+        tracker.start(request.results())
         try:
             results = train(
-                study, store, tracker, lease, placement, keep_final_states=keep_final_states
+                source, store, tracker, lease, placement, keep_final_states=keep_final_states
             )
+            request = request.later()
             report = _report(request, results, None)
-            tracker.log_report(report.folder, report.table.markdown())
+            tracker.grow(source.study)
+            tracker.log_report(report.folder, report.markdown)
         finally:
-            arrived = tracker.close(read_results(study.runs(), store))
-    click.echo(report.table.markdown())
+            tracker.grow(source.study)
+            arrived = tracker.close(read_results(source.study.runs(), store))
+    click.echo(report.markdown)
     if not arrived:
         click.echo(
             f"tracking is incomplete; when the server is back: mixsweep sync {study.name}", err=True
@@ -233,7 +266,7 @@ def run(
 @_json_option
 def plan(request: Request, as_json: bool) -> int:
     """Say what a launch would train and cost; touch nothing."""
-    summary = plan_summary(request.study, request.store, slots=os.cpu_count() or 1)
+    summary = plan_summary(request.grown, request.store, slots=os.cpu_count() or 1)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
     return DONE
 
@@ -243,7 +276,7 @@ def plan(request: Request, as_json: bool) -> int:
 @_json_option
 def status(request: Request, as_json: bool) -> int:
     """Say how far a study is, running or not."""
-    summary = status_summary(request.study, request.store)
+    summary = status_summary(request.grown, request.store)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
     return DONE
 
@@ -259,7 +292,7 @@ def report(request: Request, out: Path | None) -> int:
     """Write tables, figures and provenance of what is stored."""
     results = request.results()
     written = _report(request, results, out)
-    click.echo(written.table.markdown())
+    click.echo(written.markdown)
     return _conclude(request, results, written)
 
 
@@ -458,7 +491,7 @@ def _tracker(request: Request) -> "Tracker":
 
     code = describe_code()
     return Tracker(
-        request.study,
+        request.grown,
         request.home.tracking_uri,
         summarise=summarise_runs,
         artifact_location=request.home.artifact_location,
@@ -470,12 +503,26 @@ def _report(request: Request, results: Sequence[RunResult], out: Path | None) ->
     from reports.build import build_report
 
     return build_report(
-        request.study,
+        request.grown,
         results,
         out or request.home.report_of(request.study.name),
         data_checksums=request.data_checksums(),
         command=_command_line(),
+        history=request.history,
     )
+
+
+def _source(request: Request, plan: Plan) -> "RunSource":
+    from sweeps.proposals import Proposals, SamplerError
+    from sweeps.sources import FixedSource, SearchSource
+
+    if request.study.search is None:
+        return FixedSource(request.study, plan)
+    try:
+        proposals = Proposals(request.study, request.home.optuna_url)
+    except SamplerError as error:
+        raise RefusedError(str(error)) from error
+    return SearchSource(request.study, request.store, proposals)
 
 
 def _conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:
@@ -491,7 +538,15 @@ def _conclude(request: Request, results: Sequence[RunResult], report: "Report") 
     return SOME_FAILED if unfinished else DONE
 
 
-def _announcement(study: Study, plan: Plan) -> str:
+def _announcement(request: Request, plan: Plan) -> str:
+    study = request.study
+    if study.search is not None:
+        points = request.history.points
+        closed = sum(point.state != "open" for point in points)
+        return (
+            f"{study.name}: {study.search.points} points by {study.search.sampler}, {closed} told, "
+            f"{len(points) - closed} open; {len(plan.finished)} runs stored"
+        )
     if not plan.pending:
         return f"{study.name}: {len(plan.finished)} runs are stored, nothing to train"
     shared = plan.epochs_naive - plan.epochs_planned

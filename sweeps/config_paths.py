@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from mixup_core.config import TrainConfig
 from mixup_core.laws import Beta, Erm, Law, parse_law, spell_law
-from sweeps.strict_yaml import REFUSED, spell
+from sweeps.strict_yaml import REFUSED, Place, spell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +22,17 @@ class Fault:
     paths: tuple[str, ...]
     """The dotted paths that the rule reads, the one most likely wrong first."""
     text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A value given under a path of TrainConfig, and where."""
+
+    value: Any
+    """As TrainConfig holds it; `REFUSED` if it was reported."""
+    place: Place
+    where: str
+    """Dotted path inside the study file."""
 
 
 class PathError(Exception):

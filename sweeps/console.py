@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -19,9 +19,9 @@ class Board:
     """What a launch knows of its runs, and the lines that say it."""
 
     study: Study
-    images_per_epoch: Mapping[str, int]
+    images_per_epoch: dict[str, int] = field(default_factory=dict)
     """Run key to training images of one epoch."""
-    epochs_to_train: dict[str, int]
+    epochs_to_train: dict[str, int] = field(default_factory=dict)
     """Run key to the epochs this launch still has to train."""
     finished: set[str] = field(default_factory=set)
     """Keys of finished runs."""
@@ -31,6 +31,12 @@ class Board:
     """Key of a run that has a slot to the epochs it has reached."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def expect(self, run: Run, *, epochs: int, images_per_epoch: int) -> None:
+        """Note that a run will be trained in this launch."""
+        self.epochs_to_train[run.key] = epochs
+        self.images_per_epoch[run.key] = images_per_epoch
+        self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
         """Note that a run has a slot."""
@@ -73,10 +79,10 @@ class Board:
 
     def headline(self) -> str:
         """Return the state of the whole study on one line."""
-        runs = len(self.study.arms) * len(self.study.seeds)
         parts = [
             self.study.name,
-            f"{len(self.finished)}/{runs} runs",
+            *self._points(),
+            f"{len(self.finished)}/{len(self.study.runs())} runs",
             f"{len(self.running)} running",
             f"{len(self.failed)} failed",
         ]
@@ -87,12 +93,18 @@ class Board:
         return "  ".join(parts)
 
     def table(self) -> list[str]:
-        """Return one line per arm: seeds done, and where the running ones are."""
-        width = max(len("arm"), *(len(arm) for arm in self.study.arms))
-        lines = [f"{'arm':<{width}}  done   running"]
+        """Return one line per arm: seeds done, and where the running ones are.
+
+        Of the arms that joined later only those with a running seed have a line.
+        """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
             by_arm[run.arm].append(run)
+        for arm in self.study.own_seeds:
+            if not any(run.key in self.running for run in by_arm[arm]):
+                del by_arm[arm]
+        width = max(len("arm"), *map(len, by_arm))
+        lines = [f"{'arm':<{width}}  done   running"]
         for arm, runs in by_arm.items():
             done = f"{sum(run.key in self.finished for run in runs)}/{len(runs)}"
             running = ", ".join(
@@ -102,6 +114,13 @@ class Board:
             )
             lines.append(f"{arm:<{width}}  {done:<5}  {running}".rstrip())
         return lines
+
+    def _points(self) -> list[str]:
+        """Return how many points a search has proposed, of how many."""
+        search = self.study.search
+        if search is None:
+            return []
+        return [f"{len(self.study.points())}/{search.points} points"]
 
 
 class Console:

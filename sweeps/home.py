@@ -13,6 +13,9 @@ class Home:
     """Checkpoint store elsewhere: a path or any fsspec URL. None keeps it in `folder`."""
     tracking: str | None = None
     """MLflow server or database elsewhere. None keeps a database in `folder`."""
+    optuna: str | None = None
+    """Optuna storage elsewhere: a database URL, or the path of a journal file. None keeps a
+    database in `folder`."""
 
     @property
     def store(self) -> str:
@@ -23,6 +26,11 @@ class Home:
     def tracking_uri(self) -> str:
         """Address for MLflow."""
         return self.tracking or f"sqlite:///{self.folder.resolve() / 'mlflow.db'}"
+
+    @property
+    def optuna_url(self) -> str:
+        """Storage of searches."""
+        return self.optuna or f"sqlite:///{self.folder.resolve() / 'optuna.db'}"
 
     @property
     def artifact_location(self) -> str | None:

@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,8 +30,8 @@ from sweeps.lease import Lease
 from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.searcher import RunSearcher
-from sweeps.stages import Plan, PlannedRun, plan_study
-from sweeps.study import Study
+from sweeps.sources import RunSource
+from sweeps.stages import PlannedRun
 from sweeps.trainable import Assignment, train_run
 from sweeps.watch import Watch
 
@@ -53,7 +53,7 @@ class Placement:
 
 
 def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
-    study: Study,
+    source: RunSource,
     store: Store,
     tracker: Tracker,
     lease: Lease,
@@ -66,19 +66,17 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
     """
-    plan = plan_study(study, store)
-    for planned in plan.pending:
-        store.clear_failure(planned.run.key)
     failures: dict[str, Failure] = {}
-    if plan.pending:
+    first = source.more(())
+    if first:
         with _cluster(placement) as slots:
-            results = {result.run.key: result for result in read_results(study.runs(), store)}
-            watch = Watch(study, plan, store, tracker, lease, results)
-            _tune(plan, store, watch, slots, keep_final_states=keep_final_states)
+            source.gpus_per_run = slots.gpus_per_run
+            watch = Watch(source, store, tracker, lease)
+            _tune(first, watch, slots, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
-        for result in read_results(study.runs(), store)
+        for result in read_results(source.study.runs(), store)
     )
 
 
@@ -89,9 +87,10 @@ class _Slots:
 
 
 def _tune(
-    plan: Plan, store: Store, watch: Watch, slots: _Slots, *, keep_final_states: bool
+    first: Sequence[PlannedRun], watch: Watch, slots: _Slots, *, keep_final_states: bool
 ) -> None:
-    """Let Tune train the plan; results are in the store, Tune's own folder is scratch."""
+    """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
+    store = watch.store
 
     def parameters(planned: PlannedRun) -> dict[str, Any]:
         assignment = Assignment(
@@ -109,14 +108,14 @@ def _tune(
         tune.Tuner(
             tune.with_resources(train_run, {"cpu": 1, "gpu": slots.gpus_per_run}),
             tune_config=tune.TuneConfig(
-                search_alg=RunSearcher(plan, parameters),
+                search_alg=RunSearcher(watch.source, parameters, watch.join, first),
                 num_samples=-1,
                 max_concurrent_trials=slots.count,
                 reuse_actors=True,
                 trial_dirname_creator=lambda trial: trial.trial_id,
             ),
             run_config=tune.RunConfig(
-                name=f"{watch.study.name}-{watch.lease.token}",
+                name=f"{watch.source.study.name}-{watch.lease.token}",
                 storage_path=scratch,
                 verbose=0,
                 callbacks=[watch],

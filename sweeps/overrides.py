@@ -53,6 +53,10 @@ def _keys(root: Node, path: str) -> list[str]:
             return ["base", *rest.split(".")]
         case "grid" if rest:
             return ["grid", rest]
+        case "search" if rest.startswith("space."):
+            return ["search", "space", rest.removeprefix("space.")]
+        case "search" if rest:
+            return ["search", *rest.split(".")]
         case "arms" if rest:
             for name in sorted(_arm_names(root), key=len, reverse=True):
                 if rest == name:

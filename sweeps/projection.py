@@ -65,14 +65,18 @@ class Projection:
                 server decides.
             tags: Set on each run when it is created: commit, dirty, submission_id.
         """
-        self._study = study
+        self.grow(study)
         self._uri = uri
         self._summarise = summarise
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
-        self._positions = {run.key: index for index, run in enumerate(study.runs())}
         self._live: set[str] = set()
         self._opened: Experiment | None = None
+
+    def grow(self, study: Study) -> None:
+        """Go on with a study that has gained arms."""
+        self._study = study
+        self._positions = {run.key: index for index, run in enumerate(study.runs())}
 
     def forget(self) -> None:
         """Read MLflow again before the next write: after a failure nobody knows what arrived."""
@@ -156,6 +160,8 @@ class Projection:
         parent = experiment.bring(self._wanted_arm(arm), partial(_outranks, rows))
         for result in results:
             self._reconcile_seed(parent, result)
+        if arm in self._study.own_seeds:  # a point that was pruned has lost seeds
+            experiment.drop_children(parent, keep={result.run.key for result in results})
         outcome = _arm_outcome({result.outcome for result in results})
         experiment.write(
             parent, rows=_changed(experiment.rows(parent), rows), tags={"outcome": outcome}
@@ -189,7 +195,7 @@ class Projection:
         The time comes from the store too, so that a rebuilt MLflow holds the same rows.
         """
         complete = [result for result in results if result.outcome == "complete"]
-        counts = {"n": len(complete), "seeds_expected": len(self._study.seeds)}
+        counts = {"n": len(complete), "seeds_expected": len(results)}
         summary = self._summarise(complete) if complete else {}
         at_ms = max((facts.stored_at_ms for result in results for facts in result.facts), default=0)
         return [
@@ -278,6 +284,10 @@ class Tracker:
         """
         self._outbox.start()
         self.reconcile(results)
+
+    def grow(self, study: Study) -> None:
+        """Queue `Projection.grow`: what is posted from here on may be of the new arms."""
+        self._outbox.post(_Call(partial(self._projection.grow, study)))
 
     def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
         """Queue newly stored epochs of a run; never waits, never raises."""

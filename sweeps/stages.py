@@ -74,11 +74,14 @@ def plan_study(study: Study, store: Store) -> Plan:
     return plan_runs((run for run in study.runs() if run.key not in diverged), store.keys())
 
 
-def plan_runs(runs: Iterable[Run], stored: Mapping[str, bool]) -> Plan:
+def plan_runs(
+    runs: Iterable[Run], stored: Mapping[str, bool], underway: Iterable[PlannedRun] = ()
+) -> Plan:
     """Return what is left of some runs, each shared stage given to one of them.
 
     Args:
         runs: Runs with distinct keys.
+        underway: Runs planned before that have not ended; stages that they keep are shared too.
         stored: Stage key to whether its state is stored with it (`Store.keys()`). A finished run
             needs no state; a start or a fork does.
     """
@@ -95,7 +98,13 @@ def plan_runs(runs: Iterable[Run], stored: Mapping[str, bool]) -> Plan:
     unfinished.sort(key=lambda entry: -_depth(entry[1], shared_keys))
 
     resumable = {key for key, has_state in stored.items() if has_state}
-    trained_by: dict[str, str] = {}
+    trained_by = {
+        keys[epoch - 1]: planned.run.key
+        for planned in underway
+        for keys in (stage_keys(planned.run.config),)
+        for epoch in planned.keep
+        if epoch > planned.first_epoch
+    }
     placed: list[tuple[Run, tuple[str, ...], int, Fork | None]] = []
     for run, keys in unfinished:
         start = _depth(keys, resumable)

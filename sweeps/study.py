@@ -1,9 +1,10 @@
 """Study: arms compared at the same seeds, as a value. No YAML, no Ray."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from mixup_core.config import TrainConfig, flatten, run_key, with_values
+from sweeps.search import CONFIRM, Point, Search, confirming
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,13 +40,83 @@ class Study:
     """Distinct; every arm is trained at each."""
     source: str
     """The study file as read, overrides applied, as YAML: what `provenance.json` keeps."""
+    search: Search | None = None
+    """What is searched beside the arms; its points become arms as they are proposed (`grown`)."""
+    own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Arms that joined the study while it ran, in the order of joining, to the seeds they have
+    instead of `seeds`."""
+
+    def seeds_of(self, arm: str) -> tuple[int, ...]:
+        """Return the seeds at which an arm is trained."""
+        return self.own_seeds.get(arm, self.seeds)
 
     def runs(self) -> tuple[Run, ...]:
-        """Return every run, seed by seed in the order of the arms, so that tables fill evenly."""
+        """Return every run, in an order in which an arm that joins changes no other's place.
+
+        Seed by seed in the order of the arms, so that tables fill evenly; then, arm by arm, those
+        that joined.
+        """
+        together = [
+            (arm, seed) for seed in self.seeds for arm in self.arms if arm not in self.own_seeds
+        ]
+        joined = [(arm, seed) for arm, seeds in self.own_seeds.items() for seed in seeds]
         return tuple(
-            Run(arm=arm, config=with_values(config, {"seed": seed}))
-            for seed in self.seeds
-            for arm, config in self.arms.items()
+            Run(arm=arm, config=with_values(self.arms[arm], {"seed": seed}))
+            for arm, seed in together + joined
+        )
+
+    def runs_of(self, arm: str) -> tuple[Run, ...]:
+        """Return the runs of one arm, in the order of its seeds."""
+        return self.part([arm]).runs()
+
+    def points(self) -> tuple[str, ...]:
+        """Return the arms that are points of the search."""
+        return tuple(arm for arm in self.own_seeds if not arm.startswith(CONFIRM))
+
+    def part(self, arms: Iterable[str]) -> "Study":
+        """Return the study with some of its arms alone, in the order given."""
+        arms = tuple(arms)
+        return replace(
+            self,
+            arms={arm: self.arms[arm] for arm in arms},
+            own_seeds={arm: self.own_seeds[arm] for arm in arms if arm in self.own_seeds},
+        )
+
+    def grown(self, points: Iterable[Point], winner: Point | None = None) -> "Study":
+        """Return the study with points of its search as arms, and with its confirmation.
+
+        Args:
+            points: Each becomes an arm; one that was pruned keeps the seeds it was trained at.
+            winner: The point to confirm beside the arms; None while the search goes on.
+        """
+        search = self.search
+        assert search is not None, "points belong to a search"
+        arms = dict(self.arms)
+        seeds = {}
+        for point in points:
+            arms[point.arm] = search.config_of(point.values)
+            seeds[point.arm] = (
+                self.seeds[: search.prune_after] if point.state == "pruned" else self.seeds
+            )
+        if winner is not None:
+            for arm in (*self.arms, winner.arm):
+                arms[f"{CONFIRM}{arm}"] = confirming(arms[arm])
+                seeds[f"{CONFIRM}{arm}"] = search.confirm_seeds
+        return replace(self, arms=arms, own_seeds=seeds)
+
+    def confirmation(self) -> "Study | None":
+        """Return the confirmation as a study of its own, arms named as they are confirmed.
+
+        None if there is none, or not yet.
+        """
+        confirming_arms = [arm for arm in self.own_seeds if arm.startswith(CONFIRM)]
+        if self.search is None or not confirming_arms:
+            return None
+        return replace(
+            self,
+            arms={arm.removeprefix(CONFIRM): self.arms[arm] for arm in confirming_arms},
+            seeds=self.search.confirm_seeds,
+            own_seeds={},
         )
 
     def varying(self) -> tuple[str, ...]:

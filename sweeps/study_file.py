@@ -9,6 +9,7 @@ from typing import Any
 from mixup_core.config import MAX_SEED
 from sweeps.config_paths import ALPHA_PATHS, TYPES, config_schemas, did_you_mean, schema_of
 from sweeps.overrides import override
+from sweeps.search_reader import search_schema
 from sweeps.strict_yaml import MAX_BYTES, Place, Problem, read_yaml
 from sweeps.study import Study
 from sweeps.study_reader import ARM_NAME, MAX_RUNS, REQUIRED_KEYS, STUDY_NAME, StudyReader
@@ -96,6 +97,7 @@ def study_schema() -> dict[str, Any]:
                 "additionalProperties": False,
                 "properties": axes,
             },
+            "search": search_schema([*TYPES, *ALPHA_PATHS]),
             "seeds": {
                 "description": "A number of seeds, counted from 0, or the seeds themselves.",
                 "oneOf": [

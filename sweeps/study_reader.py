@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from sweeps.config_paths import (
     TYPES,
     Fault,
     PathError,
+    Setting,
     check_path,
     did_you_mean,
     join,
     parse_value,
 )
 from sweeps.feasibility import infeasible
+from sweeps.search import Search, confirming
+from sweeps.search_reader import SearchReader, Settings
 from sweeps.strict_yaml import (
     REFUSED,
     Node,
@@ -46,27 +49,13 @@ MAX_RUNS = 10_000
 MAX_NAME = 100
 """Characters of a study or an arm, grid values included."""
 
-KEYS = ("study", "description", "base", "arms", "grid", "seeds")
+KEYS = ("study", "description", "base", "arms", "grid", "search", "seeds")
 REQUIRED_KEYS = ("study", "base", "seeds")
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 _INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Setting:
-    """A value given under a path of TrainConfig, and where."""
-
-    value: Any
-    """As TrainConfig holds it; `REFUSED` if it was reported."""
-    place: Place
-    where: str
-    """Dotted path inside the study file."""
-
-
-_Settings = Mapping[str, _Setting]
 
 
 class StudyReader:
@@ -82,6 +71,7 @@ class StudyReader:
         self._problems = problems
         self._folder = folder
         self._known_data: dict[DataConfig, tuple[DataConfig, DatasetInfo] | str] = {}
+        self._searches = False
 
     def _report(self, place: Place, path: str, text: str) -> None:
         self._problems.append(Problem(place=place, path=path, text=text))
@@ -95,9 +85,7 @@ class StudyReader:
         if sections is None:
             return None
         for key, node in sections.items():
-            if key == "search":
-                self._report(node.place, key, "this version has no search yet")
-            elif key not in KEYS:
+            if key not in KEYS:
                 self._report(node.place, "", f"unknown key {key!r}{did_you_mean(key, KEYS)}")
         for key in REQUIRED_KEYS:
             if key not in sections:
@@ -108,7 +96,9 @@ class StudyReader:
             self._report(sections["study"].place, "study", text)
         description = self._description(sections.get("description"))
         seeds = self._seeds(sections.get("seeds"))
+        self._searches = "search" in sections
         arms = self._arms(sections, seeds)
+        search = self._search(sections, seeds, arms)
         if self._problems:
             return None
         return Study(
@@ -117,7 +107,43 @@ class StudyReader:
             arms=arms,
             seeds=tuple(seeds),
             source=write_yaml({key: plain(sections[key]) for key in KEYS if key in sections}),
+            search=search,
         )
+
+    def _search(
+        self, sections: Mapping[str, Node], seeds: Sequence[int], arms: Mapping[str, TrainConfig]
+    ) -> Search | None:
+        node = sections.get("search")
+        if node is None:
+            return None
+        if "grid" in sections:
+            text = "a study has a grid or a search; a search with `sampler: grid` is both"
+            self._report(sections["grid"].place, "grid", text)
+        if "arms" not in sections:
+            text = "a search needs `arms`, the baselines that its points are compared with"
+            self._report(node.place, "search", text)
+        base = sections.get("base")
+        if base is None or self._problems:
+            return None  # its corners would repeat what was said of the base
+        settings = self._base(base, "")
+        if len(seeds) * len(arms) > MAX_RUNS:
+            return None
+
+        def configure(values: Settings) -> TrainConfig | None:
+            return self._config((values, settings), base.place)
+
+        search = SearchReader(self._problems, configure).search(node, seeds)
+        if search is not None and search.confirm_seeds:
+            for config in (search.base, *arms.values()):
+                self._check_confirming(config, node.place)
+        return search
+
+    def _check_confirming(self, config: TrainConfig, place: Place) -> None:
+        """Report what stands against training on train + val and testing."""
+        confirmed = confirming(config)
+        _, info = self._known(confirmed.data)
+        for fault in infeasible(confirmed, info):
+            self._report(place, "search.confirm", f"on train + val: {fault.text}")
 
     def _mapping(self, node: Node, path: str) -> Mapping[str, Node] | None:
         if isinstance(node.value, dict):
@@ -215,13 +241,13 @@ class StudyReader:
                 names[key] = name
         return arms
 
-    def _base(self, node: Node, prefix: str) -> dict[str, _Setting]:
+    def _base(self, node: Node, prefix: str) -> dict[str, Setting]:
         section = f"base.{prefix}".rstrip(".")
         parts = self._mapping(node, section)
         if parts is None:
-            refused = _Setting(value=REFUSED, place=node.place, where=section)
+            refused = Setting(value=REFUSED, place=node.place, where=section)
             return {path: refused for path in TYPES if path.startswith(prefix)}
-        settings: dict[str, _Setting] = {}
+        settings: dict[str, Setting] = {}
         for key, child in parts.items():
             path = f"{prefix}{key}"
             if "." not in key and path in GROUPS:
@@ -232,7 +258,7 @@ class StudyReader:
                 self._report(child.place, section, _unknown_key(key, prefix))
         return settings
 
-    def _overrides(self, node: Node | None) -> dict[str, dict[str, _Setting]]:
+    def _overrides(self, node: Node | None) -> dict[str, dict[str, Setting]]:
         if node is None:
             return {"base": {}}
         arms = self._mapping(node, "arms")
@@ -255,8 +281,8 @@ class StudyReader:
         return overrides
 
     def _axes(
-        self, node: Node | None, overrides: Mapping[str, _Settings]
-    ) -> dict[str, list[_Setting]]:
+        self, node: Node | None, overrides: Mapping[str, Settings]
+    ) -> dict[str, list[Setting]]:
         axes = {}
         grid = None if node is None else self._mapping(node, "grid")
         if node is not None and grid is not None and not grid:
@@ -283,16 +309,16 @@ class StudyReader:
             return False
         return True
 
-    def _setting(self, path: str, node: Node, where: str) -> _Setting:
+    def _setting(self, path: str, node: Node, where: str) -> Setting:
         value: Any = REFUSED
         if not holds_refused(node):
             try:
                 value = parse_value(path, plain(node))
             except (PathError, ValueError) as error:
                 self._report(node.place, where, str(error))
-        return _Setting(value=value, place=node.place, where=where)
+        return Setting(value=value, place=node.place, where=where)
 
-    def _config(self, levels: Sequence[_Settings], base: Place) -> TrainConfig | None:
+    def _config(self, levels: Sequence[Settings], base: Place) -> TrainConfig | None:
         """Return the configuration of one arm.
 
         Args:
@@ -302,6 +328,9 @@ class StudyReader:
         given = {
             path: setting.value for level in reversed(levels) for path, setting in level.items()
         }
+        if self._searches:
+            self._check_blind(given, levels, base)
+            given["data.test"] = False
         for path in REQUIRED:
             if path not in given:
                 self._report(base, "base", f"missing key {path!r}")
@@ -320,7 +349,18 @@ class StudyReader:
             self._report_fault(fault, levels, base)
         return None if gone or found else config
 
-    def _report_fault(self, fault: Fault, levels: Sequence[_Settings], base: Place) -> None:
+    def _check_blind(
+        self, given: Mapping[str, Any], levels: Sequence[Settings], base: Place
+    ) -> None:
+        """Report what would let a search see test images, or leave it without validation images."""
+        if given.get("data.test") is True:
+            text = "must be false in a search, which never sees test images; leave it out"
+            self._report_fault(Fault(paths=("data.test",), text=text), levels, base)
+        if given.get("data.val_size", 0) == 0:
+            text = "`val_size >= 1` must hold in a search: it is judged on images held out."
+            self._report_fault(Fault(paths=("data.val_size",), text=text), levels, base)
+
+    def _report_fault(self, fault: Fault, levels: Sequence[Settings], base: Place) -> None:
         """Report a fault at the most special of the values that it concerns."""
         for level, path in itertools.product(levels, fault.paths):
             setting = level.get(path) or level.get(f"{path}.alpha")
@@ -371,7 +411,7 @@ def _law_path(path: str) -> str:
     return ALPHA_PATHS.get(path, path)
 
 
-def _arm_name(arm: str, point: _Settings) -> str:
+def _arm_name(arm: str, point: Settings) -> str:
     """Return `ARM PATH=VALUE ...`, paths by as few last parts as tell them apart."""
     words = [arm] if arm else []
     for path, setting in point.items():

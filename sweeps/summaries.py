@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from statistics import median
+from typing import Any, assert_never
 
 from mixup_core.checkpoints import Store
 from sweeps.console import spell_duration
 from sweeps.costs import bytes_to_keep, seconds_to_train
 from sweeps.lease import Lease, read_progress
 from sweeps.results import RunResult, read_results
+from sweeps.search import Categorical, Distribution, Integer, Real
 from sweeps.stages import plan_study
 from sweeps.study import Study
 
@@ -23,7 +25,7 @@ def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
     results = read_results(study.runs(), store)
     stored = Counter(run.arm for run in planned.finished)
     to_run = Counter(pending.run.arm for pending in planned.pending)
-    return {
+    summary = {
         "study": study.name,
         "runs": len(results),
         "stored": len(planned.finished),
@@ -31,13 +33,62 @@ def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
         "epochs_naive": sum(result.run.config.epochs for result in results),
         "epochs_planned": planned.epochs_planned,
         "arms": {
-            arm: {"runs": len(study.seeds), "stored": stored[arm], "to_run": to_run[arm]}
+            arm: {"runs": len(study.seeds_of(arm)), "stored": stored[arm], "to_run": to_run[arm]}
             for arm in study.arms
         },
         "slots": slots,
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
     }
+    return summary if study.search is None else _at_most(summary, study, results)
+
+
+def _at_most(summary: dict[str, Any], study: Study, results: Sequence[RunResult]) -> dict[str, Any]:
+    """Return the summary with the runs that a search may still ask for added: the most it costs.
+
+    Which points come is not known yet, so no stage is taken to be shared by them.
+    """
+    search = study.search
+    assert search is not None
+    known = len(study.points())
+    to_ask = max(0, search.points - known)
+    to_confirm = 0
+    if search.confirm_seeds and study.confirmation() is None:
+        to_confirm = (len(study.arms) - known + 1) * len(search.confirm_seeds)
+    runs = to_ask * len(study.seeds) + to_confirm
+    epochs = max((search.config_of(v).epochs for v in search.space.corners()), default=0)
+    seconds = [facts.seconds for result in results for facts in result.facts]
+    more = runs * epochs * median(seconds) / summary["slots"] if seconds else None
+    return summary | {
+        "runs": summary["runs"] + runs,
+        "to_run": summary["to_run"] + runs,
+        "epochs_naive": summary["epochs_naive"] + runs * epochs,
+        "epochs_planned": summary["epochs_planned"] + runs * epochs,
+        "seconds": None if more is None else (summary["seconds"] or 0.0) + more,
+        "search": {
+            "adaptive": search.sampler != "grid",
+            "points": search.points,
+            "points_known": known,
+            "runs_to_ask": to_ask * len(study.seeds),
+            "runs_to_confirm": to_confirm,
+            "space": [
+                {"path": p.path, **_spell_distribution(p.distribution)}
+                for p in search.space.parameters
+            ],
+        },
+    }
+
+
+def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
+    match distribution:
+        case Real(low=low, high=high, is_log=is_log):
+            return {"kind": "log_uniform" if is_log else "uniform", "low": low, "high": high}
+        case Integer(low=low, high=high, step=step):
+            return {"kind": "int", "low": low, "high": high, "step": step}
+        case Categorical(choices=choices):
+            return {"kind": "categorical", "choices": list(choices)}
+        case _:
+            assert_never(distribution)
 
 
 def spell_plan(summary: dict[str, Any]) -> str:
@@ -51,20 +102,42 @@ def spell_plan(summary: dict[str, Any]) -> str:
     if kept != 0:
         disk = "not known before a first run" if kept is None else f"{kept / 1e6:.1f} MB of states"
     width = max(len(arm) for arm in ("arm", *summary["arms"]))
+    search = summary.get("search")
+    lines = [] if search is None else _spell_search(search)
+    most = "" if search is None else "at most "
     return "\n".join(
         [
-            f"{summary['study']}: {summary['runs']} runs, {summary['stored']} stored, "
+            f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
             f"{summary['to_run']} to run",
             f"{'arm':<{width}}  runs  stored  to run",
             *(
                 f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
                 for arm, row in summary["arms"].items()
             ),
-            f"epochs    {naive} naive, {planned} to train",
+            *lines,
+            f"epochs    {most}{naive} naive, {most}{planned} to train",
             f"time      {time}",
             f"disk      {disk}",
         ]
     )
+
+
+def _spell_search(search: dict[str, Any]) -> list[str]:
+    space = [
+        f"{part['path']} {part['kind']} "
+        + (
+            ", ".join(map(str, part["choices"]))
+            if part["kind"] == "categorical"
+            else f"{part['low']:g}..{part['high']:g}"
+        )
+        for part in search["space"]
+    ]
+    kind = "adaptive: which points is not known yet" if search["adaptive"] else "every one"
+    return [
+        f"points    {search['points']} ({kind}), {search['points_known']} known",
+        f"space     {'; '.join(space)}",
+        f"to ask    {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
+    ]
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
@@ -74,7 +147,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
     arms = {
         arm: {
-            "expected": len(study.seeds),
+            "expected": len(of_arm),
             "finished": sum(result.outcome == "complete" for result in of_arm),
             "running": sum((arm, result.run.seed) in running for result in of_arm),
             "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
@@ -83,8 +156,17 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     }
     holder = Lease.current(store, study.name)
     planned = plan_study(study, store)
+    points = [arms[arm] for arm in study.points()]
+    searched = {} if study.search is None else {
+        "points": {
+            "expected": study.search.points,
+            "asked": len(points),
+            "finished": sum(point["finished"] == point["expected"] for point in points),
+        }
+    }  # fmt: skip
     return {
         "study": study.name,
+        **searched,
         "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
         "arms": arms,
         "epochs": {
@@ -118,6 +200,12 @@ def spell_status(summary: dict[str, Any]) -> str:
         ),
         f"epochs    {epochs['done']} of {epochs['expected']} stored",
     ]
+    if "points" in summary:
+        points = summary["points"]
+        lines.append(
+            f"points    {points['asked']} of {points['expected']} asked, "
+            f"{points['finished']} trained"
+        )
     lines += [
         f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
         for run in summary["running"]

@@ -6,11 +6,9 @@ report. What is written, and when, is decided in `sweeps.projection`.
 """
 
 import ast
-import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,9 +26,9 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
-from mixup_core.checkpoints import make_private_folder
 from mixup_core.records import EpochRecord
 from sweeps.results import Outcome
+from sweeps.sqlite_files import alone, database_file
 
 Level = Literal["sweep", "config", "seed"]
 Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
@@ -43,7 +41,6 @@ MAX_TAG = 8000
 
 _PAGE = 1000
 """Runs asked for in one call."""
-_SQLITE = "sqlite:///"
 _NAMED_BY: Mapping[str, str] = {"sweep": "study", "config": "arm", "seed": "run_key"}
 """Level to the tag that names a run within its experiment."""
 
@@ -85,7 +82,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     Raises:
         LookupError: If nothing is tracked under that name.
     """
-    database = _database(uri)
+    database = database_file(uri)
     client = _connect(uri) if database is None or database.exists() else None
     experiment = client and client.get_experiment_by_name(study)
     if client is None or experiment is None:
@@ -216,6 +213,13 @@ class Experiment:
         self.write(entry, tags=tags, params=wanted.params)
         return entry
 
+    def drop_children(self, parent: Entry, keep: Collection[str]) -> None:
+        """Move the runs of an arm to MLflow's trash whose run keys are not to be kept."""
+        for identity, entry in list(self.entries.items()):
+            if entry.tags.get(PARENT_TAG) == parent.run_id and identity[1] not in keep:
+                self.client.delete_run(entry.run_id)
+                del self.entries[identity]
+
     def rows(self, entry: Entry) -> list[Row]:
         """Return every row of every metric of a run."""
         if entry.rows is None:
@@ -282,24 +286,8 @@ def _connect(uri: str) -> MlflowClient:
         logging.getLogger(name).setLevel(logging.WARNING)
     # It warns of every retry; an outage is told once, by the outbox.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    with _alone(_database(uri)):
+    with alone(database_file(uri)):
         return MlflowClient(tracking_uri=uri)
-
-
-@contextmanager
-def _alone(database: Path | None) -> Iterator[None]:
-    """Open a database one process at a time: two on a fresh one break it for good (TRAP 20)."""
-    if database is None:
-        yield
-        return
-    make_private_folder(database.parent)
-    with database.with_name(f"{database.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _database(uri: str) -> Path | None:
-    return Path(uri.removeprefix(_SQLITE)) if uri.startswith(_SQLITE) else None
 
 
 def _search(client: MlflowClient, experiment_id: str) -> Iterator[MlflowRun]:

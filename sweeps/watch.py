@@ -1,6 +1,7 @@
 """Watch: hears what trials report, and tells the tracker, the console and the failure records."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,9 +14,10 @@ from mixup_core.folders import describe
 from sweeps.console import Board, Console
 from sweeps.lease import Lease, RunningRun
 from sweeps.projection import Tracker
-from sweeps.results import RunResult
-from sweeps.stages import Plan
-from sweeps.study import Run, Study
+from sweeps.results import RunResult, read_results
+from sweeps.sources import RunSource
+from sweeps.stages import PlannedRun
+from sweeps.study import Run
 from sweeps.trainable import read_row
 
 _PROGRESS_EVERY = 1.0
@@ -25,30 +27,41 @@ _PROGRESS_EVERY = 1.0
 class Watch(tune.Callback):  # type: ignore[misc]
     """Hears of every start, report and end of a trial; Tune calls it in the driver's loop."""
 
-    study: Study
-    plan: Plan
+    source: RunSource
     store: Store
     tracker: Tracker
     lease: Lease
-    results: dict[str, RunResult]
-    """Key to result of every run of the study, brought up to date as runs end."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
 
     def __post_init__(self) -> None:
-        self._planned = {planned.run.key: planned for planned in self.plan.pending}
+        study = self.source.study
+        self._results = {
+            result.run.key: result for result in read_results(study.runs(), self.store)
+        }
+        self._planned: dict[str, PlannedRun] = {}
         self._board = Board(
-            study=self.study,
-            images_per_epoch={
-                key: _images_per_epoch(planned.run.config) for key, planned in self._planned.items()
-            },
-            epochs_to_train={
-                key: planned.epochs_to_train for key, planned in self._planned.items()
-            },
-            finished={run.key for run in self.plan.finished},
+            study=study,
+            finished={key for key, r in self._results.items() if r.outcome == "complete"},
         )
         self._console = Console(self._board)
         self._progress_at = 0.0
+
+    def join(self, joined: Sequence[PlannedRun]) -> None:
+        """Expect runs that will be started; the study may have grown by their arms."""
+        study = self._board.study = self.source.study
+        for planned in joined:
+            run = planned.run
+            self.store.clear_failure(run.key)
+            self._planned[run.key] = planned
+            self._board.expect(
+                run,
+                epochs=planned.epochs_to_train,
+                images_per_epoch=_images_per_epoch(run.config),
+            )
+        new = [run for run in study.runs() if run.key not in self._results]
+        self._results |= {result.run.key: result for result in read_results(new, self.store)}
+        self.tracker.grow(study)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -104,7 +117,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._progress_at = now
         running = [
             RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
-            for run in self.study.runs()
+            for run in self.source.study.runs()
             if run.key in self._board.running
         ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
@@ -120,12 +133,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def _track_end(self, run: Run) -> None:
         """Let MLflow show the end of a run, and its arm's mean over one seed more."""
         stage = self.store.read(stage_key(run.config, run.config.epochs))
-        old = self.results[run.key]
-        self.results[run.key] = RunResult(
+        old = self._results[run.key]
+        self._results[run.key] = RunResult(
             run=run, stage=stage or old.stage, failure=self.failures.get(run.key)
         )
         self.tracker.reconcile(
-            result for result in self.results.values() if result.run.arm == run.arm
+            self._results[seed.key] for seed in self.source.study.runs_of(run.arm)
         )
 
     def _fail(

@@ -108,7 +108,9 @@ class Launch:
         """Wait until a living process has stored some epochs of a run, and return its pid."""
 
         def found() -> int | None:
-            pid = int(self.stage(run, epochs=epochs).environment["pid"])
+            stage = self.stage(run, epochs=epochs)
+            assert stage.epochs < run.config.epochs, "finished before it could be killed"
+            pid = int(stage.environment["pid"])
             return pid if pid != other_than and is_ray_worker(pid) else None
 
         return wait_for(found)

@@ -16,7 +16,7 @@ from tests.faults.launches import Launch, Task
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 FORKS = Task(str(Path(__file__).with_name("forks.yaml")))
-SWITCH_EPOCHS = (0, 8, 16, 24)
+SWITCH_EPOCHS = (0, 16, 32, 48)
 TRIES = 4
 """Of a run whose process keeps dying."""
 
@@ -26,7 +26,7 @@ def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
 ) -> None:
     mixsweep = command_line()
     plan = plan_runs(FORKS.study.runs(), {})
-    assert (plan.epochs_naive, plan.epochs_planned) == (192, 2 * (24 + 24 + 16 + 8))
+    assert (plan.epochs_naive, plan.epochs_planned) == (384, 2 * (48 + 48 + 32 + 16))
     doomed, unlucky = (planned.run for planned in plan.pending if len(planned.keep) == 2)
     with Launch(mixsweep, FORKS) as launch:
         pid = None
@@ -51,7 +51,7 @@ def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
     for seed in FORKS.study.seeds:
         of_seed = {r.run.config.mix.switch_epoch: r.facts for r in results if r.run.seed == seed}
         for switch_epoch in SWITCH_EPOCHS:
-            trunk = of_seed[24][:switch_epoch]
+            trunk = of_seed[48][:switch_epoch]
             assert of_seed[switch_epoch][:switch_epoch] == trunk, "trained twice"
     assert_store_is_whole(launch.store)
     assert_tracked(results, mixsweep.home / "mlflow.db")

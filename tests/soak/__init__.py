@@ -1,4 +1,4 @@
 """Long fault runs: `make soak`.
 
-Another engineer builds this folder and the Makefile target `soak` now; whoever writes tests/faults leaves both alone.
+Built by one engineer; whoever writes tests/faults leaves this folder alone.
 """

@@ -9,7 +9,7 @@ from mixup_core.config import DataConfig, MixConfig, ModelConfig, OptimizerConfi
 from mixup_core.laws import Beta, Erm, Midpoint
 from sweeps.study_file import bundled_studies, load_study, study_schema
 
-FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"))
+FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
 
 
 def test_every_file_is_a_bundled_study_with_its_description() -> None:
@@ -86,3 +86,21 @@ def test_digits_runs_in_seconds() -> None:
         3,
         128,
     )
+
+
+@pytest.mark.parametrize("name", ["search-alpha-switch", "search-alpha-switch-cifar"])
+def test_a_bundled_search_is_blind_to_test_images_until_it_confirms(name: str) -> None:
+    study = load_study(name)
+    search = study.search
+    assert search is not None
+    assert (search.points >= 20, len(study.seeds) >= 3, len(search.confirm_seeds)) == (
+        True,
+        True,
+        5,
+    )
+    assert set(search.confirm_seeds).isdisjoint(study.seeds)
+    assert all(not config.data.test for config in (search.base, *study.arms.values()))
+    assert [parameter.path for parameter in search.space.parameters] == [
+        "mix.law.alpha",
+        "mix.switch_epoch",
+    ]

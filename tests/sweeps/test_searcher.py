@@ -7,8 +7,9 @@ from ray.tune.search import Searcher
 from mixup_core.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta
 from sweeps.searcher import RunSearcher
+from sweeps.sources import FixedSource
 from sweeps.stages import PlannedRun, plan_runs
-from sweeps.study import Run
+from sweeps.study import Run, Study
 
 
 def _searcher(*switch_epochs: int) -> RunSearcher:
@@ -25,7 +26,8 @@ def _searcher(*switch_epochs: int) -> RunSearcher:
     def parameters(planned: PlannedRun) -> dict[str, Any]:
         return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
 
-    return RunSearcher(plan_runs(runs, {}), parameters)
+    study = Study(name="s", description="", arms={}, seeds=(0,), source="")
+    return RunSearcher(FixedSource(study, plan_runs(runs, {})), parameters, lambda joined: None)
 
 
 def _stored(epochs: int) -> dict[str, Any]:

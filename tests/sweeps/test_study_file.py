@@ -84,7 +84,6 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "surrogate": (SMALL + 'description: "\\ud800"\n', "4: description: half a surrogate pair *"),
     "code point too large": (SMALL + 'description: "\\UFFFFFFFF"\n', "1: not valid YAML: *"),
     "unknown section": (SMALL + "sedes: 3\n", "4: unknown key 'sedes' (did you mean seeds?)"),
-    "search": (SMALL + "search: {points: 3}\n", "4: search: this version has no search yet"),
     "no name": ("base: {epochs: 1, batch_size: 8}\nseeds: 1\n", "1: missing key 'study'"),
     "no base": ("study: x\nseeds: 1\n", "1: missing key 'base'"),
     "no seeds": ("study: x\nbase: {epochs: 1, batch_size: 7}\n", "1: missing key 'seeds'"),
@@ -299,7 +298,7 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
         "  batch_size: yes\n"
         "seeds: [1, -1]\n"
         "arms: {a: {mix.switch_epoch: -1}}\n"
-        "search: {}\n"
+        "grid: {}\n"
     )
     places = [line.split(": ")[:2] for line in refusals(load, text, "base.data.pool=0")]
     assert places == [
@@ -310,7 +309,7 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
         ["6", "base.batch_size"],
         ["7", "seeds[1]"],
         ["8", "arms.a.mix.switch_epoch"],
-        ["9", "search"],
+        ["9", "grid"],
         ["--set base.data.pool=0", "base.data.pool"],
     ]
 

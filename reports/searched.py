@@ -1,0 +1,315 @@
+"""Searched: what a search has found so far, point by point, and the tables that say it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from reports.statistics import Comparison, Summary, compare, holm, summarise
+from reports.tables import (
+    DASH,
+    Listing,
+    Selection,
+    arrange,
+    counted_runs,
+    show,
+    spell_interval,
+    spell_number,
+    spell_p,
+)
+from sweeps.results import RunResult
+from sweeps.search import Point, Search, SearchHistory
+from sweeps.selection import pareto_front, select_point
+from sweeps.study import Study
+
+_MOST_POINTS = 10
+"""Points of the printed table; the CSV has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """The points and arms of a search with what was measured of them on validation images."""
+
+    study: Study
+    """With its points, without its confirmation."""
+    history: SearchHistory
+    values: Mapping[str, Mapping[str, Mapping[int, float]]]
+    """Objective to arm to seed to value of the last epoch, complete runs alone."""
+
+    @property
+    def search(self) -> Search:
+        """The search of the study."""
+        assert self.study.search is not None
+        return self.study.search
+
+    @property
+    def objective(self) -> str:
+        """The objective that decides what is confirmed."""
+        return self.search.objectives[0]
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The arms that no point is."""
+        points = set(self.study.points())
+        return tuple(arm for arm in self.study.arms if arm not in points)
+
+    @cached_property
+    def winner(self) -> Point | None:
+        """The point that the rule of the search picks from those complete by now."""
+        errors = {}
+        for point in self.history.points:
+            summary = self.summary(point.arm)
+            if summary is not None:
+                errors[point.arm] = (summary.sd or 0.0) / summary.n**0.5
+        return select_point(self.search, self.history.points, errors)
+
+    @property
+    def ranked(self) -> tuple[Point, ...]:
+        """All points: complete ones by mean, then those pruned, open and failed."""
+        order = ("complete", "pruned", "open", "failed")
+        return tuple(
+            sorted(
+                self.history.points,
+                key=lambda point: (order.index(point.state), point.objectives, point.number),
+            )
+        )
+
+    def summary(self, arm: str, objective: str | None = None) -> Summary | None:
+        """Return the summary of an arm's seeds; None if none is complete."""
+        values = self.values[objective or self.objective].get(arm, {})
+        return summarise(list(values.values())) if values else None
+
+    def selection(self) -> Selection:
+        """Return how the winner was found, for the caption of its confirmation."""
+        tried = len(self.history.points)
+        seeds = len(self.study.seeds)
+        counted = dict.fromkeys(self.baselines, 1)
+        if self.winner is not None:
+            counted[self.winner.arm] = tried
+        return Selection(
+            rule=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
+            f"{show(self.objective).label} over {seeds} seeds, {tried} points tried, the arms not "
+            "searched; all arms here trained again on train + val with seeds that the search never "
+            "used, test images read for these runs alone)",
+            tried=counted,
+        )
+
+
+_RULES = {
+    "val-mean": "lowest mean over seeds",
+    "val-1se": "the simplest within one standard error of the lowest mean",
+}
+
+
+def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
+    """Return what a search has found.
+
+    Args:
+        study: A study with a search, grown by the points of the history.
+        results: Of its runs; those of a confirmation are left aside.
+        history: All points.
+    """
+    assert study.search is not None
+    points = set(study.points())
+    arms = [arm for arm in study.arms if arm not in study.own_seeds or arm in points]
+    part = study.part(arms)
+    own = [result for result in results if result.run.arm in part.arms]
+    arranged = arrange(part, own)
+    return Searched(
+        study=part,
+        history=history,
+        values={
+            objective: {
+                arm: {
+                    seed: result.records[-1].metrics[objective]
+                    for seed, result in counted_runs(by_seed).items()
+                }
+                for arm, by_seed in arranged.items()
+            }
+            for objective in study.search.objectives
+        },
+    )
+
+
+def points_table(searched: Searched) -> Listing:
+    """Return the best points, with the arms for comparison; the CSV has all points."""
+    search, objective = searched.search, searched.objective
+    paths = [parameter.path for parameter in search.space.parameters]
+    front = {point.arm for point in pareto_front(searched.history.points)}
+    several = len(search.objectives) > 1
+    marks = ("Pareto",) if several else ()
+    baseline = searched.baselines[0] if "erm" not in searched.baselines else "erm"
+    header = (
+        "point",
+        *paths,
+        *(show(name).heading for name in search.objectives),
+        "n",
+        f"minus {baseline}, points",
+        *marks,
+        "state",
+    )
+    cells, records = [], []
+    entries: list[tuple[str, Point | None]] = [(point.arm, point) for point in searched.ranked]
+    entries += [(arm, None) for arm in searched.baselines]
+    for place, (arm, point) in enumerate(entries):
+        summaries = {name: searched.summary(arm, name) for name in search.objectives}
+        comparison = None if arm == baseline else _paired(searched, arm, baseline)
+        values = {} if point is None else point.values
+        expected = len(searched.study.seeds_of(arm))
+        summary = summaries[objective]
+        records.append(
+            {"arm": arm, "rank": None if point is None else place + 1}
+            | {path: values.get(path) for path in paths}
+            | {
+                f"{name}_{part}": getattr(found, part, None)
+                for name, found in summaries.items()
+                for part in ("mean", "sd", "ci_low", "ci_high")
+            }
+            | {"n": 0 if summary is None else summary.n, "seeds_expected": expected}
+            | {
+                "baseline": baseline,
+                "difference": getattr(comparison, "difference", None),
+                "difference_ci_low": getattr(comparison, "ci_low", None),
+                "difference_ci_high": getattr(comparison, "ci_high", None),
+                "on_front": arm in front if several else None,
+                "state": "arm" if point is None else point.state,
+            }
+        )
+        if point is None or place < _MOST_POINTS or (several and arm in front):
+            state = "arm" if point is None else point.state
+            chosen = point is not None and point == searched.winner
+            cells.append(
+                (
+                    arm,
+                    *(_spell_value(values.get(path)) for path in paths),
+                    *(_spell_mean(found, name) for name, found in summaries.items()),
+                    f"{0 if summary is None else summary.n}/{expected}",
+                    "" if arm == baseline else _spell_difference(comparison, objective),
+                    *(("*" if arm in front else "",) if several else ()),
+                    f"{state}, selected" if chosen else state,
+                )
+            )
+    return Listing(
+        name="points",
+        title="Best points",
+        header=header,
+        cells=tuple(cells),
+        caption=_points_caption(searched, baseline),
+        records=tuple(records),
+    )
+
+
+def winner_table(searched: Searched, confirmed: Study, results: Sequence[RunResult]) -> Listing:
+    """Return the winner minus each arm on test images, paired by seed."""
+    assert searched.winner is not None
+    winner, metric = searched.winner.arm, "test/error"
+    finals = {
+        arm: {
+            seed: result.records[-1].metrics[metric]
+            for seed, result in counted_runs(by_seed).items()
+        }
+        for arm, by_seed in arrange(confirmed, results).items()
+    }
+    found = {arm: _compared(finals[winner], finals[arm]) for arm in confirmed.arms if arm != winner}
+    known = [arm for arm, comparison in found.items() if comparison and comparison.p is not None]
+    ps = holm([found[arm].p for arm in known])  # type: ignore[union-attr, misc]
+    adjusted = dict(zip(known, ps, strict=True))
+    cells, records = [], []
+    for arm, comparison in found.items():
+        cells.append(
+            (
+                f"{winner} minus {arm}",
+                _spell_difference(comparison, metric),
+                str(0 if comparison is None else comparison.n),
+                spell_p(adjusted.get(arm)),
+            )
+        )
+        records.append(
+            {"arm": winner, "baseline": arm}
+            | {
+                name: getattr(comparison, name, None)
+                for name in ("n", "difference", "sd", "ci_low", "ci_high", "p")
+            }
+            | {"p_holm": adjusted.get(arm)}
+        )
+    return Listing(
+        name="confirmed",
+        title="The selected point against each arm",
+        header=("comparison", "test error, points", "n", "p (Holm)"),
+        cells=tuple(cells),
+        caption="Differences of test error paired by the seeds of the confirmation, which the "
+        f"search never used; 95 % t intervals, unadjusted; Holm over {len(known)} comparisons; "
+        f"selection rule {searched.search.select} on validation images, "
+        f"{len(searched.history.points)} points tried.",
+        records=tuple(records),
+    )
+
+
+def _points_caption(searched: Searched, baseline: str) -> str:
+    points = searched.history.points
+    search = searched.search
+    states = [
+        f"{sum(point.state == state for point in points)} {state}"
+        for state in ("pruned", "failed", "open")
+        if any(point.state == state for point in points)
+    ]
+    tried = f"{len(points)} of {search.points} points tried by {search.sampler}"
+    parts = [
+        f"Selection rule {search.select} ({_RULES[search.select]} of last-epoch "
+        f"{show(searched.objective).label}); {tried}"
+        + (f" ({', '.join(states)})" if states else ""),
+        f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
+        f"{baseline} paired by seed, unadjusted",
+        "the arms are one point each and were not searched",
+        "the mean of a selected point is lower than its true mean, for it was selected by it: only "
+        "a confirmation is a claim",
+    ]
+    if search.prune_after is not None:
+        parts.append(
+            f"pruned: after {search.prune_after} seeds worse than the best point at the same "
+            "seeds, by the one-sided 95 % bound of the paired difference"
+        )
+    if len(search.objectives) > 1:
+        parts.append("Pareto *: no other point is better in one objective and no worse in the rest")
+    if len(points) > _MOST_POINTS:
+        parts.append(f"the best {_MOST_POINTS} are shown, all are in points.csv")
+    if searched.history.ended is not None:
+        parts.append(f"the search {searched.history.ended}")
+    return "; ".join(parts) + "."
+
+
+def _paired(searched: Searched, arm: str, baseline: str) -> Comparison | None:
+    values = searched.values[searched.objective]
+    return _compared(values.get(arm, {}), values.get(baseline, {}))
+
+
+def _compared(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison | None:
+    shared = arm.keys() & baseline.keys()
+    if not shared:
+        return None
+    return compare({seed: arm[seed] for seed in shared}, {seed: baseline[seed] for seed in shared})
+
+
+def _spell_value(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _spell_mean(summary: Summary | None, metric: str) -> str:
+    if summary is None:
+        return DASH
+    shown = show(metric)
+    digits = 2 if shown.unit == "%" else 3
+    half = summary.half_width
+    spread = DASH if half is None else spell_number(half * shown.scale, digits)
+    return f"{spell_number(summary.mean * shown.scale, digits)} ± {spread}"
+
+
+def _spell_difference(comparison: Comparison | None, metric: str) -> str:
+    if comparison is None:
+        return DASH
+    scale = show(metric).scale
+    digits = 2 if scale == 100 else 3
+    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
+    return f"{spell_number(comparison.difference * scale, digits)}{interval}"

@@ -1,0 +1,368 @@
+"""Search: a space of dotted paths, the points tried in it, and how they are judged. No Optuna."""
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from mixup_core.config import TrainConfig, run_key, with_values
+from mixup_core.laws import Erm
+from sweeps.config_paths import LAW_PATHS
+
+SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
+SelectionRule = Literal["val-mean", "val-1se"]
+PointState = Literal["open", "complete", "pruned", "failed"]
+
+OBJECTIVES = ("val/error", "val/nll", "val/calibration_error")
+"""What a search may minimise: measured on validation images, never on test images."""
+
+MAX_GRID = 10_000
+"""Points of a grid."""
+
+CONFIRM = "confirm "
+"""Begins the name of an arm that confirms the arm named after it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Real:
+    """A real number between two bounds, both included."""
+
+    low: float
+    high: float
+    is_log: bool
+    """Whether the logarithm is drawn evenly, instead of the number."""
+    num_values: int | None = None
+    """Number of evenly spaced values that a grid takes, both bounds included, at least 2; None
+    outside grids."""
+
+    def __post_init__(self) -> None:
+        """Check the bounds.
+
+        Raises:
+            ValueError: If the bounds are out of order, or a logarithm does not exist.
+        """
+        low, high, num_values = self.low, self.high, self.num_values
+        if self.is_log and not low > 0:
+            raise ValueError(f"`low > 0` must hold for log_uniform, got ({low=}).")
+        if not low < high:
+            raise ValueError(f"`low < high` must hold, got ({low=}, {high=}).")
+        if num_values is not None and num_values < 2:
+            raise ValueError(f"`values >= 2` must hold, got (values={num_values}).")
+
+    def values(self) -> tuple[float, ...] | None:
+        """Return the values of a grid, upwards; None if there is no grid."""
+        if self.num_values is None:
+            return None
+        low, high = (math.log(self.low), math.log(self.high)) if self.is_log else self.bounds
+        steps = (low + (high - low) * i / (self.num_values - 1) for i in range(self.num_values))
+        inner = [math.exp(step) if self.is_log else step for step in steps][1:-1]
+        return (self.low, *inner, self.high)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Both bounds."""
+        return self.low, self.high
+
+    @property
+    def extremes(self) -> tuple[float, ...]:
+        """Values between which all others lie."""
+        return self.bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Integer:
+    """An integer between two bounds, both included, in steps."""
+
+    low: int
+    high: int
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        """Check bounds and step.
+
+        Raises:
+            ValueError: If the bounds are out of order, or the step does not lead from one to the
+                other.
+        """
+        low, high, step = self.low, self.high, self.step
+        if not low < high:
+            raise ValueError(f"`low < high` must hold, got ({low=}, {high=}).")
+        if step < 1:
+            raise ValueError(f"`step >= 1` must hold, got ({step=}).")
+        if (high - low) % step:
+            raise ValueError(
+                f"`step divides high - low` must hold, got ({low=}, {high=}, {step=})."
+            )
+
+    def values(self) -> tuple[int, ...]:
+        """Return every value, upwards."""
+        return tuple(range(self.low, self.high + 1, self.step))
+
+    @property
+    def extremes(self) -> tuple[int, ...]:
+        """Values between which all others lie."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Categorical:
+    """One of several values without an order of their own."""
+
+    choices: tuple[str | int | float | bool | None, ...]
+    """Distinct, at least one."""
+
+    def __post_init__(self) -> None:
+        """Check the choices.
+
+        Raises:
+            ValueError: If there is none, or one appears twice.
+        """
+        choices = list(self.choices)
+        if not choices or len(set(map(repr, choices))) < len(choices):
+            raise ValueError(f"`choices are distinct and at least one` must hold, got ({choices}).")
+
+    def values(self) -> tuple[str | int | float | bool | None, ...]:
+        """Return every value, in the order of the file."""
+        return self.choices
+
+    @property
+    def extremes(self) -> tuple[str | int | float | bool | None, ...]:
+        """Return every value: nothing lies between."""
+        return self.choices
+
+
+Distribution = Real | Integer | Categorical
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameter:
+    """A dotted path whose value a search chooses."""
+
+    path: str
+    """Path of a value of TrainConfig; a Beta law's alpha is `mix.law.alpha`, and a law that is
+    chosen by name is `mix.law`."""
+    distribution: Distribution
+    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Path of an earlier parameter to those of its values under which this one exists."""
+
+    def exists(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the earlier values of a point leave room for this parameter."""
+        return all(path in values and values[path] in among for path, among in self.when.items())
+
+
+class Draw(Protocol):
+    """Gives the value of a parameter that exists."""
+
+    def __call__(self, parameter: Parameter) -> Any:
+        """Return a value that the distribution of the parameter allows."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Space:
+    """What a search may choose: parameters, those that others depend on before these."""
+
+    parameters: tuple[Parameter, ...]
+
+    def draw(self, draw: Draw) -> dict[str, Any]:
+        """Return the values of one point, each parameter drawn after those it depends on."""
+        values: dict[str, Any] = {}
+        for parameter in self.parameters:
+            if parameter.exists(values):
+                values[parameter.path] = draw(parameter)
+        return values
+
+    def size(self) -> int | None:
+        """Return the number of points, counted up to `MAX_GRID` + 1; None if they are uncountable.
+
+        A real number with grid values counts as these.
+        """
+        if any(parameter.distribution.values() is None for parameter in self.parameters):
+            return None
+        return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
+
+    def grid(self) -> Iterator[dict[str, Any]]:
+        """Yield every point of a countable space, the last parameter changing fastest."""
+
+        def extend(values: dict[str, Any], rest: tuple[Parameter, ...]) -> Iterator[dict[str, Any]]:
+            if not rest:
+                yield values
+            elif not rest[0].exists(values):
+                yield from extend(values, rest[1:])
+            else:
+                for value in rest[0].distribution.values() or ():
+                    yield from extend({**values, rest[0].path: value}, rest[1:])
+
+        return extend({}, self.parameters)
+
+    def corners(self) -> Iterator[dict[str, Any]]:
+        """Yield points that together take every extreme value of every parameter."""
+        for parameter in self.parameters:
+            for extreme in parameter.distribution.extremes:
+                yield self.draw(_Towards(parameter, extreme))
+
+    def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return what points are sorted by from simple to complicated.
+
+        Parameters count in the order of the file, small numbers and early choices first; a
+        parameter that does not exist comes before all of its values.
+        """
+        return tuple(_place(p.distribution, values[p.path]) if p.path in values else -math.inf
+                     for p in self.parameters)  # fmt: skip
+
+
+def _place(distribution: Distribution, value: Any) -> float:
+    if isinstance(distribution, Categorical):
+        return distribution.choices.index(value)
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Towards:
+    """Draws first values, and those that let one parameter exist at one value."""
+
+    target: Parameter
+    extreme: Any
+
+    def __call__(self, parameter: Parameter) -> Any:
+        if parameter == self.target:
+            return self.extreme
+        if parameter.path in self.target.when:
+            return self.target.when[parameter.path][0]
+        return parameter.distribution.extremes[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """When a search asks for no more points, although it has fewer than it wanted."""
+
+    hours: float | None = None
+    """Wall hours of all launches together, positive; None is no limit."""
+    gpu_hours: float | None = None
+    """Training hours of all launches together times GPUs per run, positive; None is no limit."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            ValueError: If a limit is not positive.
+        """
+        for name, limit in (("hours", self.hours), ("gpu_hours", self.gpu_hours)):
+            if limit is not None and not limit > 0:
+                raise ValueError(f"`{name} > 0` must hold, got ({name}={limit}).")
+
+    def exceeded(self, hours: float, gpu_hours: float) -> str | None:
+        """Return which limit was reached, for people; None if none was."""
+        if self.hours is not None and hours >= self.hours:
+            return f"ended on its budget of {self.hours:g} hours"
+        if self.gpu_hours is not None and gpu_hours >= self.gpu_hours:
+            return f"ended on its budget of {self.gpu_hours:g} GPU-hours"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One proposal of a search."""
+
+    number: int
+    """0 for the first; also the number of Optuna's trial."""
+    values: Mapping[str, Any]
+    """Dotted path to value, of the parameters that exist at this point."""
+    state: PointState
+    """`failed`: a seed diverged or failed, so there is no mean."""
+    objectives: tuple[float, ...] = ()
+    """Mean over the seeds of each objective; empty unless the point is complete."""
+
+    @property
+    def arm(self) -> str:
+        """Name of the point among the arms of its study."""
+        return f"point {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """A space, the objectives minimised in it, and everything that decides the proposals."""
+
+    base: TrainConfig
+    """Configuration that points change; measured on validation images, blind to test images."""
+    space: Space
+    points: int
+    """Points to try."""
+    objectives: tuple[str, ...]
+    """Metrics of the last epoch, each minimised as a mean over seeds; the first decides what is
+    confirmed."""
+    sampler: SamplerName = "tpe"
+    seed: int = 0
+    """Of the sampler."""
+    prune_after: int | None = None
+    """Seeds after which a point that is clearly worse than the best gets no more; None: never."""
+    budget: Budget = field(default_factory=Budget)
+    select: SelectionRule = "val-mean"
+    """How the point to confirm is chosen (`select_point`)."""
+    confirm_seeds: tuple[int, ...] = ()
+    """Seeds at which the winner and the arms are trained again on train + val, other seeds than
+    the study's; empty: nothing is confirmed, and no test image is ever looked at."""
+
+    def config_of(self, values: Mapping[str, Any]) -> TrainConfig:
+        """Return the configuration of a point."""
+        given = dict(values)
+        for path in LAW_PATHS:
+            if given.get(path) == "beta":
+                given[path] = {"beta": given.pop(f"{path}.alpha")}
+        return with_values(self.base, given)
+
+    def fork_epochs(self, config: TrainConfig) -> frozenset[int]:
+        """Return the epochs of a run from which a later point of the space may fork.
+
+        Points share epochs if they differ in nothing but the switch epoch. With another parameter
+        that is drawn from a continuum two points never do, and nothing is worth keeping.
+        """
+        switches = [p for p in self.space.parameters if p.path == "mix.switch_epoch"]
+        others = [p for p in self.space.parameters if p not in switches]
+        if not switches or config.mix.law == Erm():
+            return frozenset()
+        if any(p.distribution.values() is None for p in others):
+            return frozenset()
+        last = config.epochs if config.mix.switch_epoch is None else config.mix.switch_epoch
+        epochs = switches[0].distribution.values() or ()
+        return frozenset(e for e in epochs if isinstance(e, int) and 0 < e <= last)
+
+    def fingerprint(self, seeds: Sequence[int]) -> str:
+        """Return 8 digits that change with anything that makes told values incomparable.
+
+        More points, a budget or a confirmation extend a search; another space, objective, base,
+        seed or sampler is another search.
+        """
+        decisive = (
+            run_key(self.base), self.space, self.objectives, self.sampler, self.seed,
+            self.prune_after, tuple(seeds),
+        )  # fmt: skip
+        return hashlib.sha256(repr(decisive).encode()).hexdigest()[:8]
+
+
+def confirming(config: TrainConfig) -> TrainConfig:
+    """Return a configuration trained on train + val and measured on the test images.
+
+    A random training subset (`data.num_train`) stays as large as it was.
+    """
+    return replace(config, data=replace(config.data, val_size=0, test=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchHistory:
+    """What Optuna's storage holds of a search."""
+
+    points: tuple[Point, ...] = ()
+    """By number."""
+    ended: str | None = None
+    """Why no more points were asked for although some were left, for people."""
+    importances: Mapping[str, float] = field(default_factory=dict)
+    """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
+    complete points), adding up to 1; parameters that exist at every point, and two complete points
+    or more, else empty."""
+
+    def is_over(self, search: Search) -> bool:
+        """Return whether every point is closed and no more will be asked for."""
+        enough = len(self.points) >= search.points or self.ended is not None
+        return enough and all(point.state != "open" for point in self.points)

@@ -1,0 +1,179 @@
+import csv
+import io
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from synthetic import NOISE, finish, make_study
+
+from mixup_core.config import DataConfig, TrainConfig
+from mixup_core.laws import Beta
+from mixup_core.records import EpochRecord
+from reports.build import build_report
+from reports.search_figures import draw_search
+from reports.searched import gather, points_table, winner_table
+from sweeps.results import RunResult
+from sweeps.search import (
+    Integer,
+    Parameter,
+    Point,
+    PointState,
+    Real,
+    Search,
+    SearchHistory,
+    Space,
+)
+from sweeps.study import Run, Study
+
+MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
+
+
+def search_study(*objectives: str) -> Study:
+    plain = make_study(("erm", "uniform"), seeds=(0, 1, 2))
+    arms = {
+        arm: replace(config, data=DataConfig(views="concat", val_size=5000, test=False))
+        for arm, config in plain.arms.items()
+    }
+    base: TrainConfig = replace(arms["erm"], mix=replace(arms["erm"].mix, law=Beta(alpha=1.0)))
+    space = Space(
+        parameters=(
+            Parameter(path="mix.law.alpha", distribution=Real(low=0.1, high=32.0, is_log=True)),
+            Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=10)),
+        )
+    )
+    search = Search(
+        base=base, space=space, points=4, objectives=objectives or ("val/error",),
+        prune_after=None if objectives else 2, confirm_seeds=(10, 11, 12, 13),
+    )  # fmt: skip
+    return replace(plain, arms=arms, search=search)
+
+
+def point(number: int, state: PointState, *objectives: float) -> Point:
+    values = {"mix.law.alpha": 0.5 * 4**number, "mix.switch_epoch": 2 + number}
+    return Point(number=number, values=values, state=state, objectives=objectives)
+
+
+HISTORY = SearchHistory(
+    points=(
+        point(0, "complete", 0.21),
+        point(1, "complete", 0.18),
+        point(2, "pruned"),
+        point(3, "complete", 0.19),
+    ),
+    importances={"mix.law.alpha": 0.7, "mix.switch_epoch": 0.3},
+)
+
+
+def result_of(run: Run) -> RunResult:
+    arm = run.arm.removeprefix("confirm ")
+    value = MEANS.get(arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
+    ended = finish(run, value)
+    split = "test" if run.config.data.test else "val"
+    assert ended.stage is not None
+    records = tuple(
+        EpochRecord(
+            epoch=record.epoch,
+            metrics={f"{split}/error": value, f"{split}/nll": 1 - value, "train/loss": 0.1},
+        )
+        for record in ended.records
+    )
+    return replace(ended, stage=replace(ended.stage, records=records))
+
+
+@pytest.fixture
+def grown() -> Study:
+    return search_study().grown(HISTORY.points, HISTORY.points[1])
+
+
+@pytest.fixture
+def grown_results(grown: Study) -> tuple[RunResult, ...]:
+    return tuple(result_of(run) for run in grown.runs())
+
+
+def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selected(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    table = points_table(gather(grown, grown_results, HISTORY))
+    assert [row[0] for row in table.cells] == [
+        "point 1", "point 3", "point 0", "point 2", "erm", "uniform",
+    ]  # fmt: skip
+    states = {row[0]: row[-1] for row in table.cells}
+    assert states["point 1"] == "complete, selected"
+    assert states["point 2"] == "pruned"
+    assert {row[0]: row[4] for row in table.cells}["point 2"] == "2/2"
+    for said in ("val-mean", "4 of 4 points tried by tpe", "1 pruned", "only a confirmation"):
+        assert said in table.caption
+    difference = next(r for r in table.records if r["arm"] == "point 1")["difference"]
+    assert difference == pytest.approx(0.18 - 0.225)
+
+
+def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    confirmed = grown.confirmation()
+    assert confirmed is not None
+    results = [
+        replace(r, run=replace(r.run, arm=r.run.arm.removeprefix("confirm ")))
+        for r in grown_results
+        if r.run.arm.startswith("confirm ")
+    ]
+    table = winner_table(gather(grown, grown_results, HISTORY), confirmed, results)
+    assert [record["baseline"] for record in table.records] == ["erm", "uniform"]
+    assert [record["n"] for record in table.records] == [4, 4]
+    assert table.records[1]["difference"] == pytest.approx(0.18 - 0.2)
+
+
+def test_a_search_has_its_figures_each_with_numbers_and_points_tried(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    figures = {f.name: f for f in draw_search(gather(grown, grown_results, HISTORY))}
+    assert list(figures) == [
+        "search_map", "search_history", "search_slices", "search_importance",
+    ]  # fmt: skip
+    for figure in figures.values():
+        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
+    rows = list(csv.DictReader(io.StringIO(figures["search_map"].numbers)))
+    assert [row["selected"] for row in rows] == ["false", "true", "false", "false"]
+    assert [row["n"] for row in rows] == ["3", "3", "2", "3"]
+    assert "4 points tried" in figures["search_map"].caption
+
+
+def test_several_objectives_have_a_front(grown: Study) -> None:
+    points = tuple(
+        replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
+        for p in HISTORY.points
+    )
+    history = replace(HISTORY, points=points)
+    study = search_study("val/error", "val/nll").grown(points)
+    results = [result_of(run) for run in study.runs()]
+    searched = gather(study, results, history)
+    assert {row[0] for row in points_table(searched).cells if "*" in row} == {
+        "point 0", "point 1", "point 3",
+    }  # fmt: skip
+    assert "search_front" in {figure.name for figure in draw_search(searched)}
+
+
+def test_the_report_of_a_search_leads_with_the_confirmation(
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    report = build_report(
+        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
+    )
+    assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
+    assert report.table.metric == "test/error"
+    assert report.table.header[-1] == "points tried"
+    assert [cells[-1] for cells in report.table.cells] == ["1", "1", "4"]
+    assert "selection rule val-mean" in report.table.caption
+    written = {path.relative_to(tmp_path / "r").as_posix() for path in report.files}
+    assert {"points.csv", "points.md", "confirmed.csv", "figures/search_map.svg"} <= written
+    assert "Best points" in (tmp_path / "r" / "report.html").read_text()
+
+
+def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
+    study = search_study()
+    report = build_report(
+        study, [], tmp_path / "r", data_checksums={}, command="x", history=SearchHistory()
+    )
+    assert [row.arm for row in report.table.rows] == ["erm", "uniform"]
+    assert report.table.metric == "val/error"

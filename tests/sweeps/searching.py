@@ -1,0 +1,132 @@
+"""A driver without Ray and a trainer without training: searches as their source sees them."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mixup_core.checkpoints import EpochFacts, Failure, Store
+from mixup_core.config import TrainConfig, stage_keys
+from mixup_core.laws import Beta
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
+from sweeps.proposals import Proposals
+from sweeps.searcher import RunSearcher
+from sweeps.sources import SearchSource
+from sweeps.stages import PlannedRun
+from sweeps.study import Study
+from sweeps.study_file import load_study
+
+STUDY = """
+study: s
+base:
+  data: {name: digits, val_size: 200}
+  model: {name: mlp}
+  epochs: 20
+  batch_size: 128
+arms:
+  erm: {mix.law: erm}
+  uniform: {mix.law: {beta: 1.0}}
+seeds: 3
+search:
+  space:
+    mix.law: {beta: {log_uniform: [0.1, 32.0]}}
+    mix.switch_epoch: {int: [0, 20], step: 2}
+  points: 6
+  objective: val/error
+"""
+
+Metrics = Callable[[TrainConfig], Mapping[str, float]]
+
+
+class KilledError(Exception):
+    """Stands for a driver's death."""
+
+
+def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
+    """Return the study of a text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "s.yaml"
+    file.write_text(text)
+    return load_study(str(file), overrides)
+
+
+def expected_error(config: TrainConfig) -> float:
+    """Return an error with its least value, 0.10, at alpha 4 and switch epoch 14; ERM has 0.16."""
+    law, switch = config.mix.law, config.mix.switch_epoch
+    if not isinstance(law, Beta) or switch == 0:
+        return 0.16
+    late = 20 if switch is None else switch
+    return 0.10 + 0.01 * math.log(law.alpha / 4) ** 2 + 0.0004 * (late - 14) ** 2
+
+
+def noisy(config: TrainConfig) -> dict[str, float]:
+    """Return metrics whose noise is the seed's own, and a little the configuration's."""
+    rng = stream(config.seed, "trainer double", int(stage_keys(config)[-1][:6], 16))
+    error = expected_error(config) + 0.002 * ((config.seed * 7919) % 5 - 2)
+    error += 0.0005 * float(rng.random())
+    metrics = {"val/error": error, "val/nll": 2.2 - error, "val/calibration_error": 0.1}
+    return metrics | ({"test/error": error + 0.01} if config.data.test else {})
+
+
+class Driver:
+    """Trains a search as Ray would, one run at a time, with metrics from a formula."""
+
+    def __init__(self, study: Study, home: Path, metrics: Metrics = noisy, url: str = "") -> None:
+        self.store = Store(str(home / "store"))
+        self.url = url or f"sqlite:///{home / 'optuna.db'}"
+        self.proposals = Proposals(study, self.url)
+        self.source = SearchSource(study, self.store, self.proposals)
+        self.metrics = metrics
+        self.trained: list[tuple[str, int]] = []
+        self.epochs = 0
+        self.num_trained = 0
+        self.searcher = RunSearcher(
+            self.source, lambda planned: {"planned": planned}, lambda joined: None
+        )
+
+    def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
+        """Train until nothing is left, or raise `KilledError` before or after a run is stored."""
+        for number in range(10_000):
+            suggestion = self.searcher.suggest(f"t{number}")
+            if suggestion == RunSearcher.FINISHED:
+                return self
+            assert isinstance(suggestion, dict), "one slot, and nothing to wait for"
+            dies = number == kill_after
+            if dies and kill_in == "start":
+                raise KilledError
+            self._train(f"t{number}", suggestion["planned"], dies=dies)
+        raise AssertionError("it does not end")
+
+    def _train(self, trial: str, planned: PlannedRun, *, dies: bool) -> None:
+        run = planned.run
+        metrics = self.metrics(run.config)
+        self.trained.append((run.arm, run.seed))
+        self.num_trained += 1
+        self.epochs += planned.epochs_to_train
+        failure: dict[str, Any] | None = None
+        if math.isnan(metrics.get("val/error", 0.0)):
+            self.store.write_failure(
+                Failure(run_key=run.key, kind="diverged", message="nan", epoch=0, attempts=1)
+            )
+            failure = {"kind": "diverged"}
+        else:
+            for epoch in sorted(planned.keep | {run.config.epochs}):
+                self._write(run.config, epoch, metrics)
+        if dies:
+            raise KilledError
+        rows = [] if failure else [{"epoch": run.config.epochs - 1}]
+        self.searcher.on_trial_result(trial, {"rows": rows, "failure": failure})
+        self.searcher.on_trial_complete(trial, {})
+
+    def _write(self, config: TrainConfig, epochs: int, metrics: Mapping[str, float]) -> None:
+        self.store.write(
+            stage_keys(config)[epochs - 1],
+            records=[EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
+            facts=[
+                EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
+                for epoch in range(epochs)
+            ],
+            environment={},
+            state=b"state" if epochs < config.epochs else None,
+        )

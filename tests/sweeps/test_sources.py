@@ -1,0 +1,224 @@
+import random
+from pathlib import Path
+
+import pytest
+from searching import STUDY, Driver, KilledError, expected_error, noisy, read
+
+import mixup_core.datasets
+from mixup_core.config import TrainConfig
+from mixup_core.datasets import Images, load
+from mixup_core.training import fit
+from sweeps.proposals import Proposals, read_history
+from sweeps.results import read_results
+from sweeps.search import Point
+
+CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
+
+
+def points_of(driver: Driver) -> list[Point]:
+    return list(driver.proposals.points())
+
+
+def test_every_point_is_trained_at_every_seed_once_and_told_the_mean_over_them(
+    tmp_path: Path,
+) -> None:
+    driver = Driver(read(tmp_path), tmp_path).run()
+    points = points_of(driver)
+    assert [point.state for point in points] == ["complete"] * 6
+    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 3
+    for point in points:
+        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
+        errors = [result.records[-1].metrics["val/error"] for result in results]
+        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+
+
+@pytest.mark.parametrize("kill_in", ["start", "report"])
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, kill_in: str, text: str
+) -> None:
+    study = read(tmp_path, text)
+    undisturbed = Driver(study, tmp_path / "whole").run()
+    rng = random.Random(0)
+    kills, trained = 0, []
+    while True:
+        driver = Driver(study, tmp_path / "cut")
+        try:
+            driver.run(kill_after=rng.randrange(5), kill_in=kill_in)
+            trained += driver.trained
+            break
+        except KilledError:
+            kills += 1
+            trained += driver.trained
+            assert kills < 100
+    assert kills >= 5
+    assert points_of(driver) == points_of(undisturbed)
+    assert not any(point.state == "open" for point in points_of(driver))
+    assert trained == undisturbed.trained, "each run once, in the same order"
+    assert driver.source.study == undisturbed.source.study
+
+
+def test_a_finished_search_trains_nothing_and_asks_nothing(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    first = Driver(study, tmp_path).run()
+    again = Driver(study, tmp_path).run()
+    assert again.trained == []
+    assert points_of(again) == points_of(first)
+    assert again.source.study == first.source.study
+
+
+def test_asking_for_more_points_extends_the_same_search(tmp_path: Path) -> None:
+    whole = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "whole").run()
+    Driver(read(tmp_path), tmp_path / "more").run()
+    more = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "more").run()
+    assert points_of(more) == points_of(whole)
+    assert len(more.trained) == 3 * 3
+
+
+def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
+    text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [1.0, 4.0]}}")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 10").replace("points: 6", "points: 50")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    found = [(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in points_of(driver)]
+    # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
+    assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
+    ended = read_history(driver.source.study, driver.url).ended
+    assert ended == "the space has no more than 3 different points"
+
+
+def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
+    tmp_path: Path,
+) -> None:
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path).run()
+    best = min(points_of(driver), key=lambda point: point.objectives)
+    confirmed = driver.source.study.confirmation()
+    assert confirmed is not None
+    assert list(confirmed.arms) == ["erm", "uniform", best.arm]
+    assert confirmed.seeds == (100, 101)
+    for config in confirmed.arms.values():
+        assert (config.data.val_size, config.data.test) == (0, True)
+    assert confirmed.arms[best.arm].mix == driver.source.study.arms[best.arm].mix
+    assert driver.trained[-6:] == [
+        (f"confirm {arm}", seed) for arm in confirmed.arms for seed in (100, 101)
+    ]
+
+
+def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        broken = config.seed == 1 and config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if broken else noisy(config)
+
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run()
+    assert {point.state for point in points_of(driver)} == {"failed"}
+    assert {point.objectives for point in points_of(driver)} == {()}
+    assert driver.source.study.confirmation() is None
+    assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
+
+
+def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
+    text = STUDY.replace("seeds: 3", "seeds: 6") + "  prune: {after: 2}\n"
+    driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
+    points = points_of(driver)
+    pruned = [point for point in points if point.state == "pruned"]
+    assert 0 < len(pruned) < len(points)
+    for point in points:
+        seeds = [seed for arm, seed in driver.trained if arm == point.arm]
+        assert seeds == list(range(2 if point in pruned else 6))
+        assert driver.source.study.seeds_of(point.arm) == tuple(seeds)
+    errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
+    best = min(errors[point.arm] for point in points if point.state == "complete")
+    assert all(errors[point.arm] > best for point in pruned)
+
+
+def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
+        "points: 6", "sampler: grid"
+    )
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    # Three alphas, switch 0 is ERM, (1, 20) is the arm `uniform`: 3 x 4 - 1 points.
+    assert len(points_of(driver)) == 11
+    # Per seed: ERM 20; per alpha 20 of mixing and forks of 15, 10 and 5 epochs.
+    assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
+
+
+def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
+    text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [2.0, 4.0]}}")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace("points: 6", "points: 8")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert len(points_of(driver)) == 8
+    assert driver.epochs < 3 * (20 + 20 + 8 * 20) * 0.75
+
+
+def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) -> None:
+    text = STUDY + "  budget: {gpu_hours: 1.5}\n"
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path)
+    driver.source.gpus_per_run = 1.0
+    driver.run()
+    points = points_of(driver)
+    assert 0 < len(points) < 6
+    assert all(point.state == "complete" for point in points)
+    history = read_history(study, driver.url)
+    assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
+    assert history.is_over(study.search)  # type: ignore[arg-type]
+
+
+def test_several_objectives_are_told_together(tmp_path: Path) -> None:
+    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert all(len(point.objectives) == 2 for point in points_of(driver))
+    assert [p.objectives[0] + p.objectives[1] for p in points_of(driver)] == pytest.approx(
+        [2.2] * 6
+    )
+
+
+@pytest.mark.timeout(120)
+def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CONFIRM.replace("epochs: 20", "epochs: 2").replace("[0, 20], step: 2", "[0, 2]")
+    text = text.replace("seeds: 3", "seeds: 2")
+    study = read(tmp_path, text)
+    loads: list[bool] = []
+
+    def trained(config: TrainConfig) -> dict[str, float]:
+        loads.append(config.data.test)
+        *_, last = fit(config, load(config.data))
+        return dict(last.metrics)
+
+    honest = Driver(study, tmp_path / "honest", trained).run()
+    read_split = mixup_core.datasets.DATASETS["digits"]
+
+    def with_noise(data: object, root: Path, split: str) -> Images:
+        images = read_split(data, root, split)  # type: ignore[arg-type]
+        if split != "test":
+            return images
+        return Images(pixels=images.pixels, labels=(images.labels * 7 + 3) % 10)
+
+    monkeypatch.setitem(mixup_core.datasets.DATASETS, "digits", with_noise)
+    leaky = Driver(study, tmp_path / "leaky", trained).run()
+    assert points_of(leaky) == points_of(honest)
+    assert leaky.source.study == honest.source.study
+    assert sum(loads) == 2 * 3 * 2, "only the confirmation reads test images"
+    finals = [
+        read_results(driver.source.study.confirmation().runs(), driver.store)  # type: ignore[union-attr]
+        for driver in (honest, leaky)
+    ]
+    errors = [[r.records[-1].metrics["test/error"] for r in results] for results in finals]
+    assert errors[0] != errors[1], "the noise is seen where it may be"
+
+
+def test_a_search_finds_a_known_optimum(tmp_path: Path) -> None:
+    text = STUDY.replace("seeds: 3", "seeds: 1")
+    study = read(tmp_path, text, "search.points=60")
+    proposals = Proposals(study, str(tmp_path / "journal.log"))
+    assert study.search is not None
+    best = 1.0
+    for _ in range(60):
+        point = proposals.ask()
+        assert point is not None
+        error = expected_error(study.search.config_of(point.values))
+        proposals.tell(point, "complete", [error])
+        best = min(best, error)
+    assert best <= 1.05 * 0.10
