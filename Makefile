@@ -6,14 +6,30 @@ READY := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test check format golden
+.PHONY: quickstart test faults soak check format golden
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
 	$(BIN)/mixsweep run quickstart
 
 test: check
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --ignore=tests/faults
+	$(MAKE) faults
+
+# Kills, full disks and lost nodes, in namespaces from which no signal gets out.
+NAMESPACE := tests/faults/in_namespace.sh
+
+faults: $(READY)
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults
+
+# The same by the hundred, about an hour; figures go to reports/published.
+soak: $(READY)
+	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
+	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
+	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
+	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50
+	$(NAMESPACE) $(BIN)/python -m tests.soak.load --runs 500 --epochs 100
+	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 8000
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -37,7 +37,9 @@ def bytes_to_keep(plan: Plan, results: Iterable[RunResult]) -> int | None:
     Returns:
         None if there are such states and none of this study's was measured yet.
     """
-    num_states = sum(len(planned.keep) for planned in plan.pending)
+    num_states = sum(
+        epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep
+    )
     sizes = [
         result.stage.state.size
         for result in results

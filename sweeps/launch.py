@@ -95,7 +95,6 @@ def _tune(
     def parameters(planned: PlannedRun) -> dict[str, Any]:
         assignment = Assignment(
             config=planned.run.config,
-            first_epoch=planned.first_epoch,
             keep=planned.keep,
             keep_final_state=keep_final_states,
             store=store.url,

@@ -71,6 +71,7 @@ class Projection:
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
         self._live: set[str] = set()
+        self._reconciled: dict[str, tuple[Entry, RunResult]] = {}
         self._opened: Experiment | None = None
 
     def grow(self, study: Study) -> None:
@@ -81,6 +82,7 @@ class Projection:
     def forget(self) -> None:
         """Read MLflow again before the next write: after a failure nobody knows what arrived."""
         self._opened = None
+        self._reconciled.clear()
 
     def write_epochs(self, run: Run, epochs: Sequence[Epoch]) -> None:
         """Add epochs of a run that is being trained; those already there are left alone.
@@ -170,6 +172,9 @@ class Projection:
         experiment.set_status(parent, "RUNNING" if is_live else _STATUS[outcome])
 
     def _reconcile_seed(self, parent: Entry, result: RunResult) -> None:
+        known_parent, known = self._reconciled.get(result.run.key, (None, None))
+        if known is result and known_parent is parent:
+            return  # an arm of n seeds is reconciled n times, and each time one of them is new
         experiment = self._experiment()
         epochs = list(zip(result.records, result.facts, strict=True))
         rows = _seed_rows(epochs)
@@ -188,6 +193,7 @@ class Projection:
         if result.run.key not in self._live:
             ended_at_ms = epochs[-1][1].stored_at_ms if epochs else None
             experiment.set_status(entry, _STATUS[result.outcome], ended_at_ms)
+        self._reconciled[result.run.key] = (parent, result)
 
     def _arm_rows(self, results: Sequence[RunResult]) -> list[Row]:
         """Return the summary of an arm, at the step that counts its complete seeds.

@@ -34,7 +34,7 @@ class PlannedRun:
     fork: Fork | None
     """What to wait for, if that is deeper than `start`."""
     keep: frozenset[int]
-    """Epochs of this run whose state a fork of the plan starts from: stored and kept."""
+    """Epochs of this run from whose state another run of the plan starts: stored and kept."""
 
     @property
     def first_epoch(self) -> int:
@@ -113,7 +113,11 @@ def plan_runs(
         trained_by.update(dict.fromkeys(keys[max(start, shared) :], run.key))
         placed.append((run, keys, start, fork))
 
-    fork_keys = {keys[fork.epoch - 1] for _, keys, _, fork in placed if fork is not None}
+    starts = Counter(
+        keys[first - 1]
+        for _, keys, start, fork in placed
+        if 0 < (first := fork.epoch if fork else start) < len(keys)
+    )
     return Plan(
         finished=tuple(finished),
         pending=tuple(
@@ -123,8 +127,8 @@ def plan_runs(
                 fork=fork,
                 keep=frozenset(
                     epoch
-                    for epoch in range((fork.epoch if fork else start) + 1, run.config.epochs + 1)
-                    if keys[epoch - 1] in fork_keys
+                    for epoch, key in enumerate(keys, 1)
+                    if starts[key] > (epoch == (fork.epoch if fork else start))
                 ),
             )
             for run, keys, start, fork in placed

@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from ray import tune
 
 from mixup_core.checkpoints import EpochFacts, Stage, Store
-from mixup_core.config import DataConfig, TrainConfig, stage_keys
+from mixup_core.config import DataConfig, TrainConfig, run_key, stage_keys
 from mixup_core.datasets import Splits, load
 from mixup_core.records import EpochRecord
 from mixup_core.training import DivergedError, StateError, TrainingState, fit
@@ -26,6 +27,9 @@ STORE_AT_LEAST_EVERY = 20.0
 _STORE_COST_SHARE = 50
 """A stage is stored once this many times its own cost has been trained since the last."""
 _REPORT_EVERY = 1.0
+_OWNER = "resumes"
+"""Marks a stage that was stored for one run to resume from: no result of a run that ends there,
+and no fork. Only such a stage is ever removed, and only by its run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,8 +37,6 @@ class Assignment:
     """What a trial is asked to do."""
 
     config: TrainConfig
-    first_epoch: int
-    """Epochs below are another run's, or were stored before: their stages are left alone."""
     keep: frozenset[int]
     """Epochs to be stored with their state and kept, because other runs fork there."""
     keep_final_state: bool
@@ -74,7 +76,7 @@ def _train(assignment: Assignment, driver: "_Driver") -> None:
     device = torch.device("cuda" if assignment.on_gpu else "cpu")
     config = assignment.config
     data = _load_once(config.data, assignment.data_root)
-    storing = _Storing(assignment, device)
+    storing = Storing(assignment, device)
     state = storing.resume(lambda: TrainingState.initial(config, data.info, device))
     driver.report(epochs=len(state.records), rows=storing.take_rows())
     reported_at = time.monotonic()
@@ -132,13 +134,14 @@ class _Driver(logging.Handler):
         )
 
 
-class _Storing:
+class Storing:
     """When a run's stages are stored, and which of them stay."""
 
     def __init__(self, assignment: Assignment, device: torch.device) -> None:
         self._assignment = assignment
         self._store = Store(assignment.store)
         self._keys = stage_keys(assignment.config)
+        self._run_key = run_key(assignment.config)
         self._environment = _environment(device)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
@@ -165,8 +168,11 @@ class _Storing:
                 return state
             if self._load(stage, state):
                 self._accept(stage)
-                own = range(self._assignment.first_epoch + 1, epoch + 1)
-                self._own = [earlier for earlier in own if self._keys[earlier - 1] in stored]
+                self._own = [
+                    own
+                    for own in range(1, epoch + 1)
+                    if self._keys[own - 1] in stored and self._is_own(self._keys[own - 1])
+                ]
                 return state
             self._store.drop_state(stage.key)
         return initial()
@@ -188,15 +194,17 @@ class _Storing:
         with_state = (
             not is_final or self._assignment.keep_final_state or epoch in self._assignment.keep
         )
+        is_passing = not is_final and epoch not in keep
         stage = self._store.write(
             self._keys[epoch - 1],
             records=state.records,
             facts=self._facts,
-            environment=self._environment,
+            environment=self._environment | ({_OWNER: self._run_key} if is_passing else {}),
             state=state.to_bytes() if with_state else None,
         )
         self._accept(stage)
-        self._own.append(epoch)
+        if stage.environment.get(_OWNER) == self._run_key:
+            self._own.append(epoch)
         if is_final:
             self._drop_all_own()
         else:
@@ -229,14 +237,21 @@ class _Storing:
         self._facts = list(stage.facts)
         self._num_stored = len(stage.records)
 
+    def _is_own(self, key: str) -> bool:
+        """Return whether a stage was stored on the way of this run, for nothing but its resume."""
+        stage = self._store.read(key)
+        return stage is not None and stage.environment.get(_OWNER) == self._run_key
+
     def _drop_superseded(self) -> None:
-        """Remove all stages of this run but two, should one prove corrupt."""
+        """Remove all passing stages of this run but two, should one prove corrupt."""
         self._delete(self._own[:-2])
         self._own = self._own[-2:]
 
     def _drop_all_own(self) -> None:
-        """Remove all stages of this run but the last, and what killed tries left behind."""
-        self._delete(range(self._assignment.first_epoch + 1, len(self._keys)))
+        """Remove the passing stages of this run, and what killed tries of it left behind."""
+        stored = self._store.keys()
+        torn = [epoch for epoch, key in enumerate(self._keys, 1) if key not in stored]
+        self._delete([*self._own, *torn])
 
     def _delete(self, epochs: Iterable[int]) -> None:
         keep = self._assignment.keep
@@ -270,6 +285,7 @@ def _environment(device: torch.device) -> dict[str, str]:
         "pid": str(os.getpid()),
         "device": torch.cuda.get_device_name(device) if is_gpu else _processor(),
         "torch": torch.__version__,
+        "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
     }
 

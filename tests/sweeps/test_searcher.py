@@ -67,7 +67,7 @@ def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
     assert _suggested(searcher, "b")["arm"] == "4"
     searcher.on_trial_complete("a", None, error=True)
     heir = _suggested(searcher, "c")
-    assert heir == {"arm": "8", "keep": frozenset({6, 8}), "first": 0}
+    assert heir == {"arm": "8", "keep": frozenset({4, 6, 8}), "first": 0}
     assert searcher.suggest("d") is None
     searcher.on_trial_result("c", _stored(6))
     assert _suggested(searcher, "d")["arm"] == "6"
