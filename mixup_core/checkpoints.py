@@ -117,7 +117,7 @@ class Store:
     """
 
     url: str
-    """As given."""
+    """As given; a local path is absolute, so that every process finds it."""
     folder: Path | None
     """The store on a local disk; None in a bucket."""
 
@@ -126,10 +126,16 @@ class Store:
 
         Args:
             url: A path, or any URL of fsspec whose files appear whole (`s3://`, `gs://`, ...).
+
+        Raises:
+            StoreError: If nobody knows such a URL, or a package for it is missing.
         """
-        files, root = fsspec.core.url_to_fs(url)
-        self.url = url
+        try:
+            files, root = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            raise StoreError(f"{url}: {error}") from error
         self.folder = Path(root) if isinstance(files, LocalFileSystem) else None
+        self.url = url if self.folder is None else str(self.folder)
         self._files = _Bucket(files, root) if self.folder is None else _Folder(self.folder)
 
     def keys(self) -> Mapping[str, bool]:

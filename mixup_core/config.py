@@ -328,24 +328,26 @@ def stage_keys(config: TrainConfig) -> tuple[str, ...]:
         for path, value in _keyed(config).items()
         if path != "epochs" and not path.startswith("mix.")
     }
-    fixed_key = _hashed({"config": fixed})
-    phases: list[list[Any]] = []
+    key, schedule, law, mixing = _hashed({"config": fixed}), config.mix.schedule, None, ""
     keys = []
     for epoch in range(config.epochs):
-        mixing = _mixing_of(config.mix, epoch)
-        if not phases or phases[-1][0] != mixing:
-            phases.append([mixing, 0])
-        phases[-1][1] += 1
-        keys.append(_hashed({"config": fixed_key, "mixing": phases}))
+        if (now := schedule.law_at(epoch)) is not law:
+            law, mixing = now, json.dumps(_with_one_spelling(_mixing_of(config.mix, now)))
+        key = hashlib.sha256(f"{key} {mixing}".encode()).hexdigest()[:32]
+        keys.append(key)
     return tuple(keys)
 
 
-def _mixing_of(mix: MixConfig, epoch: int) -> Any:
-    law = mix.schedule.law_at(epoch)
+def _mixing_of(mix: MixConfig, law: Law) -> Any:
     return "erm" if law == Erm() else [spell_law(law), mix.lam_scope, mix.partner]
 
 
 def _keyed(config: TrainConfig) -> dict[str, Any]:
+    if config.data.name == "image-folder" and config.data.digest is None:
+        raise ValueError(
+            "`an image-folder has a digest before it has a key` must hold, "
+            f"got (data.folder={config.data.folder!r}); see mixup_core.folders.folder_digest."
+        )
     flat = flatten(config)
     del flat["data.folder"]
     return flat

@@ -145,14 +145,17 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
 
 
 def _decoded(file: Path, size: int) -> Tensor:
-    from PIL import Image
+    from PIL import Image, ImageOps
     from torchvision.transforms import functional
 
     try:
         with Image.open(file) as opened:
-            image = opened.convert("RGB")
+            mode = opened.mode
+            image = ImageOps.exif_transpose(opened).convert("RGB")
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
         raise DataError(f"{file}: cannot be decoded as an image ({error}).") from error
+    if mode.startswith(("I", "F")):
+        raise DataError(f"{file}: has mode {mode}; convert it to 8 bits per channel.")
     resized = functional.resize(image, [size])  # bilinear; on a Pillow image always antialiased
     square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
     return square

@@ -119,7 +119,7 @@ def loss_floor(
         law: The law in force.
         labels: (images,), int64; all training labels.
         partner: Where partners come from.
-        batch_size: With `permutation`, one partner in `batch_size` is the image itself.
+        batch_size: With `permutation`, one image of each batch is expected to meet itself.
     """
     counts = torch.bincount(labels).double()
     total = counts.sum()
@@ -127,5 +127,6 @@ def loss_floor(
         differ = 1 - (counts / total).square().sum()
     else:
         same_of_others = (counts * (counts - 1)).sum() / (total * (total - 1)).clamp(min=1)
-        differ = (1 - 1 / min(batch_size, len(labels))) * (1 - same_of_others)
+        own_partner = math.ceil(len(labels) / batch_size) / len(labels)
+        differ = (1 - own_partner) * (1 - same_of_others)
     return float(differ) * label_entropy(law)

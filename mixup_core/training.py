@@ -36,6 +36,13 @@ class StateError(ValueError):
     """Bytes are not the state of this run, or hold more than tensors and plain values."""
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Return whether an allocation failed; torch says so of the CPU in words alone."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
 @dataclass(kw_only=True, slots=True)
 class TrainingState:
     """What training changes: weights, optimizer moments and the records so far."""
@@ -79,6 +86,8 @@ class TrainingState:
             self.network.load_state_dict(saved["network"])
             self.optimizer.load_state_dict(saved["optimizer"])
         except Exception as error:  # torch raises whatever it stumbles over
+            if lacks_memory(error):
+                raise
             raise StateError(
                 "`a state holds the tensors of its run` must hold, "
                 f"got ({len(content)} bytes: {type(error).__name__})."

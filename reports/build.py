@@ -31,6 +31,9 @@ from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
+REPLACED_FIGURES = ("learning_curves", "final_error", "search_*")
+"""Figures of an earlier report that go if this one has none; others in the folder are left."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
@@ -189,6 +192,7 @@ def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:
             (staged / name).replace(out / name)
     finally:
         shutil.rmtree(staged)
-    for path in (out / "figures").iterdir():
-        if f"figures/{path.name}" not in contents:
-            path.unlink()
+    for name in REPLACED_FIGURES:
+        for path in (out / "figures").glob(f"{name}.*"):
+            if f"figures/{path.name}" not in contents:
+                path.unlink()

@@ -144,14 +144,11 @@ def compare(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparis
     summary = summarise([a - b for a, b in zip(ours, theirs, strict=True)])
     n, difference = summary.n, summary.mean
     low, high, p, t = summary.ci_low, summary.ci_high, None, math.inf
-    if summary.sd is not None:
-        if summary.sd <= _ROUNDING * max(map(abs, ours + theirs)):
-            p = 1.0 if math.isclose(difference, 0, abs_tol=summary.sd) else 0.0
-        else:
-            test = scipy.stats.ttest_rel(ours, theirs)
-            interval = test.confidence_interval(CONFIDENCE)
-            low, high = float(interval.low), float(interval.high)
-            p, t = float(test.pvalue), float(test.statistic)
+    if summary.sd is not None and summary.sd > _ROUNDING * max(map(abs, ours + theirs)):
+        test = scipy.stats.ttest_rel(ours, theirs)
+        interval = test.confidence_interval(CONFIDENCE)
+        low, high = float(interval.low), float(interval.high)
+        p, t = float(test.pvalue), float(test.statistic)
     has_effect = n >= 3 and abs(t) <= _LARGEST_T
     effect_low, effect_high = effect_interval(t, n) if has_effect else (None, None)
     return Comparison(

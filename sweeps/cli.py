@@ -22,6 +22,7 @@ from mixup_core.fetching import checksums, data_root, fetch, is_present, statuse
 from sweeps.home import Home
 from sweeps.housekeeping import prune, spell_stock, take_stock
 from sweeps.lease import Lease, StudyBusyError
+from sweeps.placement import Placement, PlacementError
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchHistory
 from sweeps.selection import grown_study
@@ -50,9 +51,14 @@ class RefusedError(Exception):
 class Request:
     """A study and where its results are."""
 
+    reference: str
+    """The study as it was named."""
+    overrides: tuple[str, ...]
+    """What was overridden in it."""
     study: Study
     """As its file says, without the points of a search."""
     home: Home
+    """Where everything is kept."""
 
     @cached_property
     def history(self) -> SearchHistory:
@@ -77,6 +83,18 @@ class Request:
         """Return what is stored of each run."""
         return read_results(self.grown.runs(), self.store)
 
+    def spell(self, verb: str) -> str:
+        """Return the command line that does something else with the same study and places."""
+        places = {
+            "--home": str(self.home.folder),
+            "--store": self.home.store_url,
+            "--tracking-uri": self.home.tracking_server,
+            "--optuna": self.home.optuna,
+        }
+        given = [part for name, place in places.items() if place for part in (name, place)]
+        overrides = [part for override in self.overrides for part in ("--set", override)]
+        return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+
     def later(self) -> "Request":
         """Return the request as it reads once points were told."""
         return replace(self)
@@ -84,9 +102,10 @@ class Request:
     def data_checksums(self) -> dict[str, dict[str, str]]:
         """Return data set to file to checksum, for the provenance of a report."""
         merged: dict[str, dict[str, str]] = {}
-        for config in self.study.arms.values():
-            if is_present(config.data.name, data_root()):
-                merged.setdefault(config.data.name, {}).update(checksums(config.data))
+        seen = {(c.data.name, c.data.folder, c.data.test): c.data for c in self.study.arms.values()}
+        for data in seen.values():
+            if is_present(data.name, data_root()):
+                merged.setdefault(data.name, {}).update(checksums(data))
         return merged
 
 
@@ -105,7 +124,7 @@ def main() -> NoReturn:
         code = _say(error, BUSY)
     except StoreFullError as error:
         code = _say(error, SOME_FAILED)
-    except (StudyError, DataError, StoreError, RefusedError) as error:
+    except (StudyError, DataError, StoreError, PlacementError, RefusedError) as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
@@ -140,6 +159,8 @@ def _on_study(command: Callable[..., int]) -> Callable[..., int]:
         **options: Any,
     ) -> int:
         request = Request(
+            reference=study,
+            overrides=tuple(overrides),
             study=load_study(study, overrides),
             home=Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna),
         )
@@ -228,13 +249,13 @@ def run(
     keep_final_states: bool,
 ) -> int:
     """Train what is missing of a study, then write its report."""
+    placement = Placement(slots=slots, gpus_per_run=gpus_per_run)
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
-    from sweeps.launch import Placement, train
+    from sweeps.launch import train
 
     _require_data(request.study)
-    placement = Placement(slots=slots, gpus_per_run=gpus_per_run)
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, _command_line()) as lease:
         plan = plan_study(request.grown, store)
@@ -256,7 +277,7 @@ def run(
     click.echo(report.markdown)
     if not arrived:
         click.echo(
-            f"tracking is incomplete; when the server is back: mixsweep sync {study.name}", err=True
+            f"tracking is incomplete; when the server is back: {request.spell('sync')}", err=True
         )
     return _conclude(request, results, report)
 
@@ -532,9 +553,10 @@ def _conclude(request: Request, results: Sequence[RunResult], report: "Report") 
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    click.echo(f"tracking  mixsweep ui --home {shlex.quote(str(request.home.folder))}", err=True)
-    if unfinished:
-        click.echo(f"next      mixsweep run {request.study.name}", err=True)
+    place = f"mixsweep ui --home {shlex.quote(str(request.home.folder))}"
+    click.echo(f"tracking  {request.home.tracking_server or place}", err=True)
+    if any(result.outcome != "diverged" for result in unfinished):
+        click.echo(f"next      {request.spell('run')}", err=True)
     return SOME_FAILED if unfinished else DONE
 
 

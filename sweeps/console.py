@@ -1,9 +1,11 @@
 """The live view of a launch: one quiet table on a terminal, a line now and then in a log."""
 
+import shutil
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -161,6 +163,8 @@ class Console:
         lines = [self._board.headline()]
         if self._live:
             lines += self._board.table()
+            columns, rows = shutil.get_terminal_size()
+            lines = [line[: columns - 1] for line in lines[: rows - 1]]
             self._erase()
             self._drawn = len(lines)
         self._write("".join(f"{line}\n" for line in lines))
@@ -171,8 +175,9 @@ class Console:
             self._drawn = 0
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with suppress(OSError):  # nobody reads any more; training goes on
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def spell_duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +29,11 @@ class Home:
         return self.tracking or f"sqlite:///{self.folder.resolve() / 'mlflow.db'}"
 
     @property
+    def tracking_server(self) -> str | None:
+        """Address of MLflow elsewhere, fit to be shown: a password in it is masked."""
+        return None if self.tracking is None else masked(self.tracking)
+
+    @property
     def optuna_url(self) -> str:
         """Storage of searches."""
         return self.optuna or f"sqlite:///{self.folder.resolve() / 'optuna.db'}"
@@ -35,8 +41,19 @@ class Home:
     @property
     def artifact_location(self) -> str | None:
         """Where MLflow keeps files, as a URL; None leaves that to the server it talks to."""
-        return None if self.tracking else (self.folder.resolve() / "artifacts").as_uri()
+        is_server = self.tracking is not None and self.tracking.startswith(("http:", "https:"))
+        return None if is_server else (self.folder.resolve() / "artifacts").as_uri()
 
     def report_of(self, study: str) -> Path:
         """Return the folder of a study's report."""
         return self.folder / "reports" / study
+
+
+def masked(uri: str) -> str:
+    """Return an address with its password, if it has one, as `***`."""
+    parts = urlsplit(uri)
+    if parts.password is None:
+        return uri
+    credentials, _, host = parts.netloc.rpartition("@")
+    user = credentials.partition(":")[0]
+    return parts._replace(netloc=f"{user}:***@{host}").geturl()

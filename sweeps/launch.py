@@ -27,6 +27,7 @@ from ray import tune
 from mixup_core.checkpoints import Failure, Store
 from mixup_core.fetching import data_root
 from sweeps.lease import Lease
+from sweeps.placement import Placement
 from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.searcher import RunSearcher
@@ -37,19 +38,10 @@ from sweeps.watch import Watch
 
 _MAX_WORKER_DEATHS = 3
 _OBJECT_STORE_BYTES = 100 * 2**20
+_MAX_TEMPDIR = 30
 
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placement:
-    """Where runs go: on the cluster that RAY_ADDRESS names, else on one started here."""
-
-    slots: int | None = None
-    """Runs trained side by side; None: one per CPU, or per `gpus_per_run` of the GPUs at hand."""
-    gpus_per_run: float | None = None
-    """GPUs of one run, 0, 1 or 1/k; None: 1 where there are GPUs, else 0."""
 
 
 def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
@@ -128,7 +120,9 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
     """Join or start a Ray cluster and say how many runs it trains side by side."""
     joins = "RAY_ADDRESS" in os.environ
     threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix="ray-", dir=_short_folder(), ignore_cleanup_errors=True
+    ) as scratch:
         if joins:
             ray.init(logging_level="WARNING", log_to_driver=False)
         else:
@@ -147,10 +141,13 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
         try:
             resources = ray.cluster_resources()
             gpus = resources.get("GPU", 0.0)
-            per_run = placement.gpus_per_run
-            if per_run is None:
-                per_run = 1.0 if gpus else 0.0
+            per_run = placement.share_of(gpus)
             room = gpus / per_run if per_run else resources.get("CPU", 1.0)
             yield _Slots(count=placement.slots or max(1, int(room)), gpus_per_run=per_run)
         finally:
             ray.shutdown()
+
+
+def _short_folder() -> str | None:
+    """Return a folder whose path leaves room for the names of Ray's sockets, 107 bytes at most."""
+    return None if len(tempfile.gettempdir()) <= _MAX_TEMPDIR else "/tmp"  # noqa: S108

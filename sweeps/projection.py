@@ -14,6 +14,7 @@ from typing import Any
 from mixup_core.checkpoints import EpochFacts
 from mixup_core.config import TrainConfig, flatten
 from mixup_core.records import EpochRecord
+from sweeps.home import masked
 from sweeps.outbox import Outbox
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Run, Study
@@ -27,7 +28,6 @@ from sweeps.tracking import (
     Status,
     Wanted,
     is_refusal,
-    masked,
 )
 
 Epoch = tuple[EpochRecord, EpochFacts]
@@ -270,6 +270,7 @@ class Tracker:
             tags: Set on each run when it is created.
         """
         self._uri = uri
+        self._has_dropped = False
         self._projection = Projection(
             study, uri, summarise=summarise, artifact_location=artifact_location, tags=tags
         )
@@ -324,7 +325,7 @@ class Tracker:
         """
         self.reconcile(results)
         self._outbox.post(_Call(self._projection.settle))
-        return self._outbox.close(timeout, patience)
+        return self._outbox.close(timeout, patience) and not self._has_dropped
 
     def _deliver(self, items: Sequence["_Stored | _Call"]) -> None:
         for write in self._writes(items):
@@ -368,6 +369,7 @@ class Tracker:
         except Exception as error:
             if not is_refusal(error):
                 raise
+            self._has_dropped = True
             _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
 
     def _describe(self, error: Exception) -> str:

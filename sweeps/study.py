@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mixup_core.config import TrainConfig, flatten, run_key, with_values
 from sweeps.search import CONFIRM, Point, Search, confirming
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """One configuration trained once at one seed, and the place it has in a study."""
 
@@ -20,7 +21,7 @@ class Run:
         """Seed of the run; runs of different arms with one seed are paired."""
         return self.config.seed
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The run's name (`mixup_core.config.run_key`)."""
         return run_key(self.config)
@@ -122,7 +123,11 @@ class Study:
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""
         flats = [flatten(config) for config in self.arms.values()]
-        paths = max(flats, key=len)  # the laws with a parameter have a path more
+        tree = [path for path in flats[0] if not path.endswith(".alpha")]
+        paths = sorted(
+            {path for flat in flats for path in flat},
+            key=lambda path: (tree.index(path.removesuffix(".alpha")), path),
+        )
         return tuple(
             path for path in paths if path != "seed" and len({flat.get(path) for flat in flats}) > 1
         )

@@ -389,7 +389,7 @@ class StudyReader:
 def _described(data: DataConfig, folder: Path) -> tuple[DataConfig, DatasetInfo]:
     if data.folder is None:
         return data, describe(data)
-    images = folder / data.folder
+    images = (folder / data.folder).absolute()
     data = replace(data, folder=str(images))
     info = describe(data)
     return replace(data, digest=folder_digest(images)), info

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 # MLflow reads the first of these when it is imported. With its own seven retries one call would
 # block for minutes; the outbox repeats instead.
@@ -27,6 +26,7 @@ from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
 from mixup_core.records import EpochRecord
+from sweeps.home import masked
 from sweeps.results import Outcome
 from sweeps.sqlite_files import alone, database_file
 
@@ -43,16 +43,6 @@ _PAGE = 1000
 """Runs asked for in one call."""
 _NAMED_BY: Mapping[str, str] = {"sweep": "study", "config": "arm", "seed": "run_key"}
 """Level to the tag that names a run within its experiment."""
-
-
-def masked(uri: str) -> str:
-    """Return an address with its password, if it has one, as `***`."""
-    parts = urlsplit(uri)
-    if parts.password is None:
-        return uri
-    credentials, _, host = parts.netloc.rpartition("@")
-    user = credentials.partition(":")[0]
-    return parts._replace(netloc=f"{user}:***@{host}").geturl()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

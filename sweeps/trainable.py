@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from mixup_core.checkpoints import EpochFacts, Stage, Store
 from mixup_core.config import DataConfig, TrainConfig, run_key, stage_keys
 from mixup_core.datasets import Splits, load
 from mixup_core.records import EpochRecord
-from mixup_core.training import DivergedError, StateError, TrainingState, fit
+from mixup_core.training import DivergedError, StateError, TrainingState, fit, lacks_memory
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
@@ -65,7 +65,7 @@ def train_run(parameters: dict[str, Any]) -> None:
             failure = {"kind": "diverged", "message": str(error), "epoch": error.epoch}
             driver.report(failure=failure)
         except Exception as error:  # the border of the process: whatever it is, its run is named
-            if _lacks_memory(error):
+            if lacks_memory(error):
                 raise
             logging.getLogger(__name__).exception("run %s failed", parameters["run_key"])
             message = f"{type(error).__name__}: {error}"
@@ -75,7 +75,8 @@ def train_run(parameters: dict[str, Any]) -> None:
 def _train(assignment: Assignment, driver: "_Driver") -> None:
     device = torch.device("cuda" if assignment.on_gpu else "cpu")
     config = assignment.config
-    data = _load_once(config.data, assignment.data_root)
+    as_stored = replace(config.data, num_train=None, views="single", pool=1)
+    data = _load_once(as_stored, assignment.data_root)
     storing = Storing(assignment, device)
     state = storing.resume(lambda: TrainingState.initial(config, data.info, device))
     driver.report(epochs=len(state.records), rows=storing.take_rows())
@@ -86,13 +87,6 @@ def _train(assignment: Assignment, driver: "_Driver") -> None:
         if rows or time.monotonic() - reported_at >= _REPORT_EVERY:
             driver.report(epochs=record.epoch + 1, trained=True, rows=rows)
             reported_at = time.monotonic()
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Return whether an allocation failed; torch says so of the CPU in words alone."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    )
 
 
 class _Driver(logging.Handler):

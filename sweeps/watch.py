@@ -117,8 +117,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._progress_at = now
         running = [
             RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
-            for run in self.source.study.runs()
-            if run.key in self._board.running
+            for run in (self._planned[key].run for key in self._board.running)
         ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
             self.lease.write_progress(running)

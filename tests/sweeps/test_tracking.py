@@ -3,10 +3,9 @@ from pathlib import Path
 import pytest
 from mlflow.exceptions import MlflowException
 
-from sweeps.home import Home
+from sweeps.home import Home, masked
 from sweeps.tracking import (
     is_refusal,
-    masked,
     parse_param,
     read_runs,
 )
