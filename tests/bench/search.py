@@ -25,7 +25,7 @@ from sweeps.study_file import load_study
 
 REPETITIONS = 20
 OPTIMUM = 0.10
-POINTS, SEEDS, EPOCHS = 5, 2, 10
+POINTS, SEEDS, EPOCHS = 4, 2, 10
 
 STUDY = f"""
 study: bench
