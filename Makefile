@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test faults soak check format golden
+.PHONY: quickstart test faults soak check format golden bench-search
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -44,6 +44,10 @@ format: $(READY)
 # Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog.
 golden: $(READY)
 	$(BIN)/python -m tests.golden.freeze
+
+# Searching against a known optimum, and against plain Ray Tune; minutes.
+bench-search: $(READY)
+	$(BIN)/python -m tests.bench.search
 
 # Made anew when a pinned version or the package's own metadata changes.
 $(READY): pyproject.toml constraints.txt

@@ -95,8 +95,8 @@ class Request:
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
 
-    def later(self) -> "Request":
-        """Return the request as it reads once points were told."""
+    def refreshed(self) -> "Request":
+        """Return the request without what it remembers of its search, which has gone on."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
@@ -267,7 +267,7 @@ def run(
             results = train(
                 source, store, tracker, lease, placement, keep_final_states=keep_final_states
             )
-            request = request.later()
+            request = request.refreshed()
             report = _report(request, results, None)
             tracker.grow(source.study)
             tracker.log_report(report.folder, report.markdown)

@@ -141,20 +141,23 @@ class Projection:
 
     def _experiment(self) -> Experiment:
         if self._opened is None:
-            has_test = any(config.data.test for config in self._study.arms.values())
             self._opened = Experiment.open(
                 self._uri,
                 self._study.name,
                 artifact_location=self._artifact_location,
                 tags={
                     NOTE_TAG: self._study.description,
-                    "mlflow.experiment.primaryMetric.name": (
-                        "test/error_mean" if has_test else "val/error_mean"
-                    ),
+                    "mlflow.experiment.primaryMetric.name": f"{self._main_metric()}_mean",
                     "mlflow.experiment.primaryMetric.greaterIsBetter": "False",
                 },
             )
         return self._opened
+
+    def _main_metric(self) -> str:
+        if self._study.search is not None:
+            return self._study.search.objectives[0]
+        has_test = any(config.data.test for config in self._study.arms.values())
+        return "test/error" if has_test else "val/error"
 
     def _reconcile_arm(self, arm: str, results: Sequence[RunResult]) -> None:
         experiment = self._experiment()

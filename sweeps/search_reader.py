@@ -63,6 +63,7 @@ class SearchReader:
         self._problems = problems
         self._configure = configure
         self._fixed: dict[str, Setting] = {}
+        self._places: dict[str, Place] = {}
 
     def search(self, node: Node, seeds: Sequence[int]) -> Search | None:
         """Return the search of a node; None if there was a problem.
@@ -258,7 +259,7 @@ class SearchReader:
         if not entries:
             self._report(node.place, "search.space", "needs at least one path")
         before = len(self._problems)
-        self._places = {path: child.place for path, child in entries.items()}
+        self._places |= {path: child.place for path, child in entries.items()}
         parameters: list[Parameter] = []
         for path, child in entries.items():
             where = f"search.space.{path}"
@@ -273,7 +274,7 @@ class SearchReader:
                 parameters += self._law(path, child, is_grid=is_grid)
             else:
                 parameters += self._parameter(path, child, is_grid=is_grid)
-        parameters = self._mixing_first(parameters)
+        parameters = self._parents_first(parameters)
         if len(self._problems) == before:
             self._check_parents(parameters)
         return Space(parameters=tuple(parameters)) if len(self._problems) == before else None
@@ -426,7 +427,7 @@ class SearchReader:
             conditions[path] = tuple(value) if isinstance(value, list) else (value,)
         return conditions
 
-    def _mixing_first(self, parameters: list[Parameter]) -> list[Parameter]:
+    def _parents_first(self, parameters: list[Parameter]) -> list[Parameter]:
         """Return the parameters so that each comes after those it depends on, else as they were."""
         ordered: list[Parameter] = []
         waiting = list(parameters)

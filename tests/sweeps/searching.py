@@ -86,7 +86,7 @@ class Driver:
         )
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
-        """Train until nothing is left, or raise `KilledError` before or after a run is stored."""
+        """Train until nothing is left, or die in a run: before it trains or after it is stored."""
         for number in range(10_000):
             suggestion = self.searcher.suggest(f"t{number}")
             if suggestion == RunSearcher.FINISHED:

@@ -1,0 +1,149 @@
+"""A search as a user runs it, and as a user's machine treats it: killed, and launched again."""
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pytest
+
+from mixup_core.checkpoints import Store
+from sweeps.home import Home
+from sweeps.proposals import read_history
+from sweeps.search import Point
+from sweeps.study_file import load_study
+from sweeps.tracking import read_runs
+from tests.conftest import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+KILLS = 5
+STUDY = """
+study: small-search
+base:
+  data: {name: digits, val_size: 300}
+  model: {name: mlp}
+  epochs: 10
+  batch_size: 64
+  eval_every: 10
+arms:
+  erm: {mix.law: erm}
+  uniform: {mix.law: {beta: 1.0}}
+seeds: 2
+search:
+  space:
+    mix.law: {beta: {log_uniform: [0.1, 32.0]}}
+    mix.switch_epoch: {int: [0, 10]}
+  points: 6
+  objective: val/error
+  confirm: {seeds: [100, 101]}
+"""
+RUNS = 2 * 2 + 6 * 2 + 3 * 2
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("study") / "small.yaml"
+    path.write_text(STUDY)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(command_line: Callable[..., CommandLine], file: str) -> CommandLine:
+    mixsweep = command_line()
+    before = mixsweep.json("plan", file)
+    assert (before["runs"], before["to_run"]) == (RUNS, RUNS)
+    assert before["search"]["adaptive"] is True
+    assert not mixsweep.home.exists(), "plan touches nothing"
+    said = mixsweep("run", file, "--slots", "1")
+    assert "points tried" in said.stdout
+    return mixsweep
+
+
+def points_of(mixsweep: CommandLine, file: str) -> tuple[Point, ...]:
+    return read_history(load_study(file), Home(folder=mixsweep.home).optuna_url).points
+
+
+def test_a_search_ends_with_a_confirmed_winner_and_its_report(
+    undisturbed: CommandLine, file: str
+) -> None:
+    folder = undisturbed.home / "reports" / "small-search"
+    assert {"points.csv", "confirmed.csv", "table.csv"} <= {p.name for p in folder.iterdir()}
+    assert (folder / "figures" / "search_map.svg").is_file()
+    status = undisturbed.json("status", file)
+    assert status["points"] == {"expected": 6, "asked": 6, "finished": 6}
+    after = undisturbed.json("plan", file)
+    assert (after["to_run"], after["epochs_planned"]) == (0, 0)
+    assert "0 open" in undisturbed("run", file).stderr
+
+
+def test_mlflow_has_a_parent_per_point_with_its_mean_and_a_child_per_seed(
+    undisturbed: CommandLine, file: str
+) -> None:
+    tracked = read_runs(Home(folder=undisturbed.home).tracking_uri, "small-search")
+    assert Counter(run.outcome for run in tracked) == {"complete": RUNS}
+    by_arm = Counter(run.arm for run in tracked)
+    assert all(by_arm[point.arm] == 2 for point in points_of(undisturbed, file))
+    assert len({run.run_key for run in tracked}) == RUNS
+
+
+def test_a_search_killed_five_times_proposes_and_trains_the_same(
+    undisturbed: CommandLine, command_line: Callable[..., CommandLine], file: str
+) -> None:
+    mixsweep = command_line()
+    rng = random.Random(1)
+    kills = 0
+    for goal in sorted(rng.sample(range(1, RUNS - 1), KILLS)):
+        process = mixsweep.start("run", file, "--slots", "1")
+        while process.poll() is None and num_stages(mixsweep) < goal:
+            time.sleep(0.02)
+        time.sleep(rng.random() * 0.4)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.communicate()
+    assert kills == KILLS
+    mixsweep("run", file, "--slots", "1")
+    assert points_of(mixsweep, file) == points_of(undisturbed, file)
+    url = Home(folder=mixsweep.home).optuna_url
+    (name,) = optuna.get_all_study_names(url)
+    states = Counter(t.state.name for t in optuna.load_study(study_name=name, storage=url).trials)
+    assert states == {"COMPLETE": 6}
+    for kept in ("runs.csv", "points.csv", "table.csv", "confirmed.csv"):
+        assert mixsweep.report("small-search", kept) == undisturbed.report("small-search", kept)
+    tracked = read_runs(Home(folder=mixsweep.home).tracking_uri, "small-search")
+    assert len({run.run_key for run in tracked}) == len(tracked) == RUNS
+
+
+def test_a_bad_space_ends_with_one_line_and_exit_2(
+    command_line: Callable[..., CommandLine], file: str
+) -> None:
+    for override in (
+        "search.objective=test/error",
+        "search.space.mix.law={beta: {log_uniform: [0, 1]}}",
+    ):
+        said = command_line()("plan", file, "--set", override, code=2)
+        assert said.stdout == ""
+        assert len(said.stderr.splitlines()) == 1
+        assert "Traceback" not in said.stderr
+
+
+def test_two_slots_train_every_seed_of_every_point_once(
+    command_line: Callable[..., CommandLine], file: str, tmp_path: Path
+) -> None:
+    mixsweep = command_line()
+    mixsweep("run", file, "--slots", "2", "--optuna", str(tmp_path / "journal.log"))
+    provenance = json.loads(mixsweep.report("small-search", "provenance.json"))
+    assert len(provenance["runs"]) == RUNS
+    assert {run["outcome"] for run in provenance["runs"]} == {"complete"}
+    assert not (mixsweep.home / "optuna.db").exists()
+    assert len(Store(str(mixsweep.home / "store")).keys()) == RUNS
+
+
+def num_stages(mixsweep: CommandLine) -> int:
+    """Return how many stages are stored: one per run that ended, for runs as short as these."""
+    return len(Store(str(mixsweep.home / "store")).keys())

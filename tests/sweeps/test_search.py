@@ -1,0 +1,137 @@
+import math
+from pathlib import Path
+
+import pytest
+from searching import STUDY, read
+
+from mixup_core.config import MixConfig, TrainConfig
+from mixup_core.laws import Beta, Erm
+from sweeps.search import (
+    Budget,
+    Categorical,
+    Integer,
+    Parameter,
+    Point,
+    Real,
+    Search,
+    SearchHistory,
+    Space,
+    confirming,
+)
+
+BRANCHES = Space(
+    parameters=(
+        Parameter(path="mix.law", distribution=Categorical(choices=("midpoint", "beta"))),
+        Parameter(
+            path="mix.law.alpha",
+            distribution=Categorical(choices=(1.0, 2.0)),
+            when={"mix.law": ("beta",)},
+        ),
+        Parameter(path="mix.switch_epoch", distribution=Integer(low=2, high=6, step=4)),
+    )
+)
+
+
+def test_a_grid_holds_every_branch_once() -> None:
+    points = list(BRANCHES.grid())
+    assert len(points) == BRANCHES.size() == (1 + 2) * 2
+    assert {"mix.law": "midpoint", "mix.switch_epoch": 2} in points
+    assert len({tuple(point.items()) for point in points}) == 6
+
+
+def test_corners_reach_every_extreme_and_every_choice() -> None:
+    corners = list(BRANCHES.corners())
+    for parameter in BRANCHES.parameters:
+        reached = {corner[parameter.path] for corner in corners if parameter.path in corner}
+        assert reached >= set(parameter.distribution.extremes)
+
+
+def test_grid_values_of_a_logarithm_are_evenly_spaced_in_it_and_end_at_the_bounds() -> None:
+    values = Real(low=0.5, high=8.0, is_log=True, num_values=5).values()
+    assert values == pytest.approx((0.5, 1, 2, 4, 8), rel=1e-12)
+    assert values is not None
+    assert (values[0], values[-1]) == (0.5, 8.0)
+    assert Real(low=0.0, high=1.0, is_log=False, num_values=3).values() == (0.0, 0.5, 1.0)
+
+
+def test_an_uncountable_space_has_no_size() -> None:
+    real = Parameter(path="optimizer.lr", distribution=Real(low=0.1, high=1.0, is_log=False))
+    assert Space(parameters=(*BRANCHES.parameters, real)).size() is None
+
+
+def test_points_rank_by_the_order_of_the_file_then_small_numbers_and_early_choices() -> None:
+    midpoint = {"mix.law": "midpoint", "mix.switch_epoch": 6}
+    beta = {"mix.law": "beta", "mix.law.alpha": 1.0, "mix.switch_epoch": 2}
+    wide = {"mix.law": "beta", "mix.law.alpha": 2.0, "mix.switch_epoch": 2}
+    assert sorted([wide, beta, midpoint], key=BRANCHES.rank) == [midpoint, beta, wide]
+
+
+@pytest.mark.parametrize("bounds", [(1, 1), (2, 1), (math.nan, 1)])
+def test_bounds_out_of_order_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="`low < high` must hold"):
+        Real(low=bounds[0], high=bounds[1], is_log=False)
+
+
+def test_a_point_becomes_a_configuration_through_its_dotted_paths(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        "{beta: {log_uniform: [0.1, 32.0]}}", "{categorical: [midpoint, {beta: 2.0}]}"
+    )
+    search = read(tmp_path, text).search
+    assert isinstance(search, Search)
+    config = search.config_of({"mix.law": "beta", "mix.law.alpha": 2.0, "mix.switch_epoch": 4})
+    assert config.mix == MixConfig(law=Beta(alpha=2.0), switch_epoch=4, law_after=Erm())
+
+
+def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> None:
+    def epochs(law: str, switch: int | None) -> frozenset[int]:
+        text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", law)
+        search = read(tmp_path, text.replace("step: 2", "step: 5")).search
+        assert search is not None
+        mix = MixConfig(law=Beta(alpha=2.0), switch_epoch=switch)
+        return search.fork_epochs(TrainConfig(mix=mix, epochs=20, batch_size=8))
+
+    discrete = "{beta: {categorical: [2.0, 4.0]}}"
+    assert epochs(discrete, 10) == {5, 10}
+    assert epochs(discrete, None) == {5, 10, 15, 20}
+    assert epochs("{beta: {log_uniform: [1.0, 4.0]}}", 10) == frozenset()
+
+
+def test_confirming_gives_the_held_out_images_back_and_reads_test_images(tmp_path: Path) -> None:
+    config = read(tmp_path).arms["uniform"]
+    confirmed = confirming(config)
+    assert (confirmed.data.val_size, confirmed.data.test) == (0, True)
+    assert (confirmed.mix, confirmed.optimizer) == (config.mix, config.optimizer)
+
+
+def test_a_budget_says_which_limit_was_reached() -> None:
+    budget = Budget(hours=2.0, gpu_hours=0.5)
+    assert budget.exceeded(1.9, 0.4) is None
+    assert budget.exceeded(2.0, 0.4) == "ended on its budget of 2 hours"
+    assert budget.exceeded(1.0, 0.5) == "ended on its budget of 0.5 GPU-hours"
+
+
+def test_a_search_is_over_when_every_point_is_closed_and_no_more_may_come(tmp_path: Path) -> None:
+    search = read(tmp_path, STUDY, "search.points=2").search
+    assert search is not None
+    closed = Point(number=0, values={}, state="complete", objectives=(0.1,))
+    still_open = Point(number=1, values={}, state="open")
+    assert not SearchHistory(points=(closed,)).is_over(search)
+    assert SearchHistory(points=(closed,), ended="ended on its budget").is_over(search)
+    assert not SearchHistory(points=(closed, still_open)).is_over(search)
+
+
+def test_a_grown_study_keeps_the_places_of_its_runs(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  confirm: {seeds: [100]}\n")
+    values = {"mix.law.alpha": 2.0, "mix.switch_epoch": 4}
+    first = Point(number=0, values=values, state="complete", objectives=(0.1,))
+    second = Point(number=1, values={**values, "mix.switch_epoch": 6}, state="open")
+    one, two = study.grown([first]), study.grown([first, second])
+    assert two.runs()[: len(one.runs())] == one.runs()
+    assert one.runs()[: len(study.runs())] == study.runs()
+    assert two.points() == ("point 0", "point 1")
+    confirmed = study.grown([first], first).confirmation()
+    assert confirmed is not None
+    assert [(run.arm, run.seed) for run in confirmed.runs()] == [
+        ("erm", 100), ("uniform", 100), ("point 0", 100),
+    ]  # fmt: skip
+    assert study.confirmation() is None
