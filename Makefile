@@ -27,9 +27,9 @@ soak: $(READY)
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
-	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50
+	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3
 	$(NAMESPACE) $(BIN)/python -m tests.soak.load --runs 500 --epochs 100
-	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 8000
+	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 3000
 
 check: $(READY)
 	$(BIN)/ruff format --check .

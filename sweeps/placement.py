@@ -42,5 +42,5 @@ class Placement:
         return share
 
 
-_ROUNDING = 1e-2
+_ROUNDING = 2e-2
 """Shares are typed: 0.33 means a third."""

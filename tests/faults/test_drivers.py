@@ -15,7 +15,7 @@ from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
 def test_an_interrupted_launch_exits_130_and_the_next_goes_on(

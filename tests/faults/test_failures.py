@@ -11,7 +11,7 @@ from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 DIVERGING = Task(str(Path(__file__).with_name("diverging.yaml")))
 

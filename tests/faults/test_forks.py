@@ -13,7 +13,7 @@ from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 FORKS = Task(str(Path(__file__).with_name("forks.yaml")))
 SWITCH_EPOCHS = (0, 10, 20, 30)

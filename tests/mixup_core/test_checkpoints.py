@@ -26,6 +26,7 @@ from mixup_core.checkpoints import (
     Stage,
     StateRef,
     Store,
+    StoreError,
     StoreFullError,
 )
 from mixup_core.records import EpochRecord
@@ -608,3 +609,16 @@ def test_a_disk_without_links_is_written_all_the_same(
     first = write(disk)
     assert is_whole(disk)
     assert write(disk, state=b"other") == first
+
+
+def test_a_relative_store_is_the_same_from_every_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Store("store").url == str(tmp_path / "store")
+
+
+@pytest.mark.parametrize("url", ["nowhere://store", "s4://bucket/store"])
+def test_a_url_that_nobody_knows_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match=r"nowhere|s4"):
+        Store(url)

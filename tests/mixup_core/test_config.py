@@ -156,3 +156,9 @@ def test_the_schedule_is_constant_without_a_switch_epoch() -> None:
 def test_models_know_whether_they_normalise_batches() -> None:
     assert ModelConfig(name="resnet18").has_batch_norm
     assert not ModelConfig(name="mlp").has_batch_norm
+
+
+def test_an_image_folder_has_no_key_before_its_contents_are_digested() -> None:
+    data = DataConfig(name="image-folder", folder="photos", image_size=32)
+    with pytest.raises(ValueError, match="an image-folder has a digest before it has a key"):
+        run_key(dataclasses.replace(BASE, data=data))

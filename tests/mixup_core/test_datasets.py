@@ -317,6 +317,13 @@ def test_a_broken_image_is_named(kept_bytes: int, tmp_path: Path) -> None:
         load(folder_config(tmp_path, test=False))
 
 
+def test_images_of_more_than_8_bits_are_refused_not_clipped(tmp_path: Path) -> None:
+    deep = Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000)
+    write_images(tmp_path, "train", a=deep, b=deep)
+    with pytest.raises(DataError, match="has mode I;16; convert it to 8 bits"):
+        load(folder_config(tmp_path, test=False))
+
+
 def test_a_folder_that_changed_since_the_study_was_read_is_refused(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
     config = folder_config(tmp_path, test=False, digest=folder_digest(tmp_path))

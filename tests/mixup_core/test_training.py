@@ -201,3 +201,16 @@ print(hashlib.sha256(state.to_bytes()).hexdigest())
     for stop in (1, 2):
         run(0, stop, "part")
         assert run(stop, 3, "part") == whole
+
+
+def test_a_shortage_of_memory_is_not_taken_for_a_damaged_state(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = TrainingState.initial(config, splits.info, CPU)
+
+    def short(*args: Any, **options: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", short)
+    with pytest.raises(MemoryError):
+        state.load_bytes(b"", [])

@@ -3,22 +3,23 @@
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from reports.provenance import PACKAGES, describe_code
+from sweeps.trainable import _processor
 
 PUBLISHED = Path("reports") / "published"
 
 
 def publish(name: str, title: str, figures: Mapping[str, Any]) -> Path:
-    """Write figures as JSON and as a short page, in a folder named by date and commit.
+    """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 
     Args:
-        name: Names both files.
+        name: Names the file: the module of `tests.soak` that measured.
         title: One sentence: what was done, how often.
         figures: What was measured; plain values, units in the names.
 
@@ -28,35 +29,61 @@ def publish(name: str, title: str, figures: Mapping[str, Any]) -> Path:
     now = datetime.now(UTC)
     code = describe_code()
     commit = "no-commit" if code is None else code["commit"][:7]
-    folder = PUBLISHED / f"{now:%Y-%m-%d}-{commit}"
+    folder = PUBLISHED / f"{now:%Y-%m-%d}-{commit}-soak"
     folder.mkdir(parents=True, exist_ok=True)
-    made_with = {
-        "date": now.isoformat(timespec="seconds"),
-        "code": code,
-        "cpus": os.cpu_count(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in PACKAGES},
+    content = {
+        "title": title,
+        "figures": dict(figures),
+        "made_with": {
+            "date": now.isoformat(timespec="seconds"),
+            "code": code,
+            "device": _processor(),
+            "cpus": os.cpu_count(),
+            "load_average": os.getloadavg()[2],
+            "versions": {
+                "python": platform.python_version(),
+                **{package: version(package) for package in PACKAGES},
+            },
+        },
     }
-    content = {"title": title, "figures": dict(figures), "made_with": made_with}
-    (folder / f"soak-{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    rows = "".join(f"| {figure} | {_spelled(value)} |\n" for figure, value in figures.items())
-    dirty = " with changes" if code is not None and code["dirty"] else ""
-    (folder / f"soak-{name}.md").write_text(
-        f"# {title}\n\n| figure | value |\n|---|---|\n{rows}\n"
-        f"{now:%Y-%m-%d}, commit {commit}{dirty}, {made_with['cpus']} CPUs, "
-        f"Python {made_with['python']}, torch {made_with['versions']['torch']}, "
-        f"ray {made_with['versions']['ray']}, mlflow {made_with['versions']['mlflow']}.\n"
-        f"`python -m tests.soak.{name}` makes these figures again.\n"
-    )
+    (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    write_table(folder)
     return folder
 
 
-def _spelled(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_spelled(part)}" for name, part in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_spelled, value)) or "none"
-    return str(value)
+def write_table(folder: Path) -> None:
+    """Write `table.md` from the JSON files of a folder."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    lines = ["| soak | figure | value |", "|---|---|---|"]
+    for name, content in found.items():
+        lines += [f"| {name} | {figure} | {value} |" for figure, value in _rows(content["figures"])]
+    lines.append("")
+    lines += [f"- {name}: {_origin(content)}" for name, content in found.items()]
+    lines += ["", "`make soak` makes these figures again. Wall times include what else ran."]
+    (folder / "table.md").write_text("\n".join(lines) + "\n")
+
+
+def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in figures.items():
+        match value:
+            case Mapping():
+                yield from _rows(value, f"{prefix}{name}: ")
+            case list():
+                yield f"{prefix}{name}", ", ".join(map(str, value)) or "none"
+            case float():
+                yield f"{prefix}{name}", f"{value:.4g}"
+            case _:
+                yield f"{prefix}{name}", str(value)
+
+
+def _origin(content: Mapping[str, Any]) -> str:
+    made = content["made_with"]
+    code, versions = made["code"], made["versions"]
+    commit = "no commit" if code is None else f"commit {code['commit'][:7]}"
+    if code is not None and code["dirty"]:
+        commit += " with changes"
+    return (
+        f"{content['title']}; {made['date']}, {commit}, {made['cpus']} CPUs ({made['device']}), "
+        f"mean load {made['load_average']:.0f}, Python {versions['python']}, "
+        f"torch {versions['torch']}, ray {versions['ray']}, mlflow {versions['mlflow']}"
+    )

@@ -24,6 +24,7 @@ def main() -> None:
     switches = list(range(0, options.epochs + 1, step))
     place = Place()
     shared = Task(GRID, (*base, f"grid.mix.switch_epoch={switches}"))
+    planned = place.home("shared").json("plan", *shared.arguments)
     started = time.monotonic()
     with Launch(place.home("shared"), shared) as launch:
         launch.end(0)
@@ -51,6 +52,7 @@ def main() -> None:
         "switch_epochs": switches,
         "seeds": options.seeds,
         "epochs_naive": naive,
+        "epochs_planned": planned["epochs_planned"],
         "epochs_trained": len(trained),
         "saving": naive / len(trained),
         "runs_identical_to_unshared": len(results) - len(differing),

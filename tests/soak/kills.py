@@ -1,26 +1,54 @@
 """Random kill -9 of workers, drivers and the tracking server, over many small sweeps."""
 
 import argparse
+import os
 import random
+import signal
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from pathlib import Path
+from statistics import median
+from typing import Any
 
-from mixup_core.checkpoints import EpochFacts
 from sweeps.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch, Task, ray_workers
+from tests.faults.launches import TWO_LAWS, Launch, Task, is_ray_worker, ray_workers, wait_for
 from tests.faults.tracking_server import TrackingServer
 from tests.soak.findings import publish
 from tests.soak.place import Place
 
-KINDS = {"worker": 6, "driver": 3, "tracking server": 1}
-"""Kind of victim to its weight."""
+FORKS = str(Path(TWO_LAWS.file).with_name("forks.yaml"))
+EVERY_NTH_WITH_SERVER = 3
+"""Sweeps that write to a tracking server, which is killed once; the others write to a database."""
+START_UPS = 0.25
+"""Share of the driver's kills that do not wait until a run is in training."""
+PAUSE_SECONDS = (0.2, 2.5)
+"""From one kill, or the first run in training, to the next kill, at random."""
 SERVER_PORT = 5000
+INTERVAL_SECONDS = 20.0
+"""Training after which a stage is stored at the latest, unless one epoch takes longer."""
+OTHER_EXIT_CODES = {1, -signal.SIGKILL}
+"""A launch that was killed, or had a run whose process died too often, ends with one of these."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kill:
+    """One kill, and what was known at that moment."""
+
+    kind: str
+    at_ms: int
+    stored: Facts
+    """By run key, every epoch acknowledged before it."""
+    training: Mapping[str, tuple[float, int]]
+    """Key of each run that a victim was training to the seconds since its last stored epoch and
+    the whole epochs that can have been trained in them."""
+    gone_ms: int
+    """When the last victim was gone; a killed driver's workers take a moment."""
 
 
 @dataclass(kw_only=True)
@@ -28,138 +56,286 @@ class Toll:
     """What the kills of all sweeps cost."""
 
     kills: Counter[str] = field(default_factory=Counter)
-    epochs_lost: list[int] = field(default_factory=list)
-    """Per kill of a worker or driver: epochs trained and not stored, as the clock tells."""
     launches: int = 0
+    sweeps: int = 0
+    sweeps_differing: int = 0
+    """From the undisturbed one in a table, a weight or a point of MLflow."""
+    seconds_redone: list[float] = field(default_factory=list)
+    """Per run in training when its process was killed: since its last stored epoch."""
+    epochs_redone: list[int] = field(default_factory=list)
+    """The whole epochs that can have been trained in that time."""
+    seconds_to_next_epoch: dict[str, list[float]] = field(default_factory=dict)
+    epochs_trained_again: int = 0
+    """Of those that were stored."""
+    epochs_lost: int = 0
+    runs_duplicated: int = 0
+    runs_left_running: int = 0
+    runs_in_trash: int = 0
+    runs: int = 0
     violations: list[str] = field(default_factory=list)
+
+    def add(self, kills: Sequence[Kill], results: Collection[RunResult]) -> None:
+        """Count what the kills of a sweep cost, now that the sweep is finished."""
+        final = {result.run.key: result.facts for result in results}
+        self.sweeps += 1
+        self.runs += len(results)
+        for kill in kills:
+            self.kills[kill.kind] += 1
+            self.epochs_trained_again += trained_again(kill.stored, final)
+            self.epochs_lost += lost(kill.stored, final)
+            self.seconds_redone += [seconds for seconds, _ in kill.training.values()]
+            self.epochs_redone += [epochs for _, epochs in kill.training.values()]
+            after = seconds_to_next_epoch(kill, final)
+            if after is not None:
+                self.seconds_to_next_epoch.setdefault(kill.kind, []).append(after)
+
+
+def trained_again(stored: Facts, final: Facts) -> int:
+    """Return the stored epochs whose time of storing has changed."""
+    return sum(
+        before != after
+        for key, facts in stored.items()
+        for before, after in zip(facts, final[key], strict=False)
+    )
+
+
+def lost(stored: Facts, final: Facts) -> int:
+    """Return the stored epochs that are no longer there."""
+    return sum(max(0, len(facts) - len(final[key])) for key, facts in stored.items())
+
+
+def seconds_to_next_epoch(kill: Kill, final: Facts) -> float | None:
+    """Return the seconds until a killed run, or if none was in training any, stored an epoch."""
+    keys = kill.training.keys() or final.keys()
+    later = [
+        facts.stored_at_ms
+        for key in keys
+        for facts in final[key]
+        if facts.stored_at_ms > kill.gone_ms
+    ]
+    return (min(later) - kill.at_ms) / 1000 if later else None
+
+
+def quantile(values: Collection[float], share: float) -> float:
+    """Return the smallest value that at least this share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def main() -> None:
     """Run the sweeps and publish what was found; exit 1 if any promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=10)
-    parser.add_argument("--kills", type=int, default=100, help="in all sweeps together, at least")
+    parser.add_argument("--kills", type=int, default=100, help="in all sweeps together, at most")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no sweep begins after them")
     parser.add_argument("--seed", type=int, default=0, help="of victims and moments")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     place = Place()
-    server = TrackingServer(place.folder, SERVER_PORT)
-    server.start()
+    references = {task: place.home(f"undisturbed-{n}") for n, task in enumerate(TASKS)}
+    for task, home in references.items():
+        with Launch(home, task) as launch:
+            launch.end(0)
     toll = Toll()
     started = time.monotonic()
+    per_sweep = -(-options.kills // options.sweeps)
     for number in range(options.sweeps):
-        seeds = f"seeds=[{2 * number}, {2 * number + 1}]"
-        task = Task(TWO_LAWS.file, (f"study=kills-{number}", seeds))
-        undisturbed = place.home(f"undisturbed-{number}")
-        with Launch(undisturbed, task) as launch:
-            launch.end(0)
-        quota = -(-options.kills * (number + 1) // options.sweeps) - toll.kills.total()
-        mixsweep = place.home(f"disturbed-{number}")
-        acknowledged = _disturb(mixsweep, task, server, quota, rng, toll)
-        try:
-            assert_nothing_was_lost(
-                task, mixsweep, undisturbed, acknowledged=acknowledged, database=server.database
-            )
-        except AssertionError as error:
-            toll.violations.append(f"sweep {number}: {error}")
-    figures = {
-        "sweeps": options.sweeps,
-        "runs": 4 * options.sweeps,
-        "kills": dict(toll.kills),
-        "kills_in_all": toll.kills.total(),
-        "launches": toll.launches,
-        "stored_epochs_trained_again": 0 if not toll.violations else "see violations",
-        "epochs_lost_per_kill_mean": fmean(toll.epochs_lost),
-        "epochs_lost_per_kill_max": max(toll.epochs_lost),
-        "mlflow_runs_in_trash": _in_trash(server),
-        "sweeps_with_every_run_weight_point_and_table_identical": (
-            options.sweeps - len(toll.violations)
-        ),
-        "violations": toll.violations,
-        "minutes": (time.monotonic() - started) / 60,
-        "seed": options.seed,
-    }
-    title = f"{toll.kills.total()} random kill -9 over {options.sweeps} sweeps"
-    publish("kills", title, figures)
-    server.kill()
+        if time.monotonic() - started > 60 * options.minutes:
+            break
+        served = number % EVERY_NTH_WITH_SERVER == 0
+        folder = place.folder / f"sweep-{number}"
+        folder.mkdir()
+        server = TrackingServer(folder, SERVER_PORT) if served else None
+        task = TASKS[number % len(TASKS)]
+        kinds = schedule(per_sweep, served=served, rng=rng)
+        _sweep(place.home(folder.name), references[task], task, server, kinds, rng, toll)
+        minutes = (time.monotonic() - started) / 60
+        figures = {**_figures(toll), "minutes": minutes, "seed": options.seed}
+        publish("kills", _title(toll), figures)
     raise SystemExit(1 if toll.violations else 0)
+
+
+TASKS = tuple(Task(file, ("base.model={name: mlp}",)) for file in (TWO_LAWS.file, FORKS))
+"""Small studies, with and without forks."""
+
+
+def schedule(kills: int, *, served: bool, rng: random.Random) -> list[str]:
+    """Return the victims of a sweep in random order: the driver once or twice, else workers."""
+    others = ["driver"] * rng.randint(1, 2) + ["tracking server"] * served
+    kinds = others + ["worker"] * (kills - len(others))
+    rng.shuffle(kinds)
+    return kinds
+
+
+def _sweep(
+    disturbed: CommandLine,
+    undisturbed: CommandLine,
+    task: Task,
+    server: TrackingServer | None,
+    kinds: list[str],
+    rng: random.Random,
+    toll: Toll,
+) -> None:
+    """Run a study with kills, compare it with the undisturbed one, and add up."""
+    tracking: tuple[str, ...] = ()
+    database = disturbed.home / "mlflow.db"
+    if server is not None:
+        server.start()
+        tracking, database = ("--tracking-uri", server.uri), server.database
+    kills = _disturb(disturbed, task, server, tracking, kinds, rng, toll)
+    disturbed("sync", *task.arguments, *tracking)
+    if server is not None:
+        server.kill()
+    toll.add(kills, task.results(disturbed.home / "store"))
+    _count_tracked(database, toll)
+    try:
+        assert_nothing_was_lost(task, disturbed, undisturbed, database=database)
+    except AssertionError as error:
+        toll.sweeps_differing += 1
+        toll.violations.append(f"{disturbed.home.name}: {error}")
 
 
 def _disturb(
     mixsweep: CommandLine,
     task: Task,
-    server: TrackingServer,
-    quota: int,
+    server: TrackingServer | None,
+    tracking: tuple[str, ...],
+    kinds: list[str],
     rng: random.Random,
     toll: Toll,
-) -> Facts:
-    """Launch a study until it is finished, kill `quota` times, and return what was stored then."""
-    acknowledged: dict[str, tuple[EpochFacts, ...]] = {}
+) -> list[Kill]:
+    """Launch a study until it is finished, with the kills that it lives long enough for."""
+    kills: list[Kill] = []
     while True:
         toll.launches += 1
-        with Launch(mixsweep, task, "--tracking-uri", server.uri) as launch:
-            while launch.process.poll() is None:
-                time.sleep(rng.uniform(0.2, 2.0))
-                kind = rng.choices(list(KINDS), list(KINDS.values()))[0]
-                if quota <= 0 or not ray_workers() or launch.process.poll() is not None:
-                    continue
-                results = task.results(launch.store)
-                acknowledged |= {r.run.key: r.facts for r in results if r.facts}
-                if not _kill(kind, launch, server, results, rng, toll):
-                    continue
-                quota -= 1
-                if kind == "driver":
-                    break
-        if launch.process.returncode == 0:
-            return acknowledged
+        with Launch(mixsweep, task, *tracking) as launch:
+            while kinds and launch.process.poll() is None:
+                in_training = kinds[-1] != "driver" or rng.random() > START_UPS
+                while in_training and launch.process.poll() is None and not ray_workers():
+                    time.sleep(0.05)
+                time.sleep(rng.uniform(*PAUSE_SECONDS))
+                kill = _kill(kinds[-1], launch, server, rng)
+                if kill:
+                    kills.append(kill)
+                    kinds.pop()
+            launch.process.wait()
+            code = launch.process.returncode
+        if code == 0:
+            return kills
+        if code not in OTHER_EXIT_CODES:
+            toll.violations.append(f"{mixsweep.home.name}: a launch ended with {code}")
 
 
 def _kill(
-    kind: str,
-    launch: Launch,
-    server: TrackingServer,
-    results: tuple[RunResult, ...],
-    rng: random.Random,
-    toll: Toll,
-) -> bool:
-    """Kill one victim; return whether it lived until then."""
+    kind: str, launch: Launch, server: TrackingServer | None, rng: random.Random
+) -> Kill | None:
+    """Kill one victim; None if there was none alive."""
     workers = ray_workers()
-    match kind:
-        case "worker":
-            workers = [rng.choice(workers)]
-            try:
-                launch.kill_worker(workers[0])
-            except (AssertionError, ProcessLookupError):
-                return False
-        case "driver":
-            launch.process.kill()
-        case _:
-            server.kill()
-            time.sleep(rng.uniform(0.0, 5.0))
-            server.start()
-            workers = []
-    if workers:
-        toll.epochs_lost.append(sum(_epochs_in_flight(results, pid) for pid in workers))
-    toll.kills[kind] += 1
-    return True
+    if kind == "worker":
+        workers = rng.sample(workers, k=min(1, len(workers)))
+        if not workers:
+            return None
+    results = launch.task.results(launch.store)
+    at_ms = time.time_ns() // 1_000_000
+    try:
+        match kind:
+            case "worker":
+                os.kill(workers[0], signal.SIGKILL)
+            case "driver":
+                if launch.process.poll() is not None:
+                    return None
+                launch.process.kill()
+                launch.process.wait()
+            case _:
+                assert server is not None
+                server.kill()
+                time.sleep(rng.uniform(0.0, 5.0))
+                server.start()
+                workers = []
+    except ProcessLookupError:
+        return None
+    training = _training(results, workers, at_ms)
+    if kind != "tracking server":
+        wait_for(lambda: not any(map(is_ray_worker, workers)), timeout=60)
+    return Kill(
+        kind=kind,
+        at_ms=at_ms,
+        stored={result.run.key: result.facts for result in results},
+        training=training,
+        gone_ms=at_ms if kind == "tracking server" else time.time_ns() // 1_000_000,
+    )
 
 
-def _epochs_in_flight(results: tuple[RunResult, ...], pid: int) -> int:
-    """Return the whole epochs a worker can have trained since it stored its last stage."""
+def _training(
+    results: Collection[RunResult], workers: Collection[int], at_ms: int
+) -> dict[str, tuple[float, int]]:
+    """Return `Kill.training` of some workers."""
+    found = {}
     for result in results:
         stage = result.stage
-        if stage is None or result.outcome == "complete" or stage.environment["pid"] != str(pid):
+        if stage is None or result.outcome == "complete":
             continue
-        since = time.time() - stage.facts[-1].stored_at_ms / 1000
-        return int(since / median(facts.seconds for facts in stage.facts))
-    return 0
+        if int(stage.environment["pid"]) in workers:
+            seconds = max(0.0, (at_ms - stage.facts[-1].stored_at_ms) / 1000)
+            typical = median(facts.seconds for facts in stage.facts)
+            found[result.run.key] = (seconds, int(seconds / typical))
+    return found
 
 
-def _in_trash(server: TrackingServer) -> int:
-    """Return the runs that were created twice, by a lost answer, and taken out again."""
-    with closing(sqlite3.connect(server.database)) as connection:
-        query = "SELECT count(*) FROM runs WHERE lifecycle_stage = 'deleted'"
-        return int(connection.execute(query).fetchone()[0])
+def _count_tracked(database: Path, toll: Toll) -> None:
+    """Count what MLflow shows of a study that it should not."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute(
+            "SELECT r.lifecycle_stage, r.status, k.value FROM runs r "
+            "LEFT JOIN tags k ON k.run_uuid = r.run_uuid AND k.key = 'run_key'"
+        ).fetchall()
+    active = [(status, key) for stage, status, key in rows if stage == "active"]
+    keys = [key for _, key in active if key is not None]
+    toll.runs_duplicated += len(keys) - len(set(keys))
+    toll.runs_left_running += sum(status == "RUNNING" for status, _ in active)
+    toll.runs_in_trash += len(rows) - len(active)
+
+
+def _title(toll: Toll) -> str:
+    return f"{toll.kills.total()} random kill -9 of workers, drivers and the tracking server"
+
+
+def _figures(toll: Toll) -> dict[str, Any]:
+    return {
+        "sweeps": toll.sweeps,
+        "runs": toll.runs,
+        "kills": dict(toll.kills),
+        "kills_in_all": toll.kills.total(),
+        "launches": toll.launches,
+        "stored_epochs_trained_again": toll.epochs_trained_again,
+        "stored_epochs_lost": toll.epochs_lost,
+        "runs_in_training_when_killed": len(toll.epochs_redone),
+        "epochs_redone_per_kill_and_slot": _spread(toll.epochs_redone),
+        "seconds_redone_per_kill_and_slot": _spread(toll.seconds_redone),
+        "redone_more_than_an_interval": sum(
+            seconds > INTERVAL_SECONDS and epochs > 1
+            for seconds, epochs in zip(toll.seconds_redone, toll.epochs_redone, strict=True)
+        ),
+        "mlflow_runs_duplicated": toll.runs_duplicated,
+        "mlflow_runs_left_running": toll.runs_left_running,
+        "mlflow_runs_in_trash": toll.runs_in_trash,
+        "seconds_from_kill_to_next_stored_epoch": {
+            kind: _spread(seconds) for kind, seconds in toll.seconds_to_next_epoch.items()
+        },
+        "sweeps_with_every_table_weight_and_point_identical": toll.sweeps - toll.sweeps_differing,
+        "violations": toll.violations,
+    }
+
+
+def _spread(values: Collection[float]) -> dict[str, float]:
+    if not values:
+        return {"n": 0}
+    return {
+        "n": len(values),
+        "median": median(values),
+        "p95": quantile(values, 0.95),
+        "max": max(values),
+    }
 
 
 if __name__ == "__main__":

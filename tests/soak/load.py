@@ -1,12 +1,16 @@
 """Many tiny runs in one study: what each costs beyond its training."""
 
 import argparse
+import resource
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import psutil
 
+from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task
 from tests.soak.findings import publish
@@ -15,6 +19,7 @@ from tests.soak.place import Place
 TINY = str(Path(__file__).with_name("tiny.yaml"))
 ARMS = 5
 SLOTS = 2
+SAMPLE_SECONDS = 0.2
 
 
 def main() -> None:
@@ -31,19 +36,19 @@ def main() -> None:
     started = time.time()
     with Launch(mixsweep, task) as launch:
         driver = psutil.Process(launch.process.pid)
-        while launch.process.poll() is None:
-            try:
+        while launch.process.returncode is None:
+            with suppress(psutil.Error):
                 peak = max(peak, driver.memory_info().rss)
                 cpu = sum(driver.cpu_times()[:2])
-            except psutil.Error:
-                break
-            time.sleep(0.2)
+            with suppress(TimeoutExpired):
+                launch.process.communicate(timeout=SAMPLE_SECONDS)
         launch.end(0)
     ended = time.time()
     results = task.results(launch.store)
     assert [result.outcome for result in results] == ["complete"] * options.runs
     assert_store_is_whole(launch.store)
     assert_tracked(results, mixsweep.home / "mlflow.db")
+    sync_wall, sync_cpu = _sync(mixsweep, task, place.folder / "empty.db")
     trained = sum(facts.seconds for result in results for facts in result.facts)
     ends = sorted(result.facts[-1].stored_at_ms / 1000 for result in results)
     begin = min(r.facts[0].stored_at_ms / 1000 - r.facts[0].seconds for r in results)
@@ -60,6 +65,8 @@ def main() -> None:
         "longest_gap_between_ends_seconds": max(b - a for a, b in pairwise(ends)),
         "driver_peak_rss_mb": peak / 1e6,
         "driver_cpu_seconds_per_run": cpu / options.runs,
+        "tracking_from_empty_wall_seconds_per_run": sync_wall / options.runs,
+        "tracking_from_empty_cpu_seconds_per_run": sync_cpu / options.runs,
         "tracking_database_kb_per_run": (
             (mixsweep.home / "mlflow.db").stat().st_size / 1000 / options.runs
         ),
@@ -68,6 +75,18 @@ def main() -> None:
         "wall_minutes": (ended - started) / 60,
     }
     publish("load", f"{options.runs} tiny runs of {options.epochs} epochs", figures)
+
+
+def _sync(mixsweep: CommandLine, task: Task, database: Path) -> tuple[float, float]:
+    """Fill an empty database from the store; return the wall and the CPU seconds of that."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
+    process = mixsweep.start("sync", *task.arguments, "--tracking-uri", f"sqlite:///{database}")
+    _, said = process.communicate()
+    wall = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert process.returncode == 0, said
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 if __name__ == "__main__":

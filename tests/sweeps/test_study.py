@@ -25,5 +25,17 @@ def test_varying_paths_come_in_the_order_of_the_tree_and_never_name_the_seed() -
     assert study(a=other, b=BASE).varying() == ("mix.law", "mix.law.alpha", "epochs")
 
 
+def test_a_parameter_that_one_arm_alone_has_varies_too() -> None:
+    mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
+    after = [
+        with_values(BASE, {"mix.switch_epoch": 1, "mix.law_after": {"beta": alpha}})
+        for alpha in (0.5, 2.0)
+    ]
+    paths = study(a=mixed, b=after[0], c=after[1]).varying()
+    assert paths == (
+        "mix.law", "mix.law.alpha", "mix.switch_epoch", "mix.law_after", "mix.law_after.alpha",
+    )  # fmt: skip
+
+
 def test_nothing_varies_in_a_study_of_one_arm() -> None:
     assert study(a=BASE).varying() == ()
