@@ -73,7 +73,8 @@ def assert_tracked(results: Collection[RunResult], database: Path) -> None:
     finished = {key: run_id for run_id, status, key in runs if status == "FINISHED"}
     assert Counter(key for _, _, key in runs) == Counter(result.run.key for result in results)
     for result in results:
-        shown = sorted(row[1:] for row in points if row[0] == finished[result.run.key])
+        run_id = finished[result.run.key]
+        shown = sorted(row[1:] for row in points if row[0] == run_id)
         assert shown == sorted(
             (name, record.epoch, facts.stored_at_ms, value)
             for record, facts in zip(result.records, result.facts, strict=True)

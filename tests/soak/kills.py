@@ -26,7 +26,7 @@ FORKS = str(Path(TWO_LAWS.file).with_name("forks.yaml"))
 EVERY_NTH_WITH_SERVER = 3
 """Sweeps that write to a tracking server, which is killed once; the others write to a database."""
 START_UPS = 0.25
-"""Share of the driver's kills that do not wait until a run is in training."""
+"""Share of the kills that do not wait until a run is in training."""
 PAUSE_SECONDS = (0.2, 2.5)
 """From one kill, or the first run in training, to the next kill, at random."""
 SERVER_PORT = 5000
@@ -155,8 +155,9 @@ def main() -> None:
     raise SystemExit(1 if toll.violations else 0)
 
 
-TASKS = tuple(Task(file, ("base.model={name: mlp}",)) for file in (TWO_LAWS.file, FORKS))
-"""Small studies, with and without forks."""
+QUICK_AND_MANY = ("base.model={name: mlp}", "base.epochs=240")
+TASKS = tuple(Task(file, QUICK_AND_MANY) for file in (TWO_LAWS.file, FORKS))
+"""Small studies, with and without forks, of enough epochs to outlive ten kills."""
 
 
 def schedule(kills: int, *, served: bool, rng: random.Random) -> list[str]:
@@ -210,8 +211,8 @@ def _disturb(
         toll.launches += 1
         with Launch(mixsweep, task, *tracking) as launch:
             while kinds and launch.process.poll() is None:
-                in_training = kinds[-1] != "driver" or rng.random() > START_UPS
-                while in_training and launch.process.poll() is None and not ray_workers():
+                in_training = rng.random() >= START_UPS
+                while in_training and launch.process.poll() is None and not _is_training(launch):
                     time.sleep(0.05)
                 time.sleep(rng.uniform(*PAUSE_SECONDS))
                 kill = _kill(kinds[-1], launch, server, rng)
@@ -264,6 +265,12 @@ def _kill(
         training=training,
         gone_ms=at_ms if kind == "tracking server" else time.time_ns() // 1_000_000,
     )
+
+
+def _is_training(launch: Launch) -> bool:
+    """Return whether a living worker has stored an epoch of a run that it goes on with."""
+    workers = ray_workers()
+    return bool(workers and _training(launch.task.results(launch.store), workers, at_ms=0))
 
 
 def _training(
