@@ -13,17 +13,18 @@ quickstart: $(READY)
 	$(BIN)/mixsweep run quickstart
 
 test: check
-	$(BIN)/python -m pytest tests --ignore=tests/faults
+	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long"
 	$(MAKE) faults
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
 
 faults: $(READY)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long"
 
 # The same by the hundred, about an hour; figures go to reports/published.
 soak: $(READY)
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/smoke -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100

@@ -21,6 +21,7 @@ TRIES = 4
 """Of a run whose process keeps dying."""
 
 
+@pytest.mark.long
 def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
     command_line: Callable[..., CommandLine],
 ) -> None:

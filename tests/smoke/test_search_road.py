@@ -91,6 +91,7 @@ def test_mlflow_has_a_parent_per_point_with_its_mean_and_a_child_per_seed(
     assert len({run.run_key for run in tracked}) == RUNS
 
 
+@pytest.mark.long
 def test_a_search_killed_five_times_proposes_and_trains_the_same(
     undisturbed: CommandLine, command_line: Callable[..., CommandLine], file: str
 ) -> None:
