@@ -133,6 +133,7 @@ def test_a_bad_space_ends_with_one_line_and_exit_2(
         assert "Traceback" not in said.stderr
 
 
+@pytest.mark.long
 def test_two_slots_train_every_seed_of_every_point_once(
     command_line: Callable[..., CommandLine], file: str, tmp_path: Path
 ) -> None:
