@@ -14,6 +14,7 @@ from tests.faults.launches import TWO_LAWS, Launch
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
+@pytest.mark.long
 def test_killed_workers_lose_no_stored_epoch(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
@@ -30,6 +31,7 @@ def test_killed_workers_lose_no_stored_epoch(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
 
+@pytest.mark.long
 def test_a_worker_out_of_memory_costs_one_try_and_no_result(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
