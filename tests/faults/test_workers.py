@@ -1,20 +1,21 @@
 """Workers that die, and what becomes of the runs they trained."""
 
 import os
-import pathlib
 import resource
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from mixup_core.datasets import load
+from mixup_core.training import fit
 from tests.conftest import CommandLine
-from tests.faults.invariants import assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch
+from tests.faults.invariants import assert_nothing_was_lost, assert_tracked
+from tests.faults.launches import TWO_LAWS, Launch, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
-@pytest.mark.long
 def test_killed_workers_lose_no_stored_epoch(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
@@ -31,15 +32,19 @@ def test_killed_workers_lose_no_stored_epoch(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
 
-@pytest.mark.long
 def test_a_worker_out_of_memory_costs_one_try_and_no_result(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine
+    command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line()
-    with Launch(mixsweep, TWO_LAWS) as launch:
-        pid = launch.worker(TWO_LAWS.study.runs()[0], epochs=5)
-        with pathlib.Path(f"/proc/{pid}/statm").open() as statm:
-            present = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.prlimit(pid, resource.RLIMIT_AS, (present, present))
-        assert "is tried again" in launch.end(0).stderr
-    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed)
+    task = Task(str(Path(__file__).with_name("narrow-and-wide.yaml")))
+    with Launch(mixsweep, task, "--slots", "1") as launch:
+        pid = launch.worker(task.study.runs()[0])
+        present = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
+        limit = present * os.sysconf("SC_PAGE_SIZE")
+        resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
+        assert "wide seed 0 is tried again" in launch.end(0).stderr
+    results = task.results(launch.store)
+    for result in results:
+        config = result.run.config
+        assert list(result.records) == list(fit(config, load(config.data, mixsweep.data)))
+    assert_tracked(results, mixsweep.home / "mlflow.db")

@@ -324,6 +324,20 @@ def test_a_run_that_contradicts_the_store_is_replaced(
     content_of(study, client)
 
 
+def test_epochs_that_were_trained_again_show_the_time_of_the_second_training(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    first, *others = results_of(study, 3, 3, 3, 3)
+    assert first.stage is not None
+    later = tuple(replace(f, stored_at_ms=f.stored_at_ms + 5) for f in first.facts)
+    again = replace(first, stage=replace(first.stage, facts=later))
+    projection_of(study, home).reconcile([first, *others])
+    projection_of(study, home).reconcile([again, *others])
+    run_id = runs_of(study, client, "seed")["erm seed=0"].info.run_id
+    rows = client.get_metric_history(run_id, "test/error")
+    assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
+
+
 def test_a_summary_follows_the_store_backwards_too(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
