@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from mixup_core.datasets import load
 from mixup_core.training import fit
@@ -44,6 +45,7 @@ def test_a_worker_out_of_memory_costs_one_try_and_no_result(
         resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
         assert "wide seed 0 is tried again" in launch.end(0).stderr
     results = task.results(launch.store)
+    torch.set_num_threads(1)
     for result in results:
         config = result.run.config
         assert list(result.records) == list(fit(config, load(config.data, mixsweep.data)))
