@@ -50,5 +50,6 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     for run in runs:
         listed = (key for key in reversed(stage_keys(run.config)) if key in stored)
         sound = (stage for key in listed if (stage := store.read(key)) is not None)
-        results.append(RunResult(run=run, stage=next(sound, None), failure=failures.get(run.key)))
+        failure = failures.get(run.key) if failures else None  # a key takes long to make
+        results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)

@@ -71,7 +71,8 @@ class Plan:
 def plan_study(study: Study, store: Store) -> Plan:
     """Return what a launch of a study would train: not what is stored or is known to diverge."""
     diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
-    return plan_runs((run for run in study.runs() if run.key not in diverged), store.keys())
+    runs = [run for run in study.runs() if not (diverged and run.key in diverged)]
+    return plan_runs(runs, store.keys())
 
 
 def plan_runs(

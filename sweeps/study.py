@@ -27,7 +27,7 @@ class Run:
         return run_key(self.config)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """Arms and the seeds at which each is trained."""
 
@@ -57,6 +57,14 @@ class Study:
         Seed by seed in the order of the arms, so that tables fill evenly; then, arm by arm, those
         that joined.
         """
+        return self._runs
+
+    def runs_of(self, arm: str) -> tuple[Run, ...]:
+        """Return the runs of one arm, in the order of its seeds."""
+        return tuple(self._runs_by_arm[arm])
+
+    @cached_property
+    def _runs(self) -> tuple[Run, ...]:
         together = [
             (arm, seed) for seed in self.seeds for arm in self.arms if arm not in self.own_seeds
         ]
@@ -66,9 +74,12 @@ class Study:
             for arm, seed in together + joined
         )
 
-    def runs_of(self, arm: str) -> tuple[Run, ...]:
-        """Return the runs of one arm, in the order of its seeds."""
-        return self.part([arm]).runs()
+    @cached_property
+    def _runs_by_arm(self) -> Mapping[str, list[Run]]:
+        by_arm: dict[str, list[Run]] = {arm: [] for arm in self.arms}
+        for run in self._runs:
+            by_arm[run.arm].append(run)
+        return by_arm
 
     def points(self) -> tuple[str, ...]:
         """Return the arms that are points of the search."""
