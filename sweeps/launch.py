@@ -15,6 +15,8 @@ from typing import Any
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+# Tune's snapshots of all its trials are never read, and grow with every run.
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 if "RAY_ADDRESS" not in os.environ:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
