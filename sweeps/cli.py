@@ -508,15 +508,17 @@ def _require_cluster(address: str) -> None:
 def _tracker(request: Request) -> "Tracker":
     from reports.provenance import describe_code
     from reports.statistics import summarise_runs
-    from sweeps.projection import Tracker
+    from sweeps.projection import Projection, Tracker
 
     code = describe_code()
     return Tracker(
-        request.grown,
-        request.home.tracking_uri,
-        summarise=summarise_runs,
-        artifact_location=request.home.artifact_location,
-        tags={} if code is None else {"commit": code["commit"], "dirty": str(code["dirty"])},
+        Projection(
+            request.grown,
+            request.home.tracking_uri,
+            summarise=summarise_runs,
+            artifact_location=request.home.artifact_location,
+            tags={} if code is None else {"commit": code["commit"], "dirty": str(code["dirty"])},
+        )
     )
 
 

@@ -13,6 +13,9 @@ Item = TypeVar("Item")
 _RETRY_WHEN_CLOSING = 0.5
 """Seconds between two tries while somebody waits for the end."""
 
+_MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
+"""No server raises these, and whoever calls one wraps what it answers."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -21,8 +24,9 @@ class Outbox(Generic[Item]):
 
     What was posted while a delivery was under way goes out together in the next one. A delivery
     that fails is repeated, whole, until it succeeds or the outbox is closed: an outage loses
-    nothing and is reported by one warning, its end by another. A process that is killed loses
-    what it has not delivered.
+    nothing and is reported by one warning, its end by another. A mistake of this program would be
+    made again: it ends the outbox, is logged, and is raised by `close`. A process that is killed
+    loses what it has not delivered.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Outbox(Generic[Item]):
         self._closing = threading.Event()
         self._patient_until = math.inf
         self._abandoned = threading.Event()
+        self._mistake: Exception | None = None
         # A daemon, or a hanging server would keep the process alive after an unsuccessful close.
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
@@ -70,6 +75,9 @@ class Outbox(Generic[Item]):
         Args:
             timeout: Seconds after which what is left is given up, even if it is being delivered.
             patience: Seconds after which a delivery that fails is not tried again.
+
+        Raises:
+            Exception: The mistake of this program that ended the outbox.
         """
         self._queue.put(None)
         self._patient_until = time.monotonic() + patience
@@ -77,9 +85,18 @@ class Outbox(Generic[Item]):
         self._thread.join(timeout)
         arrived = not (self._thread.is_alive() or self._abandoned.is_set())
         self._abandoned.set()
+        if self._mistake is not None:
+            raise self._mistake
         return arrived
 
     def _run(self) -> None:
+        try:
+            self._deliver_posts()
+        except _MISTAKES as mistake:
+            self._mistake = mistake
+            _logger.exception("%s: nothing more is delivered: a mistake of ours", self._name)
+
+    def _deliver_posts(self) -> None:
         is_open = True
         while is_open:
             waiting = [self._queue.get()]
@@ -96,6 +113,8 @@ class Outbox(Generic[Item]):
         while not self._abandoned.is_set():
             try:
                 self._deliver(items)
+            except _MISTAKES:
+                raise
             except Exception as error:
                 if not is_out:
                     is_out = True

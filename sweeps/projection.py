@@ -46,6 +46,9 @@ class Projection:
     study's lease.
     """
 
+    uri: str
+    """The tracking address."""
+
     def __init__(
         self,
         study: Study,
@@ -66,7 +69,7 @@ class Projection:
             tags: Set on each run when it is created: commit, dirty, submission_id.
         """
         self.grow(study)
-        self._uri = uri
+        self.uri = uri
         self._summarise = summarise
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
@@ -142,7 +145,7 @@ class Projection:
     def _experiment(self) -> Experiment:
         if self._opened is None:
             self._opened = Experiment.open(
-                self._uri,
+                self.uri,
                 self._study.name,
                 artifact_location=self._artifact_location,
                 tags={
@@ -254,32 +257,13 @@ class Tracker:
     is still in the store. A killed driver loses what is queued; the next `start` writes it.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        uri: str,
-        *,
-        summarise: Summarise,
-        artifact_location: str | None = None,
-        tags: Mapping[str, str] | None = None,
-    ) -> None:
-        """Describe the tracker.
-
-        Args:
-            study: As for `Projection`, and so are the others.
-            uri: The tracking address.
-            summarise: Gives the metrics of an arm.
-            artifact_location: Where artifacts go when the address is a database.
-            tags: Set on each run when it is created.
-        """
-        self._uri = uri
+    def __init__(self, projection: Projection) -> None:
+        """Take over a projection: from here on only the tracker's thread calls it."""
+        self._projection = projection
         self._has_dropped = False
-        self._projection = Projection(
-            study, uri, summarise=summarise, artifact_location=artifact_location, tags=tags
-        )
-        self._outbox: Outbox[_Stored | _Call] = Outbox(
+        self._outbox: Outbox[_Stored | _Reconcile | _Call] = Outbox(
             self._deliver,
-            name=f"MLflow at {masked(uri)}",
+            name=f"MLflow at {masked(projection.uri)}",
             describe=self._describe,
         )
 
@@ -310,7 +294,7 @@ class Tracker:
             results: Each arm that occurs with all its seeds, read from the store after the last
                 epoch of these arms was posted.
         """
-        self._outbox.post(_Call(partial(self._projection.reconcile, tuple(results))))
+        self._outbox.post(_Reconcile(tuple(results)))
 
     def log_report(self, folder: Path, note: str) -> None:
         """Queue `Projection.log_report`; the folder is read when the time comes."""
@@ -325,12 +309,15 @@ class Tracker:
             results: As for `start`.
             timeout: Seconds after which what is left is given up; a large study takes a minute.
             patience: Seconds after which a server that does not accept is given up.
+
+        Raises:
+            Exception: What this program did wrong while it wrote (see `Outbox.close`).
         """
         self.reconcile(results)
         self._outbox.post(_Call(self._projection.settle))
         return self._outbox.close(timeout, patience) and not self._has_dropped
 
-    def _deliver(self, items: Sequence["_Stored | _Call"]) -> None:
+    def _deliver(self, items: Sequence["_Stored | _Reconcile | _Call"]) -> None:
         for write in self._writes(items):
             try:
                 self._attempt(write)
@@ -339,13 +326,25 @@ class Tracker:
                     raise
                 self._attempt_again(write)
 
-    def _writes(self, items: Sequence["_Stored | _Call"]) -> Iterator[Callable[[], object]]:
-        """Yield, between two calls, one write for all epochs of a run."""
+    def _writes(
+        self, items: Sequence["_Stored | _Reconcile | _Call"]
+    ) -> Iterator[Callable[[], object]]:
+        """Yield, between two other calls, one write for all epochs of a run.
+
+        None for a run that the next call completes, for that writes all its epochs.
+        """
         waiting: dict[str, tuple[Run, list[Epoch]]] = {}
         for item in items:
             match item:
                 case _Stored(run=run, epochs=epochs):
                     waiting.setdefault(run.key, (run, []))[1].extend(epochs)
+                case _Reconcile(results=results):
+                    for result in results:
+                        if result.outcome == "complete":
+                            waiting.pop(result.run.key, None)
+                    yield from self._epoch_writes(waiting)
+                    waiting = {}
+                    yield partial(self._projection.reconcile, results)
                 case _Call(write=write):
                     yield from self._epoch_writes(waiting)
                     waiting = {}
@@ -377,13 +376,19 @@ class Tracker:
 
     def _describe(self, error: Exception) -> str:
         """Return the head of an error's text, without the password that the address may hold."""
-        return str(error).replace(self._uri, masked(self._uri))[:_MAX_DESCRIPTION]
+        uri = self._projection.uri
+        return str(error).replace(uri, masked(uri))[:_MAX_DESCRIPTION]
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
     run: Run
     epochs: tuple[Epoch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reconcile:
+    results: tuple[RunResult, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,3 +108,19 @@ def test_items_posted_before_the_start_are_delivered_after_it(post: Post) -> Non
     outbox.start()
     assert outbox.close(timeout=5)
     assert post.accepted == [1]
+
+
+def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    tries: list[Sequence[int]] = []
+
+    def deliver(items: Sequence[int]) -> None:
+        tries.append(items)
+        raise TypeError("a list is no number")
+
+    outbox = Outbox(deliver, name="the post", retry_after=0.01)
+    outbox.start()
+    outbox.post(1)
+    with pytest.raises(TypeError, match="a list is no number"):
+        outbox.close(timeout=5)
+    assert tries == [[1]]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]

@@ -73,12 +73,7 @@ def projection_of(study: Study, home: Path) -> Projection:
 
 
 def tracker_of(study: Study, home: Path) -> Tracker:
-    return Tracker(
-        study,
-        Home(folder=home).tracking_uri,
-        summarise=summarise,
-        artifact_location=Home(folder=home).artifact_location,
-    )
+    return Tracker(projection_of(study, home))
 
 
 def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:
@@ -493,7 +488,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     port = free_port()
-    tracker = Tracker(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise)
+    tracker = Tracker(Projection(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise))
     tracker.start(results_of(study, 1, 0, 0, 0))
     wait_until(lambda: caplog.messages)
     assert not tracker.close([], timeout=0.1)
@@ -506,7 +501,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
-    tracker = Tracker(study, uri, summarise=summarise)
+    tracker = Tracker(Projection(study, uri, summarise=summarise))
     tracker.start(results_of(study, 3, 3, 3, 2))
     run = study.runs()[3]
     tracker.post(run, [epoch_of(run, 2)])
