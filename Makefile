@@ -30,6 +30,7 @@ soak: $(READY)
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
 	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3
 	$(NAMESPACE) $(BIN)/python -m tests.soak.load --runs 500 --epochs 100
+	$(NAMESPACE) $(BIN)/python -m tests.soak.nodes
 	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 3000
 
 check: $(READY)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
@@ -228,12 +228,24 @@ def commands() -> None:
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
-    help="Runs trained side by side; default: one per CPU, or per GPU share.",
+    help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
 )
 @click.option(
     "--gpus-per-run",
     type=click.FloatRange(min=0),
     help="0, 1 or 1/k; default: 1 where there are GPUs.",
+)
+@click.option(
+    "--cpus-per-run",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="CPUs reserved for a run, which computes in one thread all the same.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["cpu"]),
+    help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
 )
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
 @click.option(
@@ -241,15 +253,19 @@ def commands() -> None:
     is_flag=True,
     help="Keep the weights of finished runs, so that longer runs can go on from them.",
 )
-def run(
+def run(  # noqa: PLR0913  its options
     request: Request,
     slots: int | None,
     gpus_per_run: float | None,
+    cpus_per_run: int,
+    device: Literal["cpu"] | None,
     address: str | None,
     keep_final_states: bool,
 ) -> int:
     """Train what is missing of a study, then write its report."""
-    placement = Placement(slots=slots, gpus_per_run=gpus_per_run)
+    placement = Placement(
+        slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
+    )
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address

@@ -7,7 +7,8 @@ import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 # Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
@@ -27,9 +28,8 @@ import ray
 from ray import tune
 
 from mixup_core.checkpoints import Failure, Store
-from mixup_core.fetching import data_root
 from sweeps.lease import Lease
-from sweeps.placement import Placement
+from sweeps.placement import Node, Placement, Slots
 from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.searcher import RunSearcher
@@ -63,7 +63,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     failures: dict[str, Failure] = {}
     first = source.more(())
     if first:
-        with _cluster(placement) as slots:
+        with _cluster(placement, runs=_num_waiting(source, first)) as slots:
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease)
             _tune(first, watch, slots, keep_final_states=keep_final_states)
@@ -74,17 +74,18 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Slots:
-    count: int
-    gpus_per_run: float
+def _num_waiting(source: RunSource, first: Sequence[PlannedRun]) -> int:
+    """Return how many runs a launch has for its slots."""
+    search = source.study.search
+    return len(first) if search is None else search.points * len(source.study.seeds)
 
 
 def _tune(
-    first: Sequence[PlannedRun], watch: Watch, slots: _Slots, *, keep_final_states: bool
+    first: Sequence[PlannedRun], watch: Watch, slots: Slots, *, keep_final_states: bool
 ) -> None:
     """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
     store = watch.store
+    own_data = os.environ.get("MIXSWEEP_DATA")
 
     def parameters(planned: PlannedRun) -> dict[str, Any]:
         assignment = Assignment(
@@ -92,18 +93,18 @@ def _tune(
             keep=planned.keep,
             keep_final_state=keep_final_states,
             store=store.url,
-            data_root=str(data_root()),
-            on_gpu=slots.gpus_per_run > 0,
+            data_root=str(Path(own_data).absolute()) if own_data else None,
+            on_gpu=slots.on_gpu,
         )
         return {"run_key": planned.run.key, "assignment": assignment}
 
     with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
         tune.Tuner(
-            tune.with_resources(train_run, {"cpu": 1, "gpu": slots.gpus_per_run}),
+            tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
             tune_config=tune.TuneConfig(
                 search_alg=RunSearcher(watch.source, parameters, watch.join, first),
                 num_samples=-1,
-                max_concurrent_trials=slots.count,
+                max_concurrent_trials=slots.limit,
                 reuse_actors=True,
                 trial_dirname_creator=lambda trial: trial.trial_id,
             ),
@@ -118,7 +119,7 @@ def _tune(
 
 
 @contextmanager
-def _cluster(placement: Placement) -> Iterator[_Slots]:
+def _cluster(placement: Placement, *, runs: int) -> Iterator[Slots]:
     """Join or start a Ray cluster and say how many runs it trains side by side."""
     joins = "RAY_ADDRESS" in os.environ
     threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
@@ -130,7 +131,7 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
         else:
             ray.init(
                 address="local",
-                num_cpus=max(placement.slots or 0, os.cpu_count() or 1),
+                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
                 logging_level="WARNING",
@@ -141,13 +142,20 @@ def _cluster(placement: Placement) -> Iterator[_Slots]:
         # Ray has put a handler of its own there, which ends the process with another code.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            resources = ray.cluster_resources()
-            gpus = resources.get("GPU", 0.0)
-            per_run = placement.share_of(gpus)
-            room = gpus / per_run if per_run else resources.get("CPU", 1.0)
-            yield _Slots(count=placement.slots or max(1, int(room)), gpus_per_run=per_run)
+            slots = placement.on(_nodes(), runs=runs, can_grow=joins)
+            # So many trials may wait for a node that joins; Ray's own default is one.
+            os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+            yield slots
         finally:
             ray.shutdown()
+
+
+def _nodes() -> list[Node]:
+    return [
+        Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
 
 
 def _short_folder() -> str | None:

@@ -1,6 +1,8 @@
 """Placement: where the runs of a launch go. No Ray."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 
 class PlacementError(Exception):
@@ -8,13 +10,41 @@ class PlacementError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """What a node of a cluster has for runs."""
+
+    cpus: float
+    gpus: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slots:
+    """How a launch is placed on the nodes that are there."""
+
+    count: int
+    """Runs trained side by side on these nodes."""
+    limit: int | None
+    """Runs trained side by side at most; None: as many as there is room for, also on nodes that
+    join later."""
+    cpus_per_run: int
+    gpus_per_run: float
+    on_gpu: bool
+    """Whether runs compute on the GPU they have a share of."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
     """Where runs go: on the cluster that RAY_ADDRESS names, else on one started here."""
 
     slots: int | None = None
-    """Runs trained side by side; None: one per CPU, or per `gpus_per_run` of the GPUs at hand."""
+    """Runs trained side by side; None: what the nodes hold, and those that join later."""
     gpus_per_run: float | None = None
     """GPUs of one run, 0, 1 or 1/k; None: 1 where there are GPUs, else 0."""
+    cpus_per_run: int = 1
+    """CPUs reserved for one run. It computes in one thread all the same: another number of threads
+    would move last bits."""
+    device: Literal["cpu"] | None = None
+    """`cpu` makes runs compute there though they reserve GPUs, to rehearse a placement."""
 
     def __post_init__(self) -> None:
         """Check the share of a GPU.
@@ -26,20 +56,57 @@ class Placement:
         if share and (share > 1 or abs(round(1 / share) * share - 1) > _ROUNDING):
             raise PlacementError(f"`gpus_per_run is 0, 1 or 1/k` must hold, got ({share}).")
 
-    def share_of(self, gpus: float) -> float:
-        """Return the GPUs of one run where so many are at hand.
+    def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:
+        """Return the slots on these nodes.
+
+        Ray puts every share on the fullest GPU of a node that has room for it, so GPUs fill evenly
+        only when all of their shares are taken. Runs therefore get the smallest share, down to
+        the one asked for, of which there are runs, and CPUs on every node, to fill all GPUs.
+
+        Args:
+            nodes: The nodes that are there.
+            runs: Runs that wait for a slot.
+            can_grow: Whether nodes may join. If so, `slots` is what the cluster is to grow to, and
+                runs wait for it.
 
         Raises:
-            PlacementError: If there are fewer than one run needs: Ray would wait for ever.
+            PlacementError: If no node has room for a run: Ray would wait for ever.
         """
-        share = self.gpus_per_run
-        if share is None:
-            return 1.0 if gpus else 0.0
-        if share > gpus:
+        share = self._share(nodes, min(runs, self.slots or runs))
+        count = sum(self._room(node, share) for node in nodes)
+        if not count and not (can_grow and self.slots):
+            largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
             raise PlacementError(
-                f"`gpus_per_run <= GPUs at hand` must hold, got (gpus_per_run={share}, {gpus=})."
+                "`a node has room for a run` must hold, got "
+                f"(gpus_per_run={share:g}, cpus_per_run={self.cpus_per_run}, "
+                f"largest node: {largest.gpus:g} GPUs and {largest.cpus:g} CPUs); "
+                "if nodes are to join, give --slots the runs that they will hold."
             )
-        return share
+        return Slots(
+            count=self.slots or count,
+            limit=self.slots if can_grow else self.slots or count,
+            cpus_per_run=self.cpus_per_run,
+            gpus_per_run=share,
+            on_gpu=share > 0 and self.device is None,
+        )
+
+    def _share(self, nodes: Sequence[Node], runs: int) -> float:
+        with_gpus = [node for node in nodes if node.gpus]
+        asked = self.gpus_per_run
+        if asked is None:
+            return 1.0 if with_gpus else 0.0
+        if asked in {0, 1} or not with_gpus:
+            return asked
+        shares = min(
+            round(1 / asked),
+            int(runs // sum(node.gpus for node in with_gpus)),
+            *(int(node.cpus // (self.cpus_per_run * node.gpus)) for node in with_gpus),
+        )
+        return 1 / max(1, shares)
+
+    def _room(self, node: Node, share: float) -> int:
+        by_cpus = int(node.cpus // self.cpus_per_run)
+        return min(by_cpus, int(node.gpus * round(1 / share))) if share else by_cpus
 
 
 _ROUNDING = 2e-2

@@ -6,19 +6,22 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import ray
 import torch
 from ray import tune
 
 from mixup_core.checkpoints import EpochFacts, Stage, Store
 from mixup_core.config import DataConfig, TrainConfig, run_key, stage_keys
 from mixup_core.datasets import Splits, load
+from mixup_core.fetching import data_root, fetch, is_present
 from mixup_core.records import EpochRecord
 from mixup_core.training import DivergedError, StateError, TrainingState, fit, lacks_memory
 
@@ -42,7 +45,8 @@ class Assignment:
     keep_final_state: bool
     """Whether the last stage keeps its state, so that a longer run can continue from it."""
     store: str
-    data_root: str
+    data_root: str | None
+    """Folder of the data sets on every node; None: each node's own, see `fetching.data_root`."""
     on_gpu: bool
 
 
@@ -57,6 +61,9 @@ def train_run(parameters: dict[str, Any]) -> None:
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
+    if not ray.get_gpu_ids():
+        # Ray hides GPUs from those only that reserved others. CUDA reads this at its first call.
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     driver = _Driver()
     with driver.hearing("mixup_core"):
         try:
@@ -73,11 +80,17 @@ def train_run(parameters: dict[str, Any]) -> None:
 
 
 def _train(assignment: Assignment, driver: "_Driver") -> None:
+    if assignment.on_gpu and not torch.cuda.is_available():
+        raise RuntimeError(
+            "`torch sees the GPU that Ray gave to a run` must hold, "
+            f"got (host={platform.node()!r}, torch={torch.__version__!r}); mend that node's driver "
+            "or torch, or train with --gpus-per-run 0."
+        )
     device = torch.device("cuda" if assignment.on_gpu else "cpu")
     config = assignment.config
     as_stored = replace(config.data, num_train=None, views="single", pool=1)
     data = _load_once(as_stored, assignment.data_root)
-    storing = Storing(assignment, device)
+    storing = Storing(assignment, device, _place())
     state = storing.resume(lambda: TrainingState.initial(config, data.info, device))
     driver.report(epochs=len(state.records), rows=storing.take_rows())
     reported_at = time.monotonic()
@@ -131,12 +144,17 @@ class _Driver(logging.Handler):
 class Storing:
     """When a run's stages are stored, and which of them stay."""
 
-    def __init__(self, assignment: Assignment, device: torch.device) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        device: torch.device,
+        place: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._assignment = assignment
         self._store = Store(assignment.store)
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
-        self._environment = _environment(device)
+        self._environment = _environment(device) | dict(place)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
@@ -266,9 +284,23 @@ def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]
 
 
 @functools.lru_cache(maxsize=2)
-def _load_once(data: DataConfig, root: str) -> Splits:
-    """Keep the images of the last data sets in the process: it hosts many runs in turn."""
-    return load(data, Path(root))
+def _load_once(data: DataConfig, root: str | None) -> Splits:
+    """Keep the images of the last data sets in the process: it hosts many runs in turn.
+
+    A node that lacks a data set fetches it once: one process does, the others wait for it.
+    """
+    folder = data_root() if root is None else Path(root)
+    if not is_present(data.name, folder):
+        fetch(data.name, folder)
+    return load(data, folder)
+
+
+def _place() -> dict[str, str]:
+    """Return where on the cluster a run is: its node, and the GPUs it can see, none as ""."""
+    return {
+        "node": ray.get_runtime_context().get_node_id(),
+        "gpus": os.environ["CUDA_VISIBLE_DEVICES"],
+    }
 
 
 def _environment(device: torch.device) -> dict[str, str]:

@@ -22,5 +22,9 @@ exec $unshare_all sh -c '
     mount -t tmpfs -o size=2g tmpfs /mnt
     mount -t tmpfs tmpfs /dev/shm
     export HOME=/mnt TMPDIR=/mnt RAY_TMPDIR=/mnt RAY_USAGE_STATS_ENABLED=0
+    # Clusters of tests are as ours are: a token, and every port on the loopback.
+    export RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
+    RAY_AUTH_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d " \n")
+    export RAY_AUTH_TOKEN
     "$@" || exit $?
 ' sh "$@"

@@ -61,21 +61,25 @@ def wait_for(find: Callable[[], Found | None], timeout: float = 120.0) -> Found:
 class Launch:
     """A `mixsweep run` that ends, at the latest, with the `with` it was started in."""
 
-    def __init__(self, mixsweep: CommandLine, task: Task, *options: str) -> None:
+    def __init__(
+        self, mixsweep: CommandLine, task: Task, *options: str, slots: int | None = 2
+    ) -> None:
         """Start it.
 
         Args:
             mixsweep: The command line.
             task: The study to run.
             options: Of `mixsweep run`.
+            slots: Runs side by side; None leaves that to the cluster.
         """
         self.started_at_ms = time.time_ns() // 1_000_000
         self.task = task
         self.store = mixsweep.home / "store"
         if "--store" in options:
             self.store = Path(options[options.index("--store") + 1])
+        given = () if slots is None else ("--slots", str(slots))
         self.process = mixsweep.start(
-            "run", *task.arguments, "--slots", "2", "--keep-final-states", *options
+            "run", *task.arguments, *given, "--keep-final-states", *options
         )
 
     def __enter__(self) -> Self:

@@ -1,0 +1,71 @@
+"""Nodes: a cluster of several real raylets on this machine, with GPUs that are only counted.
+
+Every node shares this machine's disk and loopback, and a run on a counted GPU computes on a CPU
+(`--device cpu`): what is tested is where runs go and what they can see, not CUDA.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ray.cluster_utils import Cluster
+
+from sweeps.results import RunResult
+
+_MEMORY = 80 * 2**20
+_LOOPBACK = "127.0.0.1"
+_PASSED_ON = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+
+Gpu = tuple[str, str]
+"""Node id, and what CUDA_VISIBLE_DEVICES is there."""
+
+
+class Nodes:
+    """A head without slots, and the nodes added to it; `started` ends them all."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @classmethod
+    @contextmanager
+    def started(cls) -> Iterator["Nodes"]:
+        """Start the head."""
+        head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False}
+        common = {"object_store_memory": _MEMORY, "node_ip_address": _LOOPBACK}
+        cluster = Cluster(initialize_head=True, head_node_args=head | common)
+        try:
+            yield cls(cluster)
+        finally:
+            cluster.shutdown()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a command needs to join."""
+        secrets = {name: os.environ[name] for name in _PASSED_ON}
+        return {"RAY_ADDRESS": self._cluster.address, **secrets}
+
+    def add(self, *, cpus: int, gpus: int = 0) -> Any:
+        """Start a node and return it once it has joined."""
+        return self._cluster.add_node(
+            num_cpus=cpus, num_gpus=gpus, object_store_memory=_MEMORY, node_ip_address=_LOOPBACK
+        )
+
+    def kill(self, node: Any) -> None:
+        """Kill a node and all that runs on it from one moment to the next."""
+        self._cluster.remove_node(node, allow_graceful=False)
+
+
+def gpu_of(result: RunResult) -> Gpu:
+    """Return where the last stored epoch of a run was trained."""
+    assert result.stage is not None
+    return result.stage.environment["node"], result.stage.environment["gpus"]
+
+
+def busy_seconds(results: Iterable[RunResult]) -> dict[Gpu, float]:
+    """Return the seconds of stored epochs by the GPU that trained a run's last one."""
+    busy: Counter[Gpu] = Counter()
+    for result in results:
+        busy[gpu_of(result)] += sum(facts.seconds for facts in result.facts)
+    return dict(busy)
