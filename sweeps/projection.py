@@ -254,7 +254,7 @@ class Tracker:
     is still in the store. A killed driver loses what is queued; the next `start` writes it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  those of `Projection`, and one
         self,
         study: Study,
         uri: str,
@@ -262,6 +262,7 @@ class Tracker:
         summarise: Summarise,
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         """Describe the tracker.
 
@@ -271,7 +272,9 @@ class Tracker:
             summarise: Gives the metrics of an arm.
             artifact_location: Where artifacts go when the address is a database.
             tags: Set on each run when it is created.
+            may_write: Asked before each write; what it forbids is tried again later.
         """
+        self._may_write = may_write
         self._uri = uri
         self._has_dropped = False
         self._projection = Projection(
@@ -359,6 +362,8 @@ class Tracker:
             yield partial(self._projection.write_epochs, run, epochs)
 
     def _attempt(self, write: Callable[[], object]) -> None:
+        if not self._may_write():
+            raise ConnectionError("the lease of the study is not confirmed")
         try:
             write()
         except Exception:
