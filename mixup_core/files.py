@@ -11,7 +11,7 @@ from pathlib import Path
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
 
-_ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"}
+_ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols whose fsspec package creates an object by one conditional put."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
 """What S3 servers answer when nothing more fits."""
