@@ -9,23 +9,17 @@ A state is bytes here, so that reading a store loads neither torch nor numpy.
 """
 
 import dataclasses
-import errno
 import hashlib
 import json
 import logging
 import math
-import os
 import re
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import fsspec.core
-from fsspec.implementations.local import LocalFileSystem
-
+from mixup_core.files import Bucket, Folder, StoreError, open_files
 from mixup_core.records import EpochRecord
 
 FORMAT = 1
@@ -92,14 +86,6 @@ class Failure:
     """How often the run was tried."""
 
 
-class StoreError(Exception):
-    """The store cannot do what was asked."""
-
-
-class StoreFullError(StoreError):
-    """The disk or the quota is full; everything stored before is intact."""
-
-
 class FormatError(StoreError):
     """The store was written by a newer version of this program."""
 
@@ -109,8 +95,7 @@ class Store:
 
     Whatever a method has written is durable when it returns, and a process or machine that stops
     in between leaves the file as it was or as it should be. A stage is written once: of two
-    writers the first wins. In a bucket that holds only for writers that are not simultaneous,
-    because its test and its put are two requests.
+    writers the first wins.
 
     Damaged files are moved to `quarantine/`, logged, and from then on absent: the epochs are
     trained again, with the same numbers.
@@ -120,6 +105,8 @@ class Store:
     """As given; a local path is absolute, so that every process finds it."""
     folder: Path | None
     """The store on a local disk; None in a bucket."""
+    files: Folder | Bucket
+    """What the store is made of."""
 
     def __init__(self, url: str) -> None:
         """Name a store; nothing is created before the first write.
@@ -130,21 +117,17 @@ class Store:
         Raises:
             StoreError: If nobody knows such a URL, or a package for it is missing.
         """
-        try:
-            files, root = fsspec.core.url_to_fs(url)
-        except (ValueError, ImportError) as error:
-            raise StoreError(f"{url}: {error}") from error
-        self.folder = Path(root) if isinstance(files, LocalFileSystem) else None
+        self.files = open_files(url)
+        self.folder = self.files.root if isinstance(self.files, Folder) else None
         self.url = url if self.folder is None else str(self.folder)
-        self._files = _Bucket(files, root) if self.folder is None else _Folder(self.folder)
 
     def keys(self) -> Mapping[str, bool]:
         """Return every stored stage key with whether a state lies beside it; reads no file.
 
         A name is no proof: `read` and `read_state` find out whether the content is good.
         """
-        states = {_STATE_NAME.sub(r"\1", name) for name in self._files.names("states")}
-        stages = map(_MANIFEST_NAME.fullmatch, self._files.names("stages"))
+        states = {_STATE_NAME.sub(r"\1", name) for name in self.files.names("states")}
+        stages = map(_MANIFEST_NAME.fullmatch, self.files.names("stages"))
         return {match[1]: match[1] in states for match in stages if match}
 
     def read(self, key: str) -> Stage | None:
@@ -174,7 +157,7 @@ class Store:
             return None
         name = _state_name(stage.key, stage.state)
         try:
-            blob = self._files.read(name)
+            blob = self.files.read(name)
         except FileNotFoundError:
             return None
         header = _state_header(stage.key)
@@ -227,7 +210,7 @@ class Store:
         manifest = _sealed(_stage_content(stage))
         while (stored := self.read(key)) is None:
             self._write_state(stage, blob)
-            if self._files.create(_manifest_name(key), manifest):
+            if self.files.create(_manifest_name(key), manifest):
                 return stage
         if stored.records != stage.records:
             _logger.warning("stage %s: trained again with other records; the first stay", key)
@@ -252,9 +235,9 @@ class Store:
         """Remove stages altogether, with all that dead writers of them left behind."""
         for top in ("stages", "states"):
             for shard in sorted({_checked(key)[:2] for key in keys}):
-                for name in list(self._files.names(f"{top}/{shard}")):
+                for name in list(self.files.names(f"{top}/{shard}")):
                     if re.split(r"[-.]", Path(name).name)[0] in keys:
-                        self._files.remove(name)
+                        self.files.remove(name)
 
     def stages(self) -> Iterator[Stage]:
         """Yield every readable stage, in the order of the keys.
@@ -269,7 +252,7 @@ class Store:
 
     def quarantined(self) -> tuple[str, ...]:
         """Return the names of the damaged files that were put aside, sorted."""
-        return tuple(sorted(self._files.names("quarantine")))
+        return tuple(sorted(self.files.names("quarantine")))
 
     def write_failure(self, failure: Failure) -> None:
         """Store why a run ended early, in place of what was stored for that run before.
@@ -277,7 +260,7 @@ class Store:
         Raises:
             StoreFullError: If the disk is full.
         """
-        self._files.write(_failure_name(failure.run_key), _sealed(dataclasses.asdict(failure)))
+        self.files.write(_failure_name(failure.run_key), _sealed(dataclasses.asdict(failure)))
 
     def failures(self) -> Mapping[str, Failure]:
         """Return the stored failures by run key.
@@ -286,7 +269,7 @@ class Store:
             FormatError: If a newer version of this program wrote one of them.
         """
         found = {}
-        for name in list(self._files.names("failures")):
+        for name in list(self.files.names("failures")):
             content = self._read_manifest(name) if name.endswith(".json") else None
             if content is not None:
                 del content["format"]
@@ -296,7 +279,7 @@ class Store:
 
     def clear_failure(self, run_key: str) -> None:
         """Forget why a run ended early; without a failure, do nothing."""
-        self._files.remove(_failure_name(run_key))
+        self.files.remove(_failure_name(run_key))
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
         """Read every file, quarantine what is damaged, remove what dead writers left behind.
@@ -321,19 +304,19 @@ class Store:
                 named.add(name)
                 if self.read_state(stage) is None:
                     problems.append(f"{name}: missing or damaged")
-        failures = [name for name in self._files.names("failures") if name.endswith(".json")]
+        failures = [name for name in self.files.names("failures") if name.endswith(".json")]
         problems += [f"{name}: damaged" for name in failures if self._read_manifest(name) is None]
         for top in ("stages", "states", "failures"):
-            for name in list(self._files.names(top)):
+            for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
                 left_behind = unnamed or name.endswith(".tmp")
-                if left_behind and self._files.age(name) >= stale_after:
-                    self._files.remove(name)
+                if left_behind and self.files.age(name) >= stale_after:
+                    self.files.remove(name)
         return tuple(problems)
 
     def _read_manifest(self, name: str) -> dict[str, Any] | None:
         try:
-            sealed = self._files.read(name)
+            sealed = self.files.read(name)
         except FileNotFoundError:
             return None
         content = _unsealed(sealed)
@@ -346,179 +329,24 @@ class Store:
 
     def _write_state(self, stage: Stage, blob: bytes | None) -> None:
         if blob is not None and stage.state is not None:
-            self._files.write(_state_name(stage.key, stage.state), blob)
+            self.files.write(_state_name(stage.key, stage.state), blob)
 
     def _replace(self, stage: Stage, state: StateRef | None) -> Stage:
         changed = dataclasses.replace(stage, state=state)
-        self._files.write(_manifest_name(stage.key), _sealed(_stage_content(changed)))
+        self.files.write(_manifest_name(stage.key), _sealed(_stage_content(changed)))
         return changed
 
     def _remove_states(self, key: str) -> None:
-        for name in list(self._files.names(_states_folder(key))):
+        for name in list(self.files.names(_states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
-                self._files.remove(name)
+                self.files.remove(name)
 
     def _quarantine(self, name: str, reason: str) -> None:
         try:
-            self._files.move(name, f"quarantine/{Path(name).name}")
+            self.files.move(name, f"quarantine/{Path(name).name}")
         except FileNotFoundError:
             return  # another reader was faster
         _logger.warning("%s %s; moved to quarantine", name, reason)
-
-
-def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
-    """Write a local file so that it appears whole or not at all, whatever stops the machine.
-
-    A new file in the same folder is synced and then renamed (or linked, where it must not
-    overwrite), and the folder is synced. Mode 0600, folders made on the way 0700.
-
-    Args:
-        path: The file.
-        data: All of its content.
-        overwrite: Whether a file that is there is replaced.
-
-    Returns:
-        Whether the file was written; False only if it was there and is not to be overwritten.
-
-    Raises:
-        StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
-        OSError: If the disk fails in another way; the file is as it was, or complete.
-    """
-    try:
-        make_private_folder(path.parent)
-        descriptor, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f"{path.name}.", suffix=".tmp"
-        )
-        try:
-            try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            if overwrite:
-                Path(temporary).replace(path)
-            elif not _link(Path(temporary), path):
-                return False
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        _sync_folder(path.parent)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
-        raise
-    return True
-
-
-def make_private_folder(path: Path) -> None:
-    """Make a folder and the ones above it that are missing, durably, for this user alone."""
-    if path.is_dir():
-        return
-    make_private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    _sync_folder(path.parent)
-
-
-def _link(source: Path, path: Path) -> bool:
-    try:
-        path.hardlink_to(source)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        # FAT and some network and user-space file systems have no links.
-        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
-            raise
-        if path.exists():
-            return False
-        source.replace(path)
-    return True
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class _Folder:
-    """Files of a store on a local disk, by their path below it."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def names(self, folder: str) -> Iterator[str]:
-        for parent, _, files in os.walk(self._root / folder):
-            below = parent[len(str(self._root)) + 1 :]
-            yield from (f"{below}/{file}" for file in files)
-
-    def read(self, name: str) -> bytes:
-        return (self._root / name).read_bytes()
-
-    def write(self, name: str, data: bytes) -> None:
-        write_durably(self._root / name, data)
-
-    def create(self, name: str, data: bytes) -> bool:
-        return write_durably(self._root / name, data, overwrite=False)
-
-    def move(self, name: str, new_name: str) -> None:
-        target = self._root / new_name
-        make_private_folder(target.parent)
-        (self._root / name).replace(target)
-
-    def remove(self, name: str) -> None:
-        (self._root / name).unlink(missing_ok=True)
-
-    def age(self, name: str) -> float:
-        try:
-            return time.time() - (self._root / name).stat().st_mtime
-        except FileNotFoundError:
-            return 0.0
-
-
-class _Bucket:
-    """Files of a store on an object store, where one put is the commit."""
-
-    def __init__(self, files: fsspec.AbstractFileSystem, root: str) -> None:
-        self._files = files
-        self._root = root.rstrip("/")
-
-    def names(self, folder: str) -> Iterator[str]:
-        self._files.invalidate_cache()
-        for path in self._files.find(self._path(folder)):
-            yield path[len(self._root) + 1 :]
-
-    def read(self, name: str) -> bytes:
-        content: bytes = self._files.cat_file(self._path(name))
-        return content
-
-    def write(self, name: str, data: bytes) -> None:
-        self._files.pipe_file(self._path(name), data)
-
-    def create(self, name: str, data: bytes) -> bool:
-        self._files.invalidate_cache()
-        if self._files.exists(self._path(name)):
-            return False
-        self.write(name, data)
-        return True
-
-    def move(self, name: str, new_name: str) -> None:
-        self._files.cp_file(self._path(name), self._path(new_name))
-        self.remove(name)
-
-    def remove(self, name: str) -> None:
-        try:
-            self._files.rm_file(self._path(name))
-        except FileNotFoundError:
-            return
-
-    def age(self, name: str) -> float:
-        return time.time() - float(self._files.modified(self._path(name)).timestamp())
-
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
 
 
 def _check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import click
 
 from mixup_core.catalog import DataError
-from mixup_core.checkpoints import Store, StoreError, StoreFullError
+from mixup_core.checkpoints import Store
 from mixup_core.fetching import checksums, data_root, fetch, is_present, statuses
+from mixup_core.files import StoreError, StoreFullError
+from sweeps.holders import StudyBusyError, StudyLostError
 from sweeps.home import Home
 from sweeps.housekeeping import prune, spell_stock, take_stock
-from sweeps.lease import Lease, StudyBusyError
+from sweeps.lease import Lease
 from sweeps.placement import Placement, PlacementError
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchHistory
@@ -120,7 +122,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except StudyBusyError as error:
+    except (StudyBusyError, StudyLostError) as error:
         code = _say(error, BUSY)
     except StoreFullError as error:
         code = _say(error, SOME_FAILED)
@@ -277,7 +279,7 @@ def run(  # noqa: PLR0913  its options
         plan = plan_study(request.grown, store)
         click.echo(_announcement(request, plan), err=True)
         source = _source(request, plan)
-        tracker = _tracker(request)
+        tracker = _tracker(request, lease)
         tracker.start(request.results())
         try:
             results = train(
@@ -337,9 +339,9 @@ def report(request: Request, out: Path | None) -> int:
 @_on_study
 def sync(request: Request) -> int:
     """Bring MLflow to exactly what the store holds, from an empty database too."""  # noqa: DOC501
-    with Lease.acquire(request.store, request.study.name, _command_line()):
+    with Lease.acquire(request.store, request.study.name, _command_line()) as lease:
         results = request.results()
-        tracker = _tracker(request)
+        tracker = _tracker(request, lease)
         tracker.start(results)
         arrived = tracker.close(results)
     if not arrived:
@@ -521,7 +523,7 @@ def _require_cluster(address: str) -> None:
         raise RefusedError(f"{address}: no Ray cluster answers ({error})") from error
 
 
-def _tracker(request: Request) -> "Tracker":
+def _tracker(request: Request, lease: Lease) -> "Tracker":
     from reports.provenance import describe_code
     from reports.statistics import summarise_runs
     from sweeps.projection import Projection, Tracker
@@ -534,7 +536,8 @@ def _tracker(request: Request) -> "Tracker":
             summarise=summarise_runs,
             artifact_location=request.home.artifact_location,
             tags={} if code is None else {"commit": code["commit"], "dirty": str(code["dirty"])},
-        )
+        ),
+        may_write=lease.is_held,
     )
 
 

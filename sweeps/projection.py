@@ -257,9 +257,17 @@ class Tracker:
     is still in the store. A killed driver loses what is queued; the next `start` writes it.
     """
 
-    def __init__(self, projection: Projection) -> None:
-        """Take over a projection: from here on only the tracker's thread calls it."""
+    def __init__(
+        self, projection: Projection, *, may_write: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Take over a projection: from here on only the tracker's thread calls it.
+
+        Args:
+            projection: What is written.
+            may_write: Asked before each write; what it forbids is tried again later.
+        """
         self._projection = projection
+        self._may_write = may_write
         self._has_dropped = False
         self._outbox: Outbox[_Stored | _Reconcile | _Call] = Outbox(
             self._deliver,
@@ -358,6 +366,8 @@ class Tracker:
             yield partial(self._projection.write_epochs, run, epochs)
 
     def _attempt(self, write: Callable[[], object]) -> None:
+        if not self._may_write():
+            raise ConnectionError("the lease of the study is not confirmed")
         try:
             write()
         except Exception:

@@ -23,8 +23,8 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from mixup_core.checkpoints import make_private_folder
 from mixup_core.config import TrainConfig, stage_keys
+from mixup_core.files import make_private_folder
 from sweeps.search import Categorical, Integer, Parameter, Point, PointState, Search, SearchHistory
 from sweeps.sqlite_files import alone, database_file
 from sweeps.study import Study

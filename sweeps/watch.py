@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from ray import tune
 
-from mixup_core.checkpoints import Failure, Store, StoreError
+from mixup_core.checkpoints import Failure, Store
 from mixup_core.config import TrainConfig, stage_key
+from mixup_core.files import StoreError
 from mixup_core.folders import describe
 from sweeps.console import Board, Console
-from sweeps.lease import Lease, RunningRun
+from sweeps.holders import RunningRun
+from sweeps.lease import Lease
 from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.sources import RunSource

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.servers import object_store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,3 +64,18 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Comm
         return CommandLine(home=home, data=data, extra=extra)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Mapping[str, str]]:
+    """Run an S3 server with a bucket `studies`, and return the environment of its clients."""
+    with object_store() as environment:
+        yield environment
+
+
+@pytest.fixture
+def s3(s3_server: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """Let this process be a client of the S3 server."""
+    for name, value in s3_server.items():
+        monkeypatch.setenv(name, value)
+    return s3_server

@@ -5,10 +5,12 @@ Files and MLflow's tables are read here without the code under test: JSON, sha25
 
 import hashlib
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
+
+import fsspec.core
+import sqlalchemy
 
 from mixup_core.checkpoints import EpochFacts
 from sweeps.results import RunResult
@@ -26,8 +28,8 @@ def assert_nothing_was_lost(
     undisturbed: CommandLine,
     *,
     acknowledged: Facts | None = None,
-    store: Path | None = None,
-    database: Path | None = None,
+    store: Path | str | None = None,
+    database: Path | str | None = None,
 ) -> None:
     """Assert that a study which met faults ended as the one that met none.
 
@@ -36,8 +38,8 @@ def assert_nothing_was_lost(
         mixsweep: Where the faults were.
         undisturbed: Where none were.
         acknowledged: What was stored when a process was killed.
-        store: The store of `mixsweep`, if not in its home.
-        database: The database of MLflow, if not in its home.
+        store: The store of `mixsweep`, a path or a URL, if not in its home.
+        database: The database of MLflow, a path or a URL, if not in its home.
     """
     store = store or mixsweep.home / "store"
     results = task.results(store)
@@ -55,26 +57,28 @@ def assert_nothing_was_lost(
         assert mixsweep.report(task.study.name, name) == undisturbed.report(task.study.name, name)
 
 
-def assert_tracked(results: Collection[RunResult], database: Path) -> None:
+def assert_tracked(results: Collection[RunResult], database: Path | str) -> None:
     """Assert that MLflow shows each complete run once, finished, with every value at its step."""
-    with sqlite3.connect(database) as connection:
-        runs = connection.execute(
+    url = f"sqlite:///{database}" if isinstance(database, Path) else database
+    engine = sqlalchemy.create_engine(url)
+    with engine.connect() as connection:
+        runs = connection.exec_driver_sql(
             "SELECT r.run_uuid, r.status, t.value FROM runs r JOIN tags t USING (run_uuid) "
             "WHERE r.lifecycle_stage = 'active' AND t.key = 'run_key'"
         ).fetchall()
-        points = connection.execute(
+        points = connection.exec_driver_sql(
             "SELECT run_uuid, key, step, timestamp, value FROM metrics"
         ).fetchall()
-        running = connection.execute(
+        running = connection.exec_driver_sql(
             "SELECT run_uuid FROM runs WHERE lifecycle_stage = 'active' AND status = 'RUNNING'"
         ).fetchall()
-    connection.close()
+    engine.dispose()
     assert not running, "a run that nobody trains shows as RUNNING"
     finished = {key: run_id for run_id, status, key in runs if status == "FINISHED"}
     assert Counter(key for _, _, key in runs) == Counter(result.run.key for result in results)
     for result in results:
         run_id = finished[result.run.key]
-        shown = sorted(row[1:] for row in points if row[0] == run_id)
+        shown = sorted(tuple(row[1:]) for row in points if row[0] == run_id)
         assert shown == sorted(
             (name, record.epoch, facts.stored_at_ms, value)
             for record, facts in zip(result.records, result.facts, strict=True)
@@ -82,16 +86,17 @@ def assert_tracked(results: Collection[RunResult], database: Path) -> None:
         ), result.run
 
 
-def assert_store_is_whole(store: Path) -> None:
+def assert_store_is_whole(store: Path | str) -> None:
     """Assert that manifests and states name each other, and that every byte is as it was hashed."""
-    states = {path.name: path for path in (store / "states").rglob("*") if path.is_file()}
-    for path in (store / "stages").rglob("*"):
-        if path.is_file():
-            manifest = json.loads(path.read_bytes())
-            if manifest["state"] is not None:
-                name = f"{path.stem}-{manifest['state']['sha256']}.bin"
-                content = states.pop(name).read_bytes()
-                assert hashlib.sha256(content).hexdigest() == manifest["state"]["sha256"]
+    files, root = fsspec.core.url_to_fs(str(store))
+    files.invalidate_cache()
+    states = {path.rpartition("/")[2]: path for path in files.find(f"{root}/states")}
+    for path in files.find(f"{root}/stages"):
+        manifest = json.loads(files.cat_file(path))
+        if manifest["state"] is not None:
+            name = f"{Path(path).stem}-{manifest['state']['sha256']}.bin"
+            content = files.cat_file(states.pop(name))
+            assert hashlib.sha256(content).hexdigest() == manifest["state"]["sha256"]
     assert not states, "states without a manifest"
 
 

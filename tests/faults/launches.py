@@ -36,11 +36,11 @@ class Task:
         """What follows a command that takes a study."""
         return [self.file, *(part for text in self.overrides for part in ("--set", text))]
 
-    def results(self, store: Path) -> tuple[RunResult, ...]:
+    def results(self, store: Path | str) -> tuple[RunResult, ...]:
         """Return what a store holds of every run."""
         return read_results(self.study.runs(), Store(str(store)))
 
-    def acknowledged(self, store: Path) -> Mapping[str, tuple[EpochFacts, ...]]:
+    def acknowledged(self, store: Path | str) -> Mapping[str, tuple[EpochFacts, ...]]:
         """Return, by run key, time and duration of every stored epoch: no later launch may train
         one of them again, which would give it another time."""
         return {result.run.key: result.facts for result in self.results(store)}
@@ -74,9 +74,9 @@ class Launch:
         """
         self.started_at_ms = time.time_ns() // 1_000_000
         self.task = task
-        self.store = mixsweep.home / "store"
+        self.store: Path | str = mixsweep.home / "store"
         if "--store" in options:
-            self.store = Path(options[options.index("--store") + 1])
+            self.store = options[options.index("--store") + 1]
         given = () if slots is None else ("--slots", str(slots))
         self.process = mixsweep.start(
             "run", *task.arguments, *given, "--keep-final-states", *options

@@ -18,6 +18,10 @@ class TrackingServer:
 
     folder: Path
     port: int
+    backend: str | None = None
+    """URL of its database; None keeps an SQLite file in the folder."""
+    artifacts: str | None = None
+    """Where it keeps files; None is the folder."""
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     @property
@@ -33,8 +37,8 @@ class TrackingServer:
         process = self._process = subprocess.Popen(
             [
                 sys.executable, "-m", "mlflow", "server",
-                "--backend-store-uri", f"sqlite:///{self.database}",
-                "--artifacts-destination", str(self.folder / "artifacts"),
+                "--backend-store-uri", self.backend or f"sqlite:///{self.database}",
+                "--artifacts-destination", self.artifacts or str(self.folder / "artifacts"),
                 "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
             ],
             env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},

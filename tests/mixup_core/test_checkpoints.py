@@ -26,9 +26,8 @@ from mixup_core.checkpoints import (
     Stage,
     StateRef,
     Store,
-    StoreError,
-    StoreFullError,
 )
+from mixup_core.files import StoreError, StoreFullError
 from mixup_core.records import EpochRecord
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -46,10 +45,13 @@ STATE = random.Random(0).randbytes(3000)
 FAILURE = Failure(run_key=KEY, kind="diverged", message="loss is nan", epoch=3, attempts=1)
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["folder", "memory", "s3"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "folder":
         yield str(tmp_path / "home" / "store")
+    elif request.param == "s3":
+        request.getfixturevalue("s3")
+        yield f"s3://studies{tmp_path}/store"
     else:
         yield f"memory:/{tmp_path}"
         files = fsspec.filesystem("memory")

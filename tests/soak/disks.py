@@ -14,9 +14,10 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.checkpoints import Store, StoreFullError
+from mixup_core.checkpoints import Store
 from mixup_core.config import DataConfig, ModelConfig, TrainConfig
 from mixup_core.datasets import Splits, load
+from mixup_core.files import StoreFullError
 from mixup_core.records import EpochRecord
 from mixup_core.training import TrainingState, fit
 from sweeps.trainable import STORE_AT_LEAST_EVERY, Assignment, Storing

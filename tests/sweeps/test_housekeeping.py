@@ -9,8 +9,9 @@ from mixup_core.checkpoints import EpochFacts, Failure, Store
 from mixup_core.config import stage_keys
 from mixup_core.records import EpochRecord
 from sweeps.cli import commands
+from sweeps.holders import StudyBusyError
 from sweeps.housekeeping import prune, take_stock
-from sweeps.lease import Lease, StudyBusyError
+from sweeps.lease import Lease
 from sweeps.study import Run, Study
 from sweeps.study_file import load_study
 

@@ -1,0 +1,276 @@
+"""Files of a store, on a disk or in a bucket: each appears whole or not at all."""
+
+import errno
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import fsspec.core
+from fsspec.implementations.local import LocalFileSystem
+
+_ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
+"""Protocols whose fsspec package creates an object by one conditional put."""
+_FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
+"""What S3 servers answer when nothing more fits."""
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked."""
+
+
+class StoreFullError(StoreError):
+    """The disk or the quota is full; everything stored before is intact."""
+
+
+def open_files(url: str) -> "Folder | Bucket":
+    """Return the files below a path or a URL of fsspec; nothing is created or asked.
+
+    Raises:
+        StoreError: If nobody knows such a URL, or a package for it is missing.
+    """
+    try:
+        files, root = fsspec.core.url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise StoreError(f"{url}: {error}") from error
+    if isinstance(files, LocalFileSystem):
+        return Folder(Path(root))
+    return Bucket(files, root, url)
+
+
+def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
+    """Write a local file so that it appears whole or not at all, whatever stops the machine.
+
+    A new file in the same folder is synced and then renamed (or linked, where it must not
+    overwrite), and the folder is synced. Mode 0600, folders made on the way 0700.
+
+    Args:
+        path: The file.
+        data: All of its content.
+        overwrite: Whether a file that is there is replaced.
+
+    Returns:
+        Whether the file was written; False only if it was there and is not to be overwritten.
+
+    Raises:
+        StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
+        OSError: If the disk fails in another way; the file is as it was, or complete.
+    """
+    try:
+        make_private_folder(path.parent)
+        descriptor, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f"{path.name}.", suffix=".tmp"
+        )
+        try:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if overwrite:
+                Path(temporary).replace(path)
+            elif not _link(Path(temporary), path):
+                return False
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        _sync_folder(path.parent)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
+        raise
+    return True
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder and the ones above it that are missing, durably, for this user alone."""
+    if path.is_dir():
+        return
+    make_private_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    _sync_folder(path.parent)
+
+
+def _link(source: Path, path: Path) -> bool:
+    try:
+        path.hardlink_to(source)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        # FAT and some network and user-space file systems have no links.
+        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+            raise
+        if path.exists():
+            return False
+        source.replace(path)
+    return True
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Folder:
+    """Files on a local disk, by their path below its root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of all files below a folder; none if it is not there."""
+        for parent, _, files in os.walk(self.root / folder):
+            below = parent[len(str(self.root)) + 1 :]
+            yield from (f"{below}/{file}" for file in files)
+
+    def read(self, name: str) -> bytes:
+        """Return a file's content; a missing one is a `FileNotFoundError`."""
+        return (self.root / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file in place of what is there."""
+        write_durably(self.root / name, data)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file where none is; return False where one is."""
+        return write_durably(self.root / name, data, overwrite=False)
+
+    def move(self, name: str, new_name: str) -> None:
+        """Rename a file."""
+        target = self.root / new_name
+        make_private_folder(target.parent)
+        (self.root / name).replace(target)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.root / name).unlink(missing_ok=True)
+
+    def age(self, name: str) -> float:
+        """Return the seconds since a file was written."""
+        try:
+            return time.time() - (self.root / name).stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
+
+class Bucket:
+    """Objects below a URL, by their name below it; one put is the commit.
+
+    Whatever goes wrong but a missing object is a `StoreError` of one line.
+    """
+
+    def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
+        self._files = files
+        self._root = root.rstrip("/")
+        self._url = url
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of all objects below a folder; none if it is not there.
+
+        Raises:
+            StoreError: If the server cannot be reached, or there is no such bucket.
+        """
+        try:
+            with self._told():
+                self._files.invalidate_cache()
+                found = self._files.find(self._path(folder))
+        except FileNotFoundError as error:
+            raise StoreError(f"{self._url}: no such bucket") from error
+        for path in found:
+            yield path[len(self._root) + 1 :]
+
+    def read(self, name: str) -> bytes:
+        """Return an object's content.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+        """
+        with self._told():
+            content: bytes = self._files.cat_file(self._path(name))
+        return content
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object in place of what is there.
+
+        Raises:
+            StoreError: If the server cannot be reached or will not take it.
+        """
+        try:
+            with self._told():
+                self._files.pipe_file(self._path(name), data)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self._url}: no such bucket") from error
+
+    @property
+    def creates_atomically(self) -> bool:
+        """Whether the server itself decides, in one request, who of two creators is first."""
+        protocol = self._files.protocol
+        return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put an object where none is; return False where one with other content is.
+
+        Where `creates_atomically` is false, the test and the put are two requests.
+
+        Raises:
+            StoreError: If the server cannot be reached or will not take it.
+        """
+        try:
+            with self._told():
+                if self.creates_atomically:
+                    self._files.pipe_file(self._path(name), data, mode="create")
+                elif self._files.exists(self._path(name)):
+                    return False
+                else:
+                    self._files.pipe_file(self._path(name), data)
+        except (OSError, StoreError) as error:
+            # Servers word their refusal differently; and a put that is repeated because its answer
+            # was lost is refused, though it was the first. What is there tells.
+            try:
+                return self.read(name) == data
+            except FileNotFoundError:
+                reason = f"{self._url}: no such bucket"
+                raise StoreError(str(error) if isinstance(error, StoreError) else reason) from error
+        return True
+
+    def move(self, name: str, new_name: str) -> None:
+        """Copy an object and remove it."""
+        with self._told():
+            self._files.cp_file(self._path(name), self._path(new_name))
+        self.remove(name)
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if it is there."""
+        try:
+            with self._told():
+                self._files.rm_file(self._path(name))
+        except FileNotFoundError:
+            return
+
+    def age(self, name: str) -> float:
+        """Return the seconds since an object was put, by the clocks of server and caller."""
+        with self._told():
+            return time.time() - float(self._files.modified(self._path(name)).timestamp())
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn the errors of many packages into one of ours, its text one line."""  # noqa: DOC501
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except Exception as error:  # each package of fsspec has exceptions of its own
+            response = getattr(error.__cause__ or error, "response", None)
+            code = response["Error"].get("Code") if isinstance(response, dict) else None
+            kind = StoreFullError if code in _FULL else StoreError
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise kind(f"{self._url}: {text}") from error
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"

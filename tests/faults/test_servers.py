@@ -1,0 +1,110 @@
+"""The store on an S3 server and MLflow on PostgreSQL: the same faults, the same promises."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from mixup_core.checkpoints import Store
+from sweeps.lease import Lease
+from tests.conftest import CommandLine
+from tests.faults.invariants import assert_nothing_was_lost
+from tests.faults.launches import TWO_LAWS, Launch, wait_for
+from tests.faults.tracking_server import TrackingServer
+from tests.servers import free_port, postgres, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
+
+
+@pytest.fixture
+def tracking(
+    tmp_path: Path, s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TrackingServer]:
+    monkeypatch.setenv("MLFLOW_S3_ENDPOINT_URL", s3["AWS_ENDPOINT_URL"])
+    with postgres(tmp_path) as url:
+        server = TrackingServer(tmp_path, free_port(), url, "s3://studies/artifacts")
+        server.start()
+        yield server
+        server.kill()
+
+
+def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
+    command_line: Callable[..., CommandLine],
+    undisturbed: CommandLine,
+    tracking: TrackingServer,
+    tmp_path: Path,
+) -> None:
+    mixsweep = command_line()
+    url = f"s3://studies{tmp_path}/store"
+    places = ("--store", url, "--tracking-uri", tracking.uri)
+    first, second = TWO_LAWS.study.runs()[:2]
+    with Launch(mixsweep, TWO_LAWS, *places) as launch:
+        pid = launch.worker(first, epochs=5)
+        acknowledged = TWO_LAWS.acknowledged(url)
+        launch.kill_worker(pid)
+        launch.worker(first, epochs=10, other_than=pid)
+        launch.stage(second, epochs=10)
+        acknowledged = {**acknowledged, **TWO_LAWS.acknowledged(url)}
+        status = wait_for(lambda: mixsweep.json("status", TWO_LAWS.file, "--store", url)["driver"])
+        assert status["pid"] == launch.process.pid
+        busy = mixsweep("run", *TWO_LAWS.arguments, *places, code=3).stderr
+        assert f"is driven by pid {launch.process.pid} on " in busy
+        launch.process.kill()
+    with Launch(mixsweep, TWO_LAWS, *places) as launch:
+        launch.end(0)
+    assert Lease.current(Store(url), TWO_LAWS.study.name) is None
+    assert tracking.backend is not None
+    assert_nothing_was_lost(
+        TWO_LAWS, mixsweep, undisturbed,
+        acknowledged=acknowledged, store=url, database=tracking.backend,
+    )  # fmt: skip
+    assert "all is well" in mixsweep("store", "verify", "--store", url).stdout
+
+
+AUTHENTICATION = """[mlflow]
+default_permission = NO_PERMISSIONS
+database_uri = sqlite:///{folder}/users.db
+admin_username = admin
+admin_password = {password}
+authorization_function = mlflow.server.auth:authenticate_request_basic_auth
+"""
+
+
+def test_a_tracking_password_is_used_and_never_written(
+    command_line: Callable[..., CommandLine], tmp_path: Path
+) -> None:
+    pytest.importorskip("flask_wtf", reason="MLflow's basic auth needs Flask-WTF")
+    password, port = "canary-3f9c27", free_port()
+    (tmp_path / "users.ini").write_text(AUTHENTICATION.format(folder=tmp_path, password=password))
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    server = [
+        sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth",
+        "--backend-store-uri", f"sqlite:///{tmp_path}/server.db",
+        "--artifacts-destination", str(tmp_path / "artifacts"),
+        "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
+    ]  # fmt: skip
+    environment = {
+        "MLFLOW_AUTH_CONFIG_PATH": str(tmp_path / "users.ini"),
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": os.urandom(16).hex(),
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    study = (*TWO_LAWS.arguments, "--tracking-uri", f"http://127.0.0.1:{port}")
+    with running(server, answers, **environment):
+        user = {"MLFLOW_TRACKING_USERNAME": "admin"}
+        welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
+        said = welcome("sync", *study)
+        assert "0 finished runs of 4 are in MLflow" in said.stdout
+        stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
+        refused = stranger("sync", *study, code=2)
+        assert "You are not authenticated" in refused.stderr
+    written = [path.read_bytes() for path in welcome.home.rglob("*") if path.is_file()]
+    written += [(tmp_path / "server.db").read_bytes(), (said.stdout + said.stderr).encode()]
+    assert not any(password.encode() in content for content in written)
+    assert "another-canary" not in refused.stderr

@@ -1,0 +1,119 @@
+"""Real servers of a test's own, on the loopback, ended by their process ids."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+KEY, SECRET = "an-access-key", "a-secret-key"
+
+_S3 = """
+import sys
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+# One request at a time: moto tests a condition and puts in two steps.
+run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_backend_app))
+"""
+
+
+def free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def object_store() -> Iterator[Mapping[str, str]]:
+    """Run moto's S3 server with a bucket `studies`; yield the environment of its clients."""
+    pytest.importorskip("moto", reason="moto is not installed: no S3 server to test against")
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    import botocore.session
+
+    port = free_port()
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    with running([sys.executable, "-c", _S3, str(port)], lambda: _listens(port)):
+        client = botocore.session.get_session().create_client(
+            "s3", region_name="us-east-1", endpoint_url=environment["AWS_ENDPOINT_URL"],
+            aws_access_key_id=KEY, aws_secret_access_key=SECRET,
+        )  # fmt: skip
+        client.create_bucket(Bucket="studies")
+        yield environment
+
+
+@contextlib.contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    """Run PostgreSQL on a data folder of its own; yield the URL of an empty database."""
+    binaries = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
+    where = os.pathsep.join([*sorted(binaries, reverse=True), os.environ["PATH"]])
+    initdb, server = (shutil.which(name, path=where) for name in ("initdb", "postgres"))
+    if initdb is None or server is None:
+        pytest.skip("PostgreSQL is not installed (apt-get install postgresql): NOT TESTED on it")
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    data, port = folder / "postgres", free_port()
+    data.mkdir(mode=0o700)
+    if as_user:
+        for parent in (folder, *folder.parents):
+            if parent.stat().st_uid == os.geteuid() and parent.stat().st_mode & 0o001 == 0:
+                parent.chmod(parent.stat().st_mode | 0o011)
+        os.chown(data, 65534, 65534)
+    options = ["--auth=trust", "--username=mixsweep", "--no-sync", "--encoding=UTF8"]
+    subprocess.run(
+        [*as_user, initdb, "-D", str(data), *options], check=True, capture_output=True, cwd="/"
+    )
+    command = [*as_user, server, "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", ""]
+    url = f"postgresql+psycopg://mixsweep@127.0.0.1:{port}/postgres"
+    with running(command, lambda: _listens(port) and _answers(port)):
+        yield url
+
+
+@contextlib.contextmanager
+def running(
+    command: list[str], is_ready: Callable[[], bool], **environment: str
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server in a process group of its own until the end of the `with`."""
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, start_new_session=True, cwd="/",
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        give_up_at = time.monotonic() + 90
+        while not is_ready():
+            assert process.poll() is None, f"ended by itself: {command}"
+            assert time.monotonic() < give_up_at, f"does not answer: {command}"
+            time.sleep(0.05)
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _answers(port: int) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(f"postgresql://mixsweep@127.0.0.1:{port}/postgres").close()
+    except psycopg.OperationalError:
+        return False
+    return True
