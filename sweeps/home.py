@@ -51,5 +51,5 @@ class Home:
 
 def masked(text: str) -> str:
     """Return a text with the password of each address in it, if it has one, as `***`."""
-    text = re.sub(r"(://[^/@:\s]*):[^/@\s]+@", r"\1:***@", text)
+    text = re.sub(r"(://[^/@:\s]*):[^/\s]+@", r"\1:***@", text)
     return re.sub(r"([?&]password=)[^&\s'\"]+", r"\1***", text)
