@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -160,3 +162,25 @@ def test_a_folder_with_nothing_but_a_study_file_is_enough(
     (tmp_path / ".gitignore").write_text("*.yaml\n")
     said = _submit(command_line(**head.environment()), head, "mine.yaml", code=2)
     assert "mine.yaml: not uploaded" in said
+
+
+@pytest.mark.long
+def test_the_plain_road_of_ray_does_the_same(
+    command_line: Callable[..., CommandLine], head: Head
+) -> None:
+    mixsweep = command_line(**head.environment())
+    ray = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit"]
+    job = [
+        "env", "MIXSWEEP_COMMIT=0123abc", sys.executable, "-m", "sweeps.cli", "run", "digits",
+        "--home", str(mixsweep.home),
+    ]  # fmt: skip
+    files = ["--working-dir", ".", "--runtime-env", "cluster/runtime-env.yaml"]
+    subprocess.run(
+        [*ray, "--address", head.address, *files, "--", *job],
+        cwd=Path(__file__).parents[2], env=mixsweep.environment(), check=True, capture_output=True,
+    )  # fmt: skip
+    local = command_line()
+    local("run", "digits")
+    assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
+    provenance = json.loads(mixsweep.report("digits", "provenance.json"))
+    assert provenance["code"]["commit"] == "0123abc"
