@@ -20,6 +20,13 @@ _PATIENCE = 10.0
 _POLL_EVERY = 0.5
 _SIGNAL_BASE = 128
 """A shell's exit code of a process that a signal ended, less the number of the signal."""
+_TALKATIVE = (
+    "dashboard.modules.dashboard_sdk",
+    "dashboard.modules.job.sdk",
+    "_private.runtime_env.packaging",
+    "_private.runtime_env.working_dir",
+)
+"""Modules of Ray that name every ignore file and every folder left out of an upload."""
 STOPPED, LOST = 130, 1
 """Exit codes of a job that was stopped, and of one that ended without a code of its own."""
 
@@ -56,8 +63,8 @@ class Cluster:
         from ray.exceptions import AuthenticationError
         from ray.job_submission import JobSubmissionClient
 
-        for name in ("dashboard_sdk", "job.sdk"):
-            logging.getLogger(f"ray.dashboard.modules.{name}").setLevel(logging.WARNING)
+        for name in _TALKATIVE:
+            logging.getLogger(f"ray.{name}").setLevel(logging.ERROR)
         try:
             return cls(address, JobSubmissionClient(address))
         except AuthenticationError as error:
