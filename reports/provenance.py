@@ -30,6 +30,14 @@ PACKAGES = (
 )
 """Packages whose versions can move a number, or say what made the report."""
 
+JOB_VARIABLE = "MIXSWEEP_JOB"
+"""Names the job of a cluster that this process belongs to."""
+_CODE_VARIABLES = {
+    "commit": "MIXSWEEP_COMMIT",
+    "branch": "MIXSWEEP_BRANCH",
+    "dirty": "MIXSWEEP_DIRTY",
+}
+
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 
 
@@ -63,6 +71,7 @@ def describe(
             "seeds": list(study.seeds),
             "numerics_version": NUMERICS_VERSION,
             "code": describe_code(),
+            "submission_id": os.environ.get(JOB_VARIABLE),
             "constraints_sha256": _constraints_sha256(),
             "versions": {"python": platform.python_version(), **_versions()},
             "environments": _environments(results),
@@ -80,12 +89,25 @@ def describe(
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files differ from it; None without git.
+    """Return commit, branch and whether tracked files differ from it; None if nobody knows.
 
-    The repository is the one this program runs from; for an installed package, the one of the
-    working directory, if any.
+    The repository is the one this program runs from; without one, the one that a job was submitted
+    from, or that of the working directory.
     """
-    folder = _SOURCE if (_SOURCE / ".git").exists() else Path.cwd()
+    if (_SOURCE / ".git").exists():
+        return describe_repository(_SOURCE)
+    commit = os.environ.get(_CODE_VARIABLES["commit"])
+    if commit is None:
+        return describe_repository(Path.cwd())
+    return {
+        "commit": commit,
+        "branch": os.environ.get(_CODE_VARIABLES["branch"]),
+        "dirty": os.environ.get(_CODE_VARIABLES["dirty"]) == str(True),
+    }
+
+
+def describe_repository(folder: Path) -> dict[str, Any] | None:
+    """Return commit, branch and whether tracked files differ from it; None without git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -94,6 +116,24 @@ def describe_code() -> dict[str, Any] | None:
         "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
         "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
     }
+
+
+def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that tell a job the code it was submitted from: Ray uploads no .git."""
+    return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
+
+
+def origin_tags() -> dict[str, str]:
+    """Return what each run in MLflow says of its code and job.
+
+    A client of MLflow sets none of its own tags of the commit (TRAP 28).
+    """
+    code, job = describe_code(), os.environ.get(JOB_VARIABLE)
+    tags = {} if job is None else {"submission_id": job}
+    if code is not None:
+        tags |= {name: str(value) for name, value in code.items()}
+        tags |= {f"mlflow.source.git.{name}": tags[name] for name in ("commit", "branch")}
+    return tags
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Home: where a machine keeps its results, and the addresses that replace parts of it."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,11 +49,7 @@ class Home:
         return self.folder / "reports" / study
 
 
-def masked(uri: str) -> str:
-    """Return an address with its password, if it has one, as `***`."""
-    parts = urlsplit(uri)
-    if parts.password is None:
-        return uri
-    credentials, _, host = parts.netloc.rpartition("@")
-    user = credentials.partition(":")[0]
-    return parts._replace(netloc=f"{user}:***@{host}").geturl()
+def masked(text: str) -> str:
+    """Return a text with the password of each address in it, if it has one, as `***`."""
+    text = re.sub(r"(://[^/@:\s]*):[^/\s]+@", r"\1:***@", text)
+    return re.sub(r"([?&]password=)[^&\s'\"]+", r"\1***", text)

@@ -123,3 +123,23 @@ def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_job_tells_the_code_it_was_submitted_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123abc", "branch": "topic", "dirty": True}
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, value in provenance.code_variables(code).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(provenance.JOB_VARIABLE, "digits-1")
+    assert describe_code() == code
+    assert provenance.origin_tags() == {
+        "submission_id": "digits-1",
+        "commit": "0123abc",
+        "branch": "topic",
+        "dirty": "True",
+        "mlflow.source.git.commit": "0123abc",
+        "mlflow.source.git.branch": "topic",
+    }

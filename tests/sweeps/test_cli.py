@@ -57,7 +57,18 @@ def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
 
 
 def test_every_command_explains_itself() -> None:
-    for command in ("run", "plan", "status", "report", "sync", "ui", "data", "doctor", "schema"):
+    for command in (
+        "run",
+        "submit",
+        "plan",
+        "status",
+        "report",
+        "sync",
+        "ui",
+        "data",
+        "doctor",
+        "schema",
+    ):
         ran = subprocess.run(
             [sys.executable, "-m", "sweeps.cli", command, "--help"],
             capture_output=True, text=True, check=True,

@@ -25,6 +25,8 @@ def test_a_home_holds_its_database_and_its_artifacts(
         ("http://ann:secret@host:5000/x", "http://ann:***@host:5000/x"),
         ("postgresql://ann:s@cret@host/db", "postgresql://ann:***@host/db"),
         ("http://host:5000", "http://host:5000"),
+        ("postgresql://host/db?user=a&password=s", "postgresql://host/db?user=a&password=***"),
+        ("run --store=s3://k:s@b --set a=1", "run --store=s3://k:***@b --set a=1"),
         ("sqlite:////home/ann/mlflow.db", "sqlite:////home/ann/mlflow.db"),
     ],
 )

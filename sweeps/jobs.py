@@ -1,0 +1,186 @@
+"""Jobs: a Ray cluster that takes jobs over HTTP, its token, and a job followed to its end."""
+
+import asyncio
+import logging
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+_PATIENCE = 10.0
+"""Seconds to wait for an answer of the cluster."""
+_POLL_EVERY = 0.5
+_SIGNAL_BASE = 128
+"""A shell's exit code of a process that a signal ended, less the number of the signal."""
+_TALKATIVE = (
+    "dashboard.modules.dashboard_sdk",
+    "dashboard.modules.job.sdk",
+    "_private.runtime_env.packaging",
+    "_private.runtime_env.working_dir",
+)
+"""Modules of Ray that name every ignore file and every folder left out of an upload."""
+STOPPED, LOST = 130, 1
+"""Exit codes of a job that was stopped, and of one that ended without a code of its own."""
+
+
+class ClusterError(Exception):
+    """A cluster that cannot or must not be given a job, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A Ray cluster that asks for a token."""
+
+    address: str
+    """URL of its dashboard."""
+    client: Any
+    """Ray's own client."""
+
+    @classmethod
+    def connect(cls, address: str) -> "Cluster":
+        """Return a cluster after its token was asked for and found right.
+
+        Args:
+            address: `http://HOST:PORT` of its dashboard.
+
+        Raises:
+            ClusterError: If nobody answers there, it asks for no token, or for another one.
+        """
+        _require_token_mode(address)
+        os.environ["RAY_AUTH_MODE"] = "token"
+        # Ray's client would rather go where these say than where it is told to.
+        os.environ.pop("RAY_ADDRESS", None)
+        os.environ["RAY_API_SERVER_ADDRESS"] = address
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        from ray.exceptions import AuthenticationError
+        from ray.job_submission import JobSubmissionClient
+
+        for name in _TALKATIVE:
+            logging.getLogger(f"ray.{name}").setLevel(logging.ERROR)
+        try:
+            return cls(address, JobSubmissionClient(address))
+        except AuthenticationError as error:
+            found = "refuses this token" if "Invalid" in str(error) else "asks for a token"
+            raise ClusterError(
+                f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
+                "token that the cluster was started with."
+            ) from error
+        except (OSError, RuntimeError) as error:
+            raise ClusterError(f"{address}: {_first_line(error)}") from error
+
+    def job_of(self, metadata: Mapping[str, str]) -> str | None:
+        """Return the id of a job with this metadata that has not ended, if there is one."""
+        for job in self.client.list_jobs():
+            known = job.metadata or {}
+            if not job.status.is_terminal() and metadata.items() <= known.items():
+                return str(job.submission_id)
+        return None
+
+    def start(
+        self, job: str, entrypoint: str, environment: Mapping[str, Any], metadata: Mapping[str, str]
+    ) -> None:
+        """Upload the working directory and start a job.
+
+        Args:
+            job: Its id, never used before.
+            entrypoint: A shell command.
+            environment: Ray's runtime environment; whoever has the token can read it.
+            metadata: Shown beside the job.
+
+        Raises:
+            ClusterError: If the upload is too large, or the cluster refuses the job.
+        """
+        try:
+            self.client.submit_job(
+                submission_id=job,
+                entrypoint=entrypoint,
+                runtime_env=dict(environment),
+                metadata=dict(metadata),
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ClusterError(f"{self.address}: {_first_line(error)}") from error
+
+    def follow(self, job: str) -> int:
+        """Print what a job prints until it ends, and return its own exit code.
+
+        Raises:
+            ClusterError: If the cluster is gone; the job may go on.
+        """
+        num_shown = 0
+        failures_since: float | None = None
+        while True:
+            try:
+                num_shown = asyncio.run(self._print_from(job, num_shown))
+                info = self.client.get_job_info(job)
+            except (OSError, RuntimeError, HTTPException) as error:
+                failures_since = failures_since or time.monotonic()
+                if time.monotonic() - failures_since > _PATIENCE:
+                    raise ClusterError(
+                        f"{self.address}: the cluster no longer answers ({_first_line(error)}); "
+                        "the job may go on"
+                    ) from error
+            else:
+                failures_since = None
+                if info.status.is_terminal():
+                    num_shown = asyncio.run(self._print_from(job, num_shown))
+                    return _exit_code(info)
+            time.sleep(_POLL_EVERY)
+
+    async def _print_from(self, job: str, num_shown: int) -> int:
+        """Print the log of a job from some character on; a lost stream ends it like an end."""
+        position = 0
+        async for part in self.client.tail_job_logs(job):
+            new = part[max(0, num_shown - position) :]
+            position += len(part)
+            if new:
+                click.echo(new, nl=False)
+                num_shown = position
+        return num_shown
+
+
+def _require_token_mode(address: str) -> None:
+    """Check that somebody answers there, and not to everyone.
+
+    Raises:
+        ClusterError: If not.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise ClusterError(f"`--address is http://HOST:PORT` must hold, got ({address=})")
+    try:
+        with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310
+            pass
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            return
+        raise ClusterError(f"{address}: answers {error.code}, so it is no Ray cluster") from error
+    except (OSError, ValueError, HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise ClusterError(f"{address}: no Ray cluster answers ({reason})") from error
+    raise ClusterError(
+        f"{address}: the cluster asks for no token, so it runs anyone's code; start it with "
+        "RAY_AUTH_MODE=token, as cluster/local.sh does."
+    )
+
+
+def _exit_code(info: Any) -> int:
+    code: int | None = info.driver_exit_code
+    if code is not None:
+        return code if code >= 0 else _SIGNAL_BASE - code
+    if info.status.value == "STOPPED":
+        click.echo("the job was stopped; the same command goes on where it was", err=True)
+        return STOPPED
+    click.echo(f"the job has no exit code: {_first_line(info.message)}", err=True)
+    return LOST
+
+
+def _first_line(said: object) -> str:
+    return (str(said).strip().splitlines() or [type(said).__name__])[0]

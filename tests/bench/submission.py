@@ -1,0 +1,47 @@
+"""How long a submitted job takes to its first epoch: from the command to the epoch in the store.
+
+    python -m tests.bench.submission [N]
+
+The head of the cluster is on this machine, and each job is on a home of its own.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mixup_core.checkpoints import Store
+from sweeps.results import read_results
+from sweeps.study_file import load_study
+from tests.cluster.head import Head, started_head
+
+
+def seconds_to_first_epoch(head: Head, home: Path) -> float:
+    """Return the seconds from the start of `mixsweep submit` to the first epoch of its job."""
+    started = time.time()
+    subprocess.run(
+        [
+            sys.executable, "-m", "sweeps.cli", "submit", "digits",
+            "--address", head.address, "--home", str(home),
+        ],
+        env={**os.environ, **head.environment()}, check=True, capture_output=True,
+    )  # fmt: skip
+    results = read_results(load_study("digits").runs(), Store(str(home / "store")))
+    return min(result.facts[0].stored_at_ms for result in results) / 1000 - started
+
+
+def main(count: int) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as folder, started_head() as head:
+        seconds = [seconds_to_first_epoch(head, Path(folder) / str(i)) for i in range(count)]
+    sys.stdout.write(
+        f"submit to first epoch: n={count}, median {statistics.median(seconds):.1f} s, "
+        f"{min(seconds):.1f}-{max(seconds):.1f} s\n"
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

