@@ -6,15 +6,17 @@ READY := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test faults soak check format golden bench-search
+.PHONY: quickstart test units faults soak check format golden bench-search
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
 	$(BIN)/mixsweep run quickstart
 
 test: check
+	$(MAKE) --jobs=2 --output-sync=target units faults
+
+units: $(READY)
 	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long"
-	$(MAKE) faults
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
@@ -24,7 +26,7 @@ faults: $(READY)
 
 # The same by the hundred, about an hour; figures go to reports/published.
 soak: $(READY)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/smoke -m long
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/smoke tests/cluster -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100

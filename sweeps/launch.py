@@ -3,7 +3,6 @@
 import logging
 import os
 import secrets
-import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ import ray
 from ray import tune
 
 from mixup_core.checkpoints import Failure, Store
+from sweeps.interrupts import Interrupts
 from sweeps.lease import Lease
 from sweeps.placement import Node, Placement, Slots
 from sweeps.projection import Tracker
@@ -63,10 +63,13 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     failures: dict[str, Failure] = {}
     first = source.more(())
     if first:
-        with _cluster(placement, runs=_num_waiting(source, first)) as slots:
+        with (
+            _cluster(placement, runs=_num_waiting(source, first)) as slots,
+            Interrupts() as interrupts,
+        ):
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease)
-            _tune(first, watch, slots, keep_final_states=keep_final_states)
+            _tune(first, watch, interrupts, slots, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
@@ -81,7 +84,12 @@ def _num_waiting(source: RunSource, first: Sequence[PlannedRun]) -> int:
 
 
 def _tune(
-    first: Sequence[PlannedRun], watch: Watch, slots: Slots, *, keep_final_states: bool
+    first: Sequence[PlannedRun],
+    watch: Watch,
+    interrupts: Interrupts,
+    slots: Slots,
+    *,
+    keep_final_states: bool,
 ) -> None:
     """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
     store = watch.store
@@ -112,7 +120,7 @@ def _tune(
                 name=f"{watch.source.study.name}-{watch.lease.token}",
                 storage_path=scratch,
                 verbose=0,
-                callbacks=[watch],
+                callbacks=[watch, interrupts],
                 failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
             ),
         ).fit()
@@ -139,8 +147,6 @@ def _cluster(placement: Placement, *, runs: int) -> Iterator[Slots]:
                 runtime_env=threads,
                 _temp_dir=scratch,
             )
-        # Ray has put a handler of its own there, which ends the process with another code.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             slots = placement.on(_nodes(), runs=runs, can_grow=joins)
             # So many trials may wait for a node that joins; Ray's own default is one.
