@@ -1,12 +1,13 @@
 """Jobs: a Ray cluster that takes jobs over HTTP, its token, and a job followed to its end."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
@@ -60,25 +61,22 @@ class Cluster:
         os.environ.pop("RAY_ADDRESS", None)
         os.environ["RAY_API_SERVER_ADDRESS"] = address
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        from ray.exceptions import AuthenticationError
         from ray.job_submission import JobSubmissionClient
 
         for name in _TALKATIVE:
             logging.getLogger(f"ray.{name}").setLevel(logging.ERROR)
-        try:
+        with _one_message(address):
             return cls(address, JobSubmissionClient(address))
-        except AuthenticationError as error:
-            found = "refuses this token" if "Invalid" in str(error) else "asks for a token"
-            raise ClusterError(
-                f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
-                "token that the cluster was started with."
-            ) from error
-        except (OSError, RuntimeError) as error:
-            raise ClusterError(f"{address}: {_first_line(error)}") from error
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
-        """Return the id of a job with this metadata that has not ended, if there is one."""
-        for job in self.client.list_jobs():
+        """Return the id of a job with this metadata that has not ended, if there is one.
+
+        Raises:
+            ClusterError: If the cluster does not say.
+        """
+        with _one_message(self.address):
+            jobs = self.client.list_jobs()
+        for job in jobs:
             known = job.metadata or {}
             if not job.status.is_terminal() and metadata.items() <= known.items():
                 return str(job.submission_id)
@@ -98,15 +96,13 @@ class Cluster:
         Raises:
             ClusterError: If the upload is too large, or the cluster refuses the job.
         """
-        try:
+        with _one_message(self.address):
             self.client.submit_job(
                 submission_id=job,
                 entrypoint=entrypoint,
                 runtime_env=dict(environment),
                 metadata=dict(metadata),
             )
-        except (OSError, RuntimeError, ValueError) as error:
-            raise ClusterError(f"{self.address}: {_first_line(error)}") from error
 
     def follow(self, job: str) -> int:
         """Print what a job prints until it ends, and return its own exit code.
@@ -117,33 +113,58 @@ class Cluster:
         num_shown = 0
         failures_since: float | None = None
         while True:
+            num_shown = asyncio.run(self._print_from(job, num_shown))
             try:
-                num_shown = asyncio.run(self._print_from(job, num_shown))
-                info = self.client.get_job_info(job)
-            except (OSError, RuntimeError, HTTPException) as error:
+                with _one_message(self.address):
+                    info = self.client.get_job_info(job)
+            except ClusterError as error:
                 failures_since = failures_since or time.monotonic()
                 if time.monotonic() - failures_since > _PATIENCE:
-                    raise ClusterError(
-                        f"{self.address}: the cluster no longer answers ({_first_line(error)}); "
-                        "the job may go on"
-                    ) from error
+                    raise ClusterError(f"{error}; the job may go on") from error
             else:
                 failures_since = None
                 if info.status.is_terminal():
-                    num_shown = asyncio.run(self._print_from(job, num_shown))
+                    asyncio.run(self._print_from(job, num_shown))
                     return _exit_code(info)
             time.sleep(_POLL_EVERY)
 
     async def _print_from(self, job: str, num_shown: int) -> int:
-        """Print the log of a job from some character on; a lost stream ends it like an end."""
+        """Print the log of a job from some character on, and return the characters shown by now.
+
+        A lost stream ends like a whole one (TRAP 38): the state of the job says which it was.
+        """
+        from aiohttp import ClientError
+
         position = 0
-        async for part in self.client.tail_job_logs(job):
-            new = part[max(0, num_shown - position) :]
-            position += len(part)
-            if new:
-                click.echo(new, nl=False)
-                num_shown = position
+        with contextlib.suppress(ClientError, OSError, RuntimeError):
+            async for part in self.client.tail_job_logs(job):
+                new = part[max(0, num_shown - position) :]
+                position += len(part)
+                if new:
+                    click.echo(new, nl=False)
+                    num_shown = position
         return num_shown
+
+
+@contextlib.contextmanager
+def _one_message(address: str) -> Iterator[None]:
+    """Say in one line what Ray's client raises in many.
+
+    Raises:
+        ClusterError: In place of that.
+    """
+    from ray.exceptions import AuthenticationError
+
+    try:
+        yield
+    except AuthenticationError as error:
+        found = "refuses this token" if "Invalid" in str(error) else "asks for a token"
+        raise ClusterError(
+            f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
+            "token that the cluster was started with."
+        ) from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"{address}: {_first_line(error)}") from error
 
 
 def _require_token_mode(address: str) -> None:

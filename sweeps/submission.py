@@ -12,7 +12,8 @@ from typing import Any
 import click
 import yaml
 
-from sweeps.home import masked
+from mixup_core.fetching import data_root
+from sweeps.home import Home, masked
 from sweeps.jobs import Cluster, ClusterError
 from sweeps.request import (
     BAD_INPUT,
@@ -70,8 +71,9 @@ def submit(  # noqa: PLR0913  each is an option
     The working directory is uploaded. Places are the cluster's: a relative path is made absolute
     here, and means the same folder there.
     """  # noqa: DOC501
+    places = _places(request)
     options = {
-        **_places(request),
+        **places,
         "--slots": slots,
         "--gpus-per-run": gpus_per_run,
         "--cpus-per-run": cpus_per_run,
@@ -92,7 +94,7 @@ def submit(  # noqa: PLR0913  each is an option
     ]
     try:
         cluster = Cluster.connect(address.rstrip("/"))
-        study = {"study": request.study.name, "store": request.home.store}
+        study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
         running = cluster.job_of(study)
         if running is not None:
             click.echo(f"study {request.study.name!r} is driven by job {running}", err=True)
@@ -102,10 +104,10 @@ def submit(  # noqa: PLR0913  each is an option
         cluster.start(
             job,
             _entrypoint(python, arguments),
-            _runtime_environment(job, data),
+            _runtime_environment(request.home, job, data),
             study,
         )
-        click.echo(f"job       {job}\nstore     {request.home.store} on the cluster", err=True)
+        click.echo(f"job       {job}\nstore     {study['store']} on the cluster", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
             return DONE
@@ -128,7 +130,7 @@ def _places(request: Request) -> dict[str, str]:
     places = {"--home": str(home.folder.resolve())}
     for option, variable, place in (
         ("--store", "MIXSWEEP_STORE", home.store_url and _absolute(home.store_url)),
-        ("--tracking-uri", "MLFLOW_TRACKING_URI", home.tracking),
+        ("--tracking-uri", "MLFLOW_TRACKING_URI", home.tracking and _absolute(home.tracking)),
         ("--optuna", "MIXSWEEP_OPTUNA", home.optuna and _absolute(home.optuna)),
     ):
         if place and masked(place) != place:
@@ -142,6 +144,13 @@ def _places(request: Request) -> dict[str, str]:
 
 
 def _absolute(place: str) -> str:
+    """Return a path, or the address of a SQLite file, free of the folder it is read in.
+
+    A job's own folder is Ray's copy of the upload, which goes when the job does.
+    """
+    scheme, _, path = place.partition(":///")
+    if scheme.startswith("sqlite"):
+        return f"{scheme}:///{Path(path).resolve()}"
     return place if "://" in place else str(Path(place).resolve())
 
 
@@ -180,10 +189,11 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
     return f"test -f {shlex.quote(reference)} || {refuse}; exec {interpreter} {run}"
 
 
-def _runtime_environment(job: str, data: str | None) -> dict[str, Any]:
+def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, Any]:
     """Return Ray's runtime environment: the shipped file, this directory, and what it comes from.
 
-    The job passes it on to its workers (TRAP 34).
+    The job passes it on to its workers (TRAP 34). Results and data in this directory stay here,
+    whatever their folders are called.
     """
     from reports.provenance import JOB_VARIABLE, code_variables, describe_repository
 
@@ -195,6 +205,13 @@ def _runtime_environment(job: str, data: str | None) -> dict[str, Any]:
         **({} if code is None else code_variables(code)),
         **({} if data is None else {"MIXSWEEP_DATA": str(Path(data).absolute())}),
     }
+    here = Path.cwd()
+    kept = [Path(place).resolve() for place in (home.folder, home.store, data or data_root())]
+    environment["excludes"] += [
+        f"/{folder.relative_to(here)}"
+        for folder in kept
+        if folder != here and folder.is_relative_to(here)
+    ]
     return {**environment, "working_dir": "."}
 
 

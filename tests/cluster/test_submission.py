@@ -2,20 +2,23 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweeps.study_file import load_study
+from reports.provenance import describe_repository
+from sweeps import submission
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
-from tests.faults.launches import wait_for
+from tests.faults.launches import Task, wait_for
 
 MINE = """
 study: mine
@@ -23,7 +26,7 @@ base: {data: {name: digits}, model: {name: mlp}, epochs: 2, batch_size: 128}
 arms: {erm: {mix.law: erm}, wild: {mix.law: erm, optimizer.lr: 1.0e+30}}
 seeds: 1
 """
-LONGER = ("--set", "base.epochs=400", "--set", "seeds=1")
+LONGER = Task("digits", ("base.epochs=400", "seeds=1"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -49,17 +52,22 @@ def _jobs(head: Head, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("token", "said"), [(None, "asks for a token"), ("not-this-one", "refuses this token")]
+    ("token", "said"),
+    [
+        ({}, "asks for a token"),
+        ({"RAY_AUTH_TOKEN_PATH": "/not/there"}, "asks for a token"),
+        ({"RAY_AUTH_TOKEN": "not-this-one"}, "refuses this token"),
+    ],
+    ids=["missing", "a file that is not there", "wrong"],
 )
 def test_a_wrong_or_missing_token_is_refused_in_one_message(
     command_line: Callable[..., CommandLine],
     head: Head,
     tmp_path: Path,
-    token: str | None,
+    token: dict[str, str],
     said: str,
 ) -> None:
-    extra = {"HOME": str(tmp_path)} | ({} if token is None else {"RAY_AUTH_TOKEN": token})
-    output = _submit(command_line(**extra), head, "digits", code=2)
+    output = _submit(command_line(HOME=str(tmp_path), **token), head, "digits", code=2)
     assert said in output
     assert "RAY_AUTH_TOKEN_PATH" in output
     assert len(output.strip().splitlines()) == 1
@@ -69,22 +77,87 @@ class _Open(BaseHTTPRequestHandler):
     """A cluster as it answers without token authentication."""
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        self._answer(200, {"ray_version": "2.60.0"})
+
+    def _answer(self, code: int, said: Any = None) -> None:
+        self.send_response(code)
         self.end_headers()
-        self.wfile.write(b'{"ray_version": "2.60.0"}')
+        self.wfile.write(json.dumps(said).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
-def test_an_open_cluster_is_refused(command_line: Callable[..., CommandLine]) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Open) as server:
+class _Ailing(_Open):
+    """A cluster that asks for a token, takes a job, and loses its log; the job ends with 3."""
+
+    jobs = 200
+
+    def do_GET(self) -> None:
+        state = {
+            "type": "SUBMISSION", "status": "FAILED", "entrypoint": "", "driver_exit_code": 3
+        }  # fmt: skip
+        if "Authorization" not in self.headers:
+            self._answer(401)
+        elif self.path == "/api/jobs/":
+            self._answer(self.jobs, [])
+        elif self.path.endswith("/logs/tail"):
+            self._answer(500)
+        else:
+            is_version = self.path == "/api/version"
+            self._answer(200, {"ray_version": "2.60.0"} if is_version else state)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, {"job_id": "a", "submission_id": "a"})
+
+
+class _Broken(_Ailing):
+    """A cluster that asks for a token and knows nothing of jobs."""
+
+    jobs = 500
+
+
+@contextmanager
+def _serving(answers: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        ran = command_line()("submit", "digits", "--address", address, code=2)
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-    assert "runs anyone's code" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"), [(_Open, "runs anyone's code"), (_Broken, "status code 500")]
+)
+def test_an_open_or_broken_cluster_is_refused(
+    command_line: Callable[..., CommandLine], cluster: type[_Open], said: str
+) -> None:
+    with _serving(cluster) as address:
+        mixsweep = command_line(RAY_AUTH_TOKEN="a")
+        ran = mixsweep("submit", "digits", "--address", address, code=2)
+    assert said in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_lost_log_does_not_lose_the_exit_code(command_line: Callable[..., CommandLine]) -> None:
+    with _serving(_Ailing) as address:
+        mixsweep = command_line(RAY_AUTH_TOKEN="a")
+        ran = mixsweep("submit", "digits", "--address", address, code=3)
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "absolute"),
+    [
+        ("elsewhere/store", "{here}/elsewhere/store"),
+        ("sqlite:///runs/mlflow.db", "sqlite:///{here}/runs/mlflow.db"),
+        ("sqlite:////runs/mlflow.db", "sqlite:////runs/mlflow.db"),
+        ("http://tracking:5000", "http://tracking:5000"),
+        ("s3://bucket/store", "s3://bucket/store"),
+    ],
+)
+def test_no_place_of_a_job_depends_on_its_folder(place: str, absolute: str) -> None:
+    assert submission._absolute(place) == absolute.format(here=Path.cwd())
 
 
 def test_what_cannot_become_a_job_is_refused_before_any_cluster_is_asked(
@@ -114,37 +187,41 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
     command_line: Callable[..., CommandLine], head: Head, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local, mixsweep = command_line(), command_line(**head.environment())
-    local("run", "digits", *LONGER)
-    study = load_study("digits", LONGER[1::2])
-    client = _jobs(head, monkeypatch)
+    local("run", *LONGER.arguments)
+    client, store = _jobs(head, monkeypatch), mixsweep.home / "store"
 
-    following = mixsweep.start("submit", "digits", *LONGER, "--address", head.address)
+    following = mixsweep.start("submit", *LONGER.arguments, "--address", head.address)
     job = wait_for(lambda: next((j for j in client.list_jobs() if j.status == "RUNNING"), None))
-    wait_for(lambda: list((mixsweep.home / "store").glob("**/*")) or None)
-    busy = _submit(mixsweep, head, "digits", *LONGER, code=3)
-    assert job.submission_id in busy
+    wait_for(lambda: any(LONGER.acknowledged(store).values()) or None)
+    assert job.submission_id in _submit(mixsweep, head, *LONGER.arguments, code=3)
     following.send_signal(signal.SIGINT)
     out, err = following.communicate(timeout=60)
     assert following.returncode == 130
+    assert "midpoint seed 0" in out
     assert f"ray job stop {job.submission_id}" in err
     assert "Traceback" not in err
     assert not client.get_job_status(job.submission_id).is_terminal()
-    assert "midpoint seed 0" in client.get_job_logs(job.submission_id) or out
 
     assert client.stop_job(job.submission_id)
     wait_for(lambda: client.get_job_status(job.submission_id).is_terminal() or None)
-    said = _submit(mixsweep, head, "digits", *LONGER)
-    assert "midpoint seed 0 finished" in said
+    before = LONGER.acknowledged(store)
+    assert 0 < sum(map(len, before.values())) < 400 * len(LONGER.study.runs())
+
+    said = _submit(mixsweep, head, *LONGER.arguments)
+    after = LONGER.acknowledged(store)
+    assert all(after[key][: len(facts)] == facts for key, facts in before.items())
     assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
     provenance = json.loads(mixsweep.report("digits", "provenance.json"))
+    assert provenance["submission_id"] != job.submission_id
     assert provenance["submission_id"] in said
-    assert [run["outcome"] for run in provenance["runs"]] == ["complete"] * len(study.runs())
+    assert provenance["code"] == describe_repository(Path.cwd())
+    with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as database:
+        tracked = "SELECT DISTINCT value FROM tags WHERE key = 'mlflow.source.git.commit'"
+        assert database.execute(tracked).fetchall() == [(provenance["code"]["commit"],)]
 
-    elsewhere = command_line()
-    store = str(mixsweep.home / "store")
-    status = elsewhere.json("status", "digits", *LONGER, "--store", store)
+    status = command_line().json("status", *LONGER.arguments, "--store", str(store))
     assert all(arm["finished"] == arm["expected"] for arm in status["arms"].values())
-    assert "nothing to train" in _submit(mixsweep, head, "digits", *LONGER)
+    assert "nothing to train" in _submit(mixsweep, head, *LONGER.arguments)
 
 
 @pytest.mark.long
@@ -155,10 +232,17 @@ def test_a_folder_with_nothing_but_a_study_file_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The cluster has mixsweep installed; a code of 1 and a commit come through."""
-    (tmp_path / "mine.yaml").write_text(MINE)
+    for name in ("mine.yaml", "results/store/blob", "images/train", ".venv/python", ".git/HEAD"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(MINE)
     monkeypatch.chdir(tmp_path)
-    said = _submit(command_line(**head.environment()), head, "mine.yaml", code=1)
+    home = tmp_path / "results"
+    places = ("--home", "results", "--data", "images")
+    said = _submit(command_line(home, **head.environment()), head, "mine.yaml", *places, code=1)
     assert "diverged" in said
+    assert (home / "reports" / "mine" / "runs.csv").exists()
+    uploads = head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
+    assert [file.name for upload in uploads for file in upload.parent.iterdir()] == ["mine.yaml"]
     (tmp_path / ".gitignore").write_text("*.yaml\n")
     said = _submit(command_line(**head.environment()), head, "mine.yaml", code=2)
     assert "mine.yaml: not uploaded" in said
