@@ -26,7 +26,7 @@ faults: $(READY)
 
 # The same by the hundred, about an hour; figures go to reports/published.
 soak: $(READY)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/smoke tests/cluster -m long
+	$(NAMESPACE) $(BIN)/python -m pytest tests -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100

@@ -105,6 +105,8 @@ def test_a_driver_killed_elsewhere_frees_its_study_once_it_was_silent(
     assert time.monotonic() - started >= 2.0
 
 
+@pytest.mark.long
+@pytest.mark.timeout(120)
 def test_a_driver_that_was_stopped_and_overtaken_wakes_up_unsure_and_ends(
     store: Store, driver: "subprocess.Popen[str]", quick: None
 ) -> None:
@@ -112,7 +114,7 @@ def test_a_driver_that_was_stopped_and_overtaken_wakes_up_unsure_and_ends(
     os.waitid(os.P_PID, driver.pid, os.WSTOPPED)
     with Lease.acquire(store, "table1", "next") as lease:
         driver.send_signal(signal.SIGCONT)
-        out, err = driver.communicate(timeout=20)
+        out, err = driver.communicate(timeout=60)
         assert out.startswith("unsure\n"), "it took its lease for held although it had slept"
         assert f"was taken over by pid {os.getpid()} on " in err
         assert "StudyLostError" in err
