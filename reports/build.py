@@ -11,22 +11,14 @@ from typing import Any
 
 import pandas as pd
 
+from reports.captions import FIXED_ARMS, SELECTION_RULE, Selection
 from reports.figures import Figure, draw_figures
 from reports.page import render_page
 from reports.provenance import describe, spell_origin
+from reports.runs import arrange, run_records, runs_csv
 from reports.search_figures import draw_search
 from reports.searched import gather, points_table, winner_table
-from reports.tables import (
-    FIXED_ARMS,
-    SELECTION_RULE,
-    Listing,
-    Selection,
-    Table,
-    arrange,
-    run_records,
-    runs_csv,
-    tabulate,
-)
+from reports.tables import Listing, Table, tabulate
 from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study

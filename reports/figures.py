@@ -10,8 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
+from reports.captions import SELECTION_RULE
+from reports.metrics import show
+from reports.runs import arrange, counted_runs
+from reports.spelling import spell_csv
 from reports.statistics import Summary, summarise
-from reports.tables import SELECTION_RULE, Table, arrange, counted_runs, show, spell_csv
+from reports.tables import Table
 from sweeps.results import RunResult
 from sweeps.study import Study
 

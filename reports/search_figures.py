@@ -10,8 +10,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from reports.figures import PANEL_INCHES, STYLE, Figure, arm_looks, finished, legend
+from reports.metrics import show
 from reports.searched import Searched
-from reports.tables import show, spell_csv
+from reports.spelling import spell_csv
 from sweeps.search import Categorical, Parameter, Point, Real
 
 _POINTS = "#555555"

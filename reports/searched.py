@@ -5,18 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from reports.captions import Selection
+from reports.metrics import show
+from reports.runs import arrange, counted_runs
+from reports.spelling import DASH, spell_interval, spell_number, spell_p
 from reports.statistics import Comparison, Summary, compare, holm, summarise
-from reports.tables import (
-    DASH,
-    Listing,
-    Selection,
-    arrange,
-    counted_runs,
-    show,
-    spell_interval,
-    spell_number,
-    spell_p,
-)
+from reports.tables import Listing
 from sweeps.results import RunResult
 from sweeps.search import Point, Search, SearchHistory
 from sweeps.selection import pareto_front, select_point

@@ -8,7 +8,9 @@ import pytest
 import scipy.stats
 from synthetic import finish, make_study
 
-from reports.tables import METRICS, arrange, run_records, runs_csv, tabulate
+from reports.metrics import METRICS
+from reports.runs import arrange, run_records, runs_csv
+from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
 

@@ -1,0 +1,121 @@
+"""Caption: what a table was measured on, and how its numbers were chosen and compared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mixup_core.catalog import CATALOG
+from mixup_core.config import TrainConfig
+from reports.arms import ArmRow
+from reports.metrics import show
+from reports.spelling import spell_number
+from reports.statistics import detectable_difference
+from sweeps.study import Study
+
+SELECTION_RULE = "none"
+"""How the printed numbers were chosen: arms fixed in advance, value of the last epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """How the arms of a table came to be in it."""
+
+    rule: str
+    """For the caption."""
+    tried: Mapping[str, int]
+    """Arm to the number of configurations it is the best of."""
+
+
+FIXED_ARMS = Selection(rule="", tried={})
+"""Nothing was selected: the arms were fixed in advance."""
+
+
+def caption_of(  # noqa: PLR0913  each is a part of the text
+    study: Study,
+    metric: str,
+    baseline: str,
+    rows: Sequence[ArmRow],
+    made_with: str,
+    selection: Selection,
+) -> str:
+    """Return the caption: data, seeds, selection rule, tests, marks, and what it was made with."""
+    parts = [
+        _spell_data(study, metric),
+        f"mean ± 95 % t interval over {_spell_seeds(study.seeds)}",
+        selection.rule
+        or f"selection rule {SELECTION_RULE} (arms fixed in advance, last epoch, "
+        f"{metric.partition('/')[0]} results choose nothing)",
+    ]
+    family = [row for row in rows if row.p_holm is not None]
+    if family:
+        noun = "comparison" if len(family) == 1 else "comparisons"
+        parts += [
+            f"differences from {baseline} paired by seed, Holm over {len(family)} {noun}, "
+            "intervals unadjusted",
+            _spell_power(family, metric),
+        ]
+    elif len(rows) > 1:
+        parts.append(
+            "arms measured on different data, so no differences"
+            if has_differing_data(study)
+            else f"no two seeds to pair with {baseline}, so no tests"
+        )
+    if any(row.is_best for row in rows):
+        parts.append("bold: lowest mean of the arms with every seed")
+    if any(row.is_close for row in rows):
+        parts.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
+    if any(0 < row.n < row.seeds_expected for row in rows):
+        parts.append("an arm that lacks seeds is summarised and compared over those it has")
+    if any(row.diverged for row in rows):
+        parts.append("no mean where a seed diverged, for the survivors flatter the arm")
+    parts += [made_with] if made_with else []
+    return "; ".join(parts) + "."
+
+
+def has_differing_data(study: Study) -> bool:
+    """Return whether the arms are measured on different images, which no seed can pair."""
+    return not {"data.name", "data.digest"}.isdisjoint(study.varying())
+
+
+def _spell_data(study: Study, metric: str) -> str:
+    return " and ".join(
+        dict.fromkeys(_spell_images(config, metric) for config in study.arms.values())
+    )
+
+
+def _spell_images(config: TrainConfig, metric: str) -> str:
+    data = config.data
+    known = CATALOG.get(data.name)
+    title = known.title if known else data.name
+    if data.views == "concat":
+        title += " (two views by channel concatenation)"
+    if metric == "val/error":
+        return f"{title}, {_spell_count(data.val_size)} validation images"
+    return f"{title}, {_spell_count(known.num_test)} test images" if known else title
+
+
+def _spell_count(count: int) -> str:
+    return f"{count:,}".replace(",", " ")
+
+
+def _spell_seeds(seeds: Sequence[int]) -> str:
+    ordered = sorted(seeds)
+    if len(ordered) == 1:
+        return f"one seed ({ordered[0]})"
+    if ordered == list(range(ordered[0], ordered[-1] + 1)):
+        return f"seeds {ordered[0]}-{ordered[-1]}"
+    return "seeds " + ", ".join(map(str, ordered))
+
+
+def _spell_power(family: Sequence[ArmRow], metric: str) -> str:
+    scale = show(metric).scale
+    many = len(family) > 1
+    found = []
+    for row in family:
+        comparison = row.comparison
+        assert comparison is not None
+        assert comparison.sd is not None
+        sds = detectable_difference(comparison.n, len(family))
+        arm = f" ({row.arm})" if many else ""
+        found.append(f"{spell_number(sds * comparison.sd * scale, 2)} points{arm}")
+    step = f", at the first Holm step of {len(family)}" if many else ""
+    return f"a difference of {' or '.join(found)} is found 4 times in 5{step}"

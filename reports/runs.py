@@ -1,0 +1,87 @@
+"""Runs: a study's results by arm and seed, and the rows of `runs.csv`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mixup_core.config import flatten
+from reports.metrics import METRICS
+from reports.spelling import spell_csv
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
+    """Return arm to seed to result, both in the order of the study; a run without one is missing.
+
+    Raises:
+        ValueError: If a result belongs to no run of the study.
+    """
+    given = {(result.run.arm, result.run.seed): result for result in results}
+    arranged: dict[str, dict[int, RunResult]] = {arm: {} for arm in study.arms}
+    for run in study.runs():
+        nothing = RunResult(run=run, stage=None, failure=None)
+        arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
+    if given:
+        raise ValueError(f"`results are runs of the study` must hold, got ({sorted(given)}).")
+    return arranged
+
+
+def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
+    """Return the complete runs of an arm, by seed."""
+    return {seed: result for seed, result in results.items() if result.outcome == "complete"}
+
+
+def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
+    """Return the runs whose mean may be shown: the complete ones, none if a seed diverged."""
+    has_diverged = any(result.outcome == "diverged" for result in results.values())
+    return {} if has_diverged else complete_runs(results)
+
+
+def main_metric(study: Study) -> str:
+    """Return the metric a study's arms are compared by: `test/error` if a run measures it."""
+    has_test = any(config.data.test for config in study.arms.values())
+    return "test/error" if has_test else "val/error"
+
+
+def metrics_of(arranged: Mapping[str, Mapping[int, RunResult]], metric: str) -> tuple[str, ...]:
+    """Return a metric and every other one of the complete runs, in the order of columns."""
+    found = {metric}
+    for by_seed in arranged.values():
+        for result in complete_runs(by_seed).values():
+            found |= result.records[-1].metrics.keys()
+    known = [name for name in METRICS if name in found]
+    return (*known, *sorted(found - METRICS.keys()))
+
+
+def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
+    """Return the columns of `runs.csv` by name, one mapping per run, arm by arm, seed by seed.
+
+    `epochs` is the number of finished epochs; metrics are those of the last epoch of a complete
+    run and None for any other.
+    """
+    arranged = arrange(study, results)
+    metrics = metrics_of(arranged, main_metric(study))
+    records = []
+    for arm, by_seed in arranged.items():
+        flat = flatten(study.arms[arm])
+        for seed, result in by_seed.items():
+            is_complete = result.outcome == "complete"
+            last = result.records[-1].metrics if is_complete else {}
+            records.append(
+                {"run_key": result.run.key, "arm": arm, "seed": seed}
+                | {"epochs": len(result.records)}
+                | {_column(path): flat.get(path) for path in study.varying()}
+                | {name: last.get(name) for name in metrics}
+                | {"outcome": result.outcome}
+            )
+    return records
+
+
+def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
+    """Return `runs.csv`: one line per run, numbers at full precision, errors as fractions."""
+    return spell_csv(run_records(study, results))
+
+
+def _column(path: str) -> str:
+    """Return the column of a dotted path; `epochs` is taken by the number of finished epochs."""
+    return "epochs_expected" if path == "epochs" else path
