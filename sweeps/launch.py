@@ -32,7 +32,7 @@ from sweeps.lease import Lease
 from sweeps.placement import Node, Placement, Slots
 from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
-from sweeps.searcher import RunSearcher
+from sweeps.searcher import LiveTrials, RunSearcher
 from sweeps.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.trainable import Assignment, train_run
@@ -111,6 +111,7 @@ def _tune(
             tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
             tune_config=tune.TuneConfig(
                 search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+                scheduler=LiveTrials(),
                 num_samples=-1,
                 max_concurrent_trials=slots.limit,
                 reuse_actors=True,

@@ -195,10 +195,8 @@ def test_the_sign_flip_p_starts_at_six_seeds() -> None:
 
 
 def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
-    uniform = [result for result in results if result.run.arm == "uniform"]
+    uniform = [result.records[-1].metrics for result in results if result.run.arm == "uniform"]
     numbers = summarise_runs(uniform)
-    errors = [result.records[-1].metrics["test/error"] for result in uniform]
+    errors = [metrics["test/error"] for metrics in uniform]
     assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
-    assert set(summarise_runs(uniform[:1])) == {
-        f"{metric}_mean" for metric in uniform[0].records[-1].metrics
-    }
+    assert set(summarise_runs(uniform[:1])) == {f"{metric}_mean" for metric in uniform[0]}

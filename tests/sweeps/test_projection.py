@@ -57,9 +57,8 @@ def client(home: Path) -> MlflowClient:
     return MlflowClient(Home(folder=home).tracking_uri)
 
 
-def summarise(results: Sequence[RunResult]) -> Mapping[str, float]:
-    errors = [result.records[-1].metrics["test/error"] for result in results]
-    return {"test/error_mean": statistics.fmean(errors)}
+def summarise(last: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    return {"test/error_mean": statistics.fmean(metrics["test/error"] for metrics in last)}
 
 
 def projection_of(study: Study, home: Path) -> Projection:
