@@ -47,8 +47,8 @@ from sweeps.submission import submit
 
 if TYPE_CHECKING:
     from reports.build import Report
-    from sweeps.projection import Tracker
     from sweeps.sources import RunSource
+    from sweeps.tracker import Tracker
 
 _CLUSTER_PATIENCE = 10.0
 """Seconds to wait for a cluster's port."""
@@ -244,7 +244,8 @@ def _require_cluster(address: str) -> None:
 def _tracker(request: Request, lease: Lease) -> "Tracker":
     from reports.provenance import origin_tags
     from reports.statistics import summarise_runs
-    from sweeps.projection import Projection, Tracker
+    from sweeps.projection import Projection
+    from sweeps.tracker import Tracker
 
     return Tracker(
         Projection(

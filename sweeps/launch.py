@@ -30,12 +30,12 @@ from mixup_core.checkpoints import Failure, Store
 from sweeps.interrupts import Interrupts
 from sweeps.lease import Lease
 from sweeps.placement import Node, Placement, Slots
-from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.searcher import LiveTrials, RunSearcher
 from sweeps.sources import RunSource
 from sweeps.stages import PlannedRun
-from sweeps.trainable import Assignment, train_run
+from sweeps.tracker import Tracker
+from sweeps.trainable import REPORTS_PER_SECOND, Assignment, train_run
 from sweeps.watch import Watch
 
 _MAX_WORKER_DEATHS = 3
@@ -103,6 +103,7 @@ def _tune(
             store=store.url,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
+            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
         )
         return {"run_key": planned.run.key, "assignment": assignment}
 

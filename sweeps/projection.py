@@ -1,23 +1,19 @@
-"""Projection and Tracker: MLflow kept equal to the checkpoint store, training never held up.
+"""Projection: MLflow kept equal to the checkpoint store.
 
 The store is the truth. An empty MLflow is filled from it, only missing rows are sent, and a run in
 MLflow that contradicts it is replaced.
 """
 
-import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, assert_never
 
 from mixup_core.checkpoints import EpochFacts
 from mixup_core.config import TrainConfig, flatten
 from mixup_core.records import EpochRecord
-from sweeps.home import masked
-from sweeps.outbox import Outbox
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Run, Study
 from sweeps.tracking import (
@@ -29,7 +25,6 @@ from sweeps.tracking import (
     Row,
     Status,
     Wanted,
-    is_refusal,
 )
 
 Epoch = tuple[EpochRecord, EpochFacts]
@@ -40,9 +35,6 @@ Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
 SUMMARISE_EVERY = 10.0
 """Seconds between two summaries of an arm whose seeds end one after the other: each looks at all of
 them."""
-_MAX_DESCRIPTION = 200
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +89,7 @@ class Projection:
         self._reconciled: dict[str, tuple[str, int]] = {}
         self._summarised_at: dict[str, float] = {}
         self._outdated: set[str] = set()
+        self._written: set[str] = set()
         self._opened: Experiment | None = None
 
     def grow(self, study: Study) -> None:
@@ -117,6 +110,7 @@ class Projection:
         """
         if not epochs:
             return
+        self._written.add(run.key)
         experiment = self._experiment()
         parent = experiment.bring(self._wanted_arm(run.arm))
         entry = experiment.bring(self._wanted_seed(run, parent, epochs))
@@ -139,16 +133,35 @@ class Projection:
         for arm, of_arm in arms.items():
             self._reconcile_arm(arm, of_arm)
 
-    def end(self, results: Iterable[RunResult]) -> None:
-        """Bring MLflow to what the store holds of runs that have ended, one call for one or many.
-
-        Their arms are summarised at once if all of their seeds have ended, else now and then.
-        """
+    def note(self, results: Iterable[RunResult]) -> None:
+        """Remember of runs what the summaries of their arms need: there may be many, long ones."""
         for result in results:
-            arm = result.run.arm
-            self._note(result)
-            self._reconcile_seed(self._experiment().bring(self._wanted_arm(arm)), result)
-            self._outdated.add(arm)
+            self._ends[result.run.key] = _End(
+                outcome=result.outcome,
+                metrics=result.records[-1].metrics if result.records else {},
+                at_ms=max((facts.stored_at_ms for facts in result.facts), default=0),
+            )
+
+    def end(self, result: RunResult) -> None:
+        """Bring MLflow to what the store holds of a run that has ended; see `summarise`."""
+        self.note([result])
+        self._written.add(result.run.key)
+        self._reconcile_seed(self._experiment().bring(self._wanted_arm(result.run.arm)), result)
+        self._outdated.add(result.run.arm)
+
+    def catch_up(self, results: Iterable[RunResult]) -> None:
+        """Bring MLflow to what the store held, before this launch, of runs not written since."""
+        for result in results:
+            if result.run.key not in self._written:
+                arm = result.run.arm
+                self._reconcile_seed(self._experiment().bring(self._wanted_arm(arm)), result)
+                self._outdated.add(arm)
+
+    def summarise(self) -> None:
+        """Summarise the arms of runs that have ended, if no run is left or the last time is past.
+
+        A summary looks at all runs of its arm, so there is none for each of them.
+        """
         for arm in sorted(self._outdated):
             if self._is_due(arm):
                 self._reconcile_arm(arm, ())
@@ -207,8 +220,8 @@ class Projection:
 
     def _reconcile_arm(self, arm: str, results: Sequence[RunResult]) -> None:
         """Bring an arm to what is known of it, and before that some of its runs."""
-        for result in results:
-            self._note(result)
+        self.note(results)
+        self._written |= {result.run.key for result in results}
         experiment = self._experiment()
         runs = self._study.runs_of(arm)
         rows = self._arm_rows(runs)
@@ -225,14 +238,6 @@ class Projection:
         experiment.set_status(parent, "RUNNING" if is_live else _STATUS[outcome])
         self._summarised_at[arm] = self._clock()
         self._outdated.discard(arm)
-
-    def _note(self, result: RunResult) -> None:
-        """Remember of a run what the summary of its arm needs: there may be many, and long ones."""
-        self._ends[result.run.key] = _End(
-            outcome=result.outcome,
-            metrics=result.records[-1].metrics if result.records else {},
-            at_ms=max((facts.stored_at_ms for facts in result.facts), default=0),
-        )
 
     def _outcome(self, run: Run) -> Outcome:
         end = self._ends.get(run.key)
@@ -310,183 +315,6 @@ class Projection:
     def _grouping_tags(self, arm: str, config: TrainConfig) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""
         return {"study": self._study.name, "arm": arm, "dataset": config.data.name}
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    run: Run
-    epochs: tuple[Epoch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    result: RunResult
-
-
-@dataclass(frozen=True, slots=True)
-class _Reconcile:
-    results: tuple[RunResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    write: Callable[[], object]
-
-
-_Post = _Stored | _Ended | _Reconcile | _Call
-
-
-class Tracker:
-    """Writes a projection from a background thread: the driver's, one per study.
-
-    A failing server is tried again for as long as the tracker lives (see `Outbox`). What MLflow
-    refuses although it is reachable would be refused for ever: it is dropped with a warning, and
-    is still in the store. A killed driver loses what is queued; the next `start` writes it.
-    """
-
-    def __init__(
-        self, projection: Projection, *, may_write: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Take over a projection: from here on only the tracker's thread calls it.
-
-        Args:
-            projection: What is written.
-            may_write: Asked before each write; what it forbids is tried again later.
-        """
-        self._projection = projection
-        self._may_write = may_write
-        self._has_dropped = False
-        self._outbox: Outbox[_Post] = Outbox(
-            self._deliver,
-            name=f"MLflow at {masked(projection.uri)}",
-            describe=self._describe,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}  # TRAP 4: Tune pickles its callbacks, and a thread cannot be pickled.
-
-    def start(self, results: Iterable[RunResult]) -> None:
-        """Begin to write: the database and the experiment first, then what the store holds.
-
-        Args:
-            results: Of every run of the study.
-        """
-        self._outbox.start()
-        self.reconcile(results)
-
-    def grow(self, study: Study) -> None:
-        """Queue `Projection.grow`: what is posted from here on may be of the new arms."""
-        self._outbox.post(_Call(partial(self._projection.grow, study)))
-
-    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
-        """Queue newly stored epochs of a run; never waits, never raises."""
-        self._outbox.post(_Stored(run, tuple(epochs)))
-
-    def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Queue `Projection.reconcile`.
-
-        Args:
-            results: Read from the store after the last epoch of these runs was posted.
-        """
-        self._outbox.post(_Reconcile(tuple(results)))
-
-    def end(self, result: RunResult) -> None:
-        """Queue `Projection.end` of a run, read from the store after its last epoch was posted."""
-        self._outbox.post(_Ended(result))
-
-    def log_report(self, folder: Path, note: str) -> None:
-        """Queue `Projection.log_report`; the folder is read when the time comes."""
-        self._outbox.post(_Call(partial(self._projection.log_report, folder, note)))
-
-    def close(
-        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
-    ) -> bool:
-        """Write what is left, leave no run RUNNING, and return whether all of it arrived.
-
-        Args:
-            results: As for `start`.
-            timeout: Seconds after which what is left is given up; a large study takes a minute.
-            patience: Seconds after which a server that does not accept is given up.
-
-        Raises:
-            Exception: What this program did wrong while it wrote (see `Outbox.close`).
-        """
-        self.reconcile(results)
-        self._outbox.post(_Call(self._projection.settle))
-        return self._outbox.close(timeout, patience) and not self._has_dropped
-
-    def _deliver(self, items: Sequence["_Post"]) -> None:
-        for write in self._writes(items):
-            try:
-                self._attempt(write)
-            except Exception as error:
-                if not is_refusal(error):
-                    raise
-                self._attempt_again(write)
-
-    def _writes(self, items: Sequence[_Post]) -> Iterator[Callable[[], object]]:
-        """Yield, between two other calls, one write for all epochs of a run, then one for all ends.
-
-        None for a run that this or the next call completes, for that writes all its epochs.
-        """
-        stored: dict[str, tuple[Run, list[Epoch]]] = {}
-        ended: dict[str, RunResult] = {}
-        for item in items:
-            match item:
-                case _Stored(run=run, epochs=epochs):
-                    stored.setdefault(run.key, (run, []))[1].extend(epochs)
-                case _Ended(result=result):
-                    if result.outcome == "complete":
-                        stored.pop(result.run.key, None)
-                    ended[result.run.key] = result
-                case _Reconcile(results=results):
-                    for result in results:
-                        if result.outcome == "complete":
-                            stored.pop(result.run.key, None)
-                    yield from self._waiting(stored, ended)
-                    stored, ended = {}, {}
-                    yield partial(self._projection.reconcile, results)
-                case _Call(write=write):
-                    yield from self._waiting(stored, ended)
-                    stored, ended = {}, {}
-                    yield write
-                case _:
-                    assert_never(item)
-        yield from self._waiting(stored, ended)
-
-    def _waiting(
-        self,
-        stored: Mapping[str, tuple[Run, list[Epoch]]],
-        ended: Mapping[str, RunResult],
-    ) -> Iterator[Callable[[], object]]:
-        for run, epochs in stored.values():
-            yield partial(self._projection.write_epochs, run, epochs)
-        if ended:
-            yield partial(self._projection.end, tuple(ended.values()))
-
-    def _attempt(self, write: Callable[[], object]) -> None:
-        if not self._may_write():
-            raise ConnectionError("the lease of the study is not confirmed")
-        try:
-            write()
-        except Exception:
-            self._projection.forget()
-            raise
-
-    def _attempt_again(self, write: Callable[[], object]) -> None:
-        """Write what was refused once: a run may have been deleted since MLflow was last read."""
-        try:
-            self._attempt(write)
-        except Exception as error:
-            if not is_refusal(error):
-                raise
-            self._has_dropped = True
-            _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
-
-    def _describe(self, error: Exception) -> str:
-        """Return the head of an error's text, without the password that the address may hold."""
-        uri = self._projection.uri
-        return str(error).replace(uri, masked(uri))[:_MAX_DESCRIPTION]
 
 
 _STATUS: Mapping[Outcome, Status] = {

@@ -15,11 +15,11 @@ from mixup_core.folders import describe
 from sweeps.console import Board, Console
 from sweeps.holders import RunningRun
 from sweeps.lease import Lease
-from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run
+from sweeps.tracker import Tracker
 from sweeps.trainable import read_row
 
 _PROGRESS_EVERY = 1.0
@@ -50,9 +50,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Expect runs that will be started; the study may have grown by their arms."""
         study = self._board.study = self.source.study
+        for key in self.store.failures().keys() & {planned.run.key for planned in joined}:
+            self.store.clear_failure(key)
         for planned in joined:
             run = planned.run
-            self.store.clear_failure(run.key)
             self._planned[run.key] = planned
             self._board.expect(
                 run,

@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from tests.bench.stub import ENVIRONMENT
+from tests.bench.stub import CHATTY, ENVIRONMENT
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Task
@@ -115,6 +115,33 @@ def measure(folder: Path, runs: int) -> Mapping[str, float]:
         "tracking_database_kb_per_run": (mixsweep.home / "mlflow.db").stat().st_size / 1e3 / runs,
         "store_files_per_run": len(files) / runs,
         "store_kb_per_run": sum(file.st_size for file in files) / 1e3 / runs,
+    }
+
+
+def measure_reports() -> Mapping[str, float]:
+    """Return what a report costs the driver, from the same runs with few and with many."""
+    runs, epochs = ARMS, (2, 502)
+    cpu = {}
+    for number in epochs:
+        with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+            mixsweep = CommandLine(
+                home=Path(folder) / "home",
+                data=Path(folder) / "data",
+                extra={**ENVIRONMENT, CHATTY: "1"},
+            )
+            task = Task(STUDY, ("seeds=1", f"base.epochs={number}", f"base.eval_every={number}"))
+            process = mixsweep.start("run", *task.arguments, "--slots", str(SLOTS))
+            samples = list(watch(process, mixsweep.home / "mlflow.db"))
+            ends = [r.facts[-1].stored_at_ms / 1000 for r in task.results(mixsweep.home / "store")]
+            cpu[number] = max(sample.cpu for sample in samples if sample.at <= max(ends))
+    few, many = epochs
+    per_report = (cpu[many] - cpu[few]) / (runs * (many - few))
+    return {
+        "runs": runs,
+        "epochs_few": few,
+        "epochs_many": many,
+        "driver_cpu_milliseconds_per_report": 1000 * per_report,
+        "reports_per_second_of_a_busy_driver": 1 / per_report,
     }
 
 

@@ -21,9 +21,10 @@ from mixup_core.config import TrainConfig, flatten, stage_key, with_values
 from mixup_core.laws import Midpoint
 from mixup_core.records import EpochRecord
 from sweeps.home import Home
-from sweeps.projection import Projection, Tracker
+from sweeps.projection import Projection
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
+from sweeps.tracker import Tracker
 from sweeps.tracking import read_runs
 
 pytestmark = pytest.mark.filterwarnings(
