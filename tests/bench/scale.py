@@ -69,12 +69,9 @@ def main() -> None:
                 "driver_anonymous_mb_peak", "plan_seconds", "status_seconds",
             )
         }  # fmt: skip
-    publish(
-        "scale",
-        f"Studies of {', '.join(map(str, sizes))} runs, trainer stubbed",
-        figures,
-        kind="bench",
-    )
+    figures["reports"] = measure_reports()
+    title = f"Studies of {', '.join(map(str, sizes))} runs, trainer stubbed"
+    publish("scale", title, figures, kind="bench")
 
 
 def measure(folder: Path, runs: int) -> Mapping[str, float]:

@@ -21,7 +21,7 @@ from mixup_core.config import TrainConfig, flatten, stage_key, with_values
 from mixup_core.laws import Midpoint
 from mixup_core.records import EpochRecord
 from sweeps.home import Home
-from sweeps.projection import Projection
+from sweeps.projection import SUMMARISE_EVERY, Projection
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
 from sweeps.tracker import Tracker
@@ -62,13 +62,16 @@ def summarise(last: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
     return {"test/error_mean": statistics.fmean(metrics["test/error"] for metrics in last)}
 
 
-def projection_of(study: Study, home: Path) -> Projection:
+def projection_of(
+    study: Study, home: Path, clock: Callable[[], float] = time.monotonic
+) -> Projection:
     return Projection(
         study,
         Home(folder=home).tracking_uri,
         summarise=summarise,
         artifact_location=Home(folder=home).artifact_location,
         tags={"commit": "abc1234"},
+        clock=clock,
     )
 
 
@@ -245,6 +248,60 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
         "erm erm": "FINISHED",
         "midpoint midpoint": "FAILED",
     }
+
+
+def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last_has(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    study = replace(study, seeds=(0, 1, 2, 3))
+    now = [0.0]
+    projection = projection_of(study, home, clock=lambda: now[0])
+    results = [result_of(run, 3) for run in study.runs_of("erm")]
+    shown = []
+    for at, result in zip((0.0, 1.0, SUMMARISE_EVERY, SUMMARISE_EVERY + 1.0), results, strict=True):
+        now[0] = at
+        projection.end(result)
+        projection.summarise()
+        shown.append(runs_of(study, client, "config")["erm erm"].data.metrics["n"])
+    assert shown == [1, 1, 3, 4]
+    arm = runs_of(study, client, "config")["erm erm"]
+    errors = [result.records[-1].metrics["test/error"] for result in results]
+    assert arm.data.metrics["test/error_mean"] == statistics.fmean(errors)
+    assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
+
+
+def test_what_a_launch_found_is_not_written_over_what_it_trained_since(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    found = results_of(study, 1, 0, 0, 0)
+    projection = projection_of(study, home)
+    projection.note(found)
+    trained, *others = results_of(study, 3, 3, 0, 0)
+    projection.end(trained)
+    projection.write_epochs(others[0].run, [epoch_of(others[0].run, 0)])
+    projection.catch_up(found)
+    projection.summarise()
+    seeds = runs_of(study, client, "seed")
+    assert {name: seed.info.status for name, seed in seeds.items()} == {
+        "erm seed=0": "FINISHED",
+        "midpoint seed=0": "RUNNING",
+        "erm seed=1": "KILLED",
+        "midpoint seed=1": "KILLED",
+    }
+    assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == trained.records
+
+
+def test_a_study_larger_than_one_part_is_caught_up_with_to_the_last_run(
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.tracker._PART", 1)
+    results = results_of(study, 3, 2, 0, 3)
+    tracker = tracker_of(study, home)
+    tracker.start(results)
+    wait_until(lambda: len(runs_of(study, client, "seed")) == len(results))
+    assert tracker.close(results)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert [run.records for run in tracked] == [result.records for result in results]
 
 
 def test_training_shows_as_running_until_the_projection_is_settled(
