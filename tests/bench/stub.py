@@ -25,8 +25,8 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 """Of the driver."""
 
-CHATTY = "BENCH_REPORTS_EVERY_EPOCH"
-"""Variable of the driver's environment: if set, every epoch is reported."""
+CHATTY = "BENCH_EVERY_EPOCH"
+"""Variable of the driver's environment: `reported` or `stored`, what happens with every epoch."""
 
 _TRAIN = ("train/loss", "train/excess_loss")
 _TEST = ("test/error", "test/nll", "test/calibration_error")
@@ -40,6 +40,8 @@ def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
 def install() -> None:
     """Put the stub in the place of the trainer in this process."""
     trainable.fit = fit
+    if os.environ.get(CHATTY) == "stored":
+        trainable.STORE_AT_LEAST_EVERY = 0.0
     if CHATTY in os.environ:
         train = trainable._train
         trainable._train = lambda assignment, driver: train(
