@@ -128,14 +128,17 @@ class SearchSource:
         """Judge the point of a run once all of its seeds have ended."""
         if failed:
             self._failed.add(run.key)
+        is_judged = False
         for number, outstanding in list(self._outstanding.items()):
             if run.key in outstanding:
                 outstanding.discard(run.key)
                 if not outstanding:
                     self._judge(self._points[number])
+                    is_judged = True
         self._proposals.spend(self._hours())
-        self._conclude()
-        self._study = self._grown()
+        if is_judged:  # growing a study costs as much as it has runs
+            self._conclude()
+            self._study = self._grown()
 
     def _asks(self) -> bool:
         """Return whether one more point may be proposed."""
