@@ -13,15 +13,20 @@ from sweeps.study import Study
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     """Return a study with the points proposed so far and, after the last, the confirmation.
 
+    A point that is open because a seed of it failed does not keep the others from being confirmed.
     A study without a search is returned as it is.
     """
     search = study.search
     if search is None:
         return study
-    confirms = bool(search.confirm_seeds) and history.is_over(search)
-    return study.grown(
-        history.points, winner_of(study, history.points, store) if confirms else None
-    )
+    grown = study.grown(history.points)
+    if not search.confirm_seeds or history.asks(search):
+        return grown
+    failures = store.failures()
+    for point in history.points:
+        if point.state == "open" and not any(r.key in failures for r in grown.runs_of(point.arm)):
+            return grown
+    return study.grown(history.points, winner_of(study, history.points, store))
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import optuna
 import pytest
 from searching import STUDY, expected_error, read
 
-from sweeps.proposals import Proposals, SamplerError, read_history
-from sweeps.search import SearchHistory
+from sweeps.proposals import Proposals, read_history
+from sweeps.search import SearchError, SearchHistory
 from sweeps.study import Study
 
 CONDITIONAL = STUDY.replace(
@@ -31,11 +32,11 @@ def asked(study: Study, url: str, count: int, *, reopened: bool) -> Proposals:
             proposals = Proposals(study, url)
         error = expected_error(study.search.config_of(point.values))  # type: ignore[union-attr]
         if number % 5 == 4:
-            proposals.tell(point, "failed")
+            proposals.tell(replace(point, state="failed"))
         elif number % 7 == 6:
-            proposals.tell(point, "pruned")
+            proposals.tell(replace(point, state="pruned", num_seeds=2))
         elif number < count - 1:
-            proposals.tell(point, "complete", [error])
+            proposals.tell(replace(point, state="complete", objectives=(error,)))
     return proposals
 
 
@@ -108,7 +109,7 @@ def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("cmaes") is not None, reason="the package cmaes is installed")
 def test_a_sampler_without_its_package_is_refused_by_name(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY, "search.sampler=cmaes")
-    with pytest.raises(SamplerError, match="pip install cmaes"):
+    with pytest.raises(SearchError, match="pip install cmaes"):
         Proposals(study, str(tmp_path / "j.log"))
 
 
