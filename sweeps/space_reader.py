@@ -234,8 +234,8 @@ class SpaceReader:
                     num_values=count,
                 ),
             )
-        # What lies between tells numbers from integers, the bounds whether the range is allowed.
-        probes = given.value if kind == "int" else [_halfway(given), *given.value]
+        # Bounds are integers under a path of integers too; what lies between is not.
+        probes = given.value if kind == "int" else [*given.value, _halfway(given)]
         for probe in probes:
             if len(self._read.problems) == before:
                 self._parsed(path, probe, where)

@@ -51,7 +51,10 @@ def search_study(*objectives: str) -> Study:
 
 def point(number: int, state: PointState, *objectives: float) -> Point:
     values = {"mix.law.alpha": 0.5 * 4**number, "mix.switch_epoch": 2 + number}
-    return Point(number=number, values=values, state=state, objectives=objectives)
+    num_seeds = 2 if state == "pruned" else None
+    return Point(
+        number=number, values=values, state=state, num_seeds=num_seeds, objectives=objectives
+    )
 
 
 HISTORY = SearchHistory(

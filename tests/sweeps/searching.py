@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mixup_core.checkpoints import EpochFacts, Failure, Store
 from mixup_core.config import TrainConfig, stage_keys
@@ -15,7 +18,7 @@ from sweeps.searcher import RunSearcher
 from sweeps.sources import SearchSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Study
-from sweeps.study_file import load_study
+from sweeps.study_file import StudyError, load_study
 
 STUDY = """
 study: s
@@ -49,6 +52,16 @@ def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
     file = folder / "s.yaml"
     file.write_text(text)
     return load_study(str(file), overrides)
+
+
+def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
+    """Assert that the study with one text replaced gives one line that matches a pattern."""
+    assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
+    with pytest.raises(StudyError) as caught:
+        read(folder, STUDY.lstrip("\n").replace(old, new, 1))
+    (line,) = caught.value.problems
+    place = line.partition("s.yaml:")[2]
+    assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
 
 
 def expected_error(config: TrainConfig) -> float:
