@@ -295,6 +295,8 @@ def _name(study: Study) -> str:
 
 
 def _storage(url: str) -> BaseStorage:
+    if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
+        raise ValueError("a database in memory forgets the search")
     if "://" in url:
         waits = {"connect_args": {"timeout": _PATIENCE}} if database_file(url) else {}
         return RDBStorage(url, engine_kwargs=waits)
