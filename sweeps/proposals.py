@@ -30,6 +30,7 @@ from mixup_core.config import TrainConfig, stage_keys
 from mixup_core.files import make_private_folder
 from sweeps.home import masked
 from sweeps.search import (
+    MAX_GRID,
     Categorical,
     Integer,
     Parameter,
@@ -108,15 +109,28 @@ class Proposals:
         Raises:
             SearchError: If a value of the space cannot stand beside another.
         """
+        return next(iter(self._propose(1)), None)
+
+    def ask_rest(self) -> tuple[Point, ...]:
+        """Propose every point that a grid has left and return them, as `ask` does one by one."""
+        return self._propose(MAX_GRID)
+
+    def _propose(self, count: int) -> tuple[Point, ...]:
         with self._answering:
             trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
         taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
+        points: list[Point] = []
         for values, system_attrs in _candidates(self._search, trials):
-            if self._content_of(values) not in taken:
-                with self._answering:
-                    self._study.add_trial(_proposal(self._search, values, system_attrs))
-                return Point(number=len(trials), values=values, state="open")
-        return None
+            content = self._content_of(values)
+            if content in taken:
+                continue
+            with self._answering:
+                self._study.add_trial(_proposal(self._search, values, system_attrs))
+            taken.add(content)
+            points.append(Point(number=len(trials) + len(points), values=values, state="open"))
+            if len(points) == count:
+                break
+        return tuple(points)
 
     def tell(self, point: Point) -> None:
         """Store how a point was closed: its state, and its objectives or the seeds it was given."""

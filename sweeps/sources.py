@@ -140,11 +140,10 @@ class SearchSource:
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         while True:
-            if self._search.sampler == "grid":  # all at once, so that stages are shared best
-                while self._asks():
-                    self._ask()
-            elif not self._joining and self._asks():
-                self._ask()
+            is_grid = self._search.sampler == "grid"
+            if self._asks() and (is_grid or not self._joining):
+                # All points of a grid at once, so that stages are shared best.
+                self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
             if not self._joining and not self._asks():
                 return ()
             joining, self._joining = self._joining, []
@@ -170,15 +169,20 @@ class SearchSource:
             self._stop_asking(f"{reason}, after {len(self._points)} points")
         return not self._is_over
 
-    def _ask(self) -> None:
+    def _ask(self) -> tuple[Point, ...]:
         point = self._proposals.ask()
-        if point is None:
+        return () if point is None else (point,)
+
+    def _begin_all(self, asked: Sequence[Point]) -> None:
+        """Let points join that were just asked for; there are no more if there are none."""
+        for point in asked:
+            self._points[point.number] = point
+            self._begin(point)
+        if asked:
+            self._proposals.end(None)
+            self._study = self._grown()
+        else:
             self._stop_asking(f"the space has no more than {len(self._points)} different points")
-            return
-        self._points[point.number] = point
-        self._begin(point)
-        self._proposals.end(None)
-        self._study = self._grown()
 
     def _stop_asking(self, reason: str) -> None:
         self._proposals.end(reason)
@@ -255,11 +259,10 @@ class SearchSource:
             self._joining += confirmation.runs()
 
     def _is_awaited(self, point: Point) -> bool:
-        """Return whether a point may still be closed by this launch, or was left by a stop."""
-        is_given_up = point.number not in self._outstanding and any(
-            run.key in self._failed for run in self._runs(point)
-        )
-        return point.state == "open" and not is_given_up
+        """Return whether an open point may still be closed, or was left by a stop of the driver."""
+        if point.state != "open" or point.number in self._outstanding:
+            return point.state == "open"
+        return self._failed.isdisjoint(run.key for run in self._runs(point))
 
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)
