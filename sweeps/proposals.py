@@ -5,6 +5,7 @@ its values: no kill can leave a point without them, so every open point of a dea
 adopted, and proposals follow from the points alone, with or without kills between them.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.exceptions import OptunaError
+from optuna.exceptions import ExperimentalWarning, OptunaError
 from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
@@ -88,6 +89,7 @@ class Proposals:
                 directions=["minimize"] * len(study.search.objectives),
                 load_if_exists=True,
             )
+            _name_objectives(self._study, study.search)
 
     def history(self) -> SearchHistory:
         """Return everything the storage holds of the search."""
@@ -306,6 +308,15 @@ def _content(config: TrainConfig) -> str:
 def _name(study: Study) -> str:
     assert study.search is not None
     return f"{study.name}-{study.search.fingerprint(study.seeds)}"
+
+
+def _name_objectives(opened: optuna.Study, search: Search) -> None:
+    """Let dashboards call the objectives by their names."""
+    names = list(search.objectives)
+    if opened.metric_names != names:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            opened.set_metric_names(names)
 
 
 def _storage(url: str) -> BaseStorage:

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -180,3 +181,20 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     )
     assert [row.arm for row in report.table.rows] == ["erm", "uniform"]
     assert report.table.metric == "val/error"
+
+
+def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    history = replace(HISTORY, ended="ended on its budget of 2 hours, after 4 points")
+    report = build_report(
+        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=history
+    )
+    assert "the search ended on its budget of 2 hours, after 4 points" in report.markdown
+    assert json.loads((tmp_path / "r" / "provenance.json").read_text())["search"] == {
+        "sampler": "tpe",
+        "sampler_seed": 0,
+        "points_wanted": 4,
+        "points": {"complete": 3, "pruned": 1},
+        "ended": "ended on its budget of 2 hours, after 4 points",
+    }

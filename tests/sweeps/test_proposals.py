@@ -80,6 +80,7 @@ def test_optuna_itself_reads_the_storage(tmp_path: Path) -> None:
     (name,) = optuna.get_all_study_names(url)
     seen = optuna.load_study(study_name=name, storage=url)
     assert [trial.state.name for trial in seen.trials] == ["COMPLETE"] * 3 + ["RUNNING"]
+    assert seen.metric_names == ["val/error"]
     assert set(seen.trials[0].params) == {"mix.law.alpha", "mix.switch_epoch"}
 
 
