@@ -105,8 +105,8 @@ class Projection:
     def write_epochs(self, run: Run, epochs: Sequence[Epoch]) -> None:
         """Add epochs of a run that is being trained; those already there are left alone.
 
-        The run shows as running from here on. Only `reconcile` finishes it, since only the store
-        knows that all epochs are there.
+        The run shows as running from here on. Only `end` and `reconcile` finish it, since only the
+        store knows that all epochs are there.
         """
         if not epochs:
             return
@@ -226,6 +226,7 @@ class Projection:
         runs = self._study.runs_of(arm)
         rows = self._arm_rows(runs)
         parent = experiment.bring(self._wanted_arm(arm), partial(_outranks, rows))
+        experiment.adopt(parent, [run.key for run in runs])
         for result in results:
             self._reconcile_seed(parent, result)
         if arm in self._study.own_seeds:  # a point that was pruned has lost seeds

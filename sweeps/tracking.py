@@ -8,7 +8,7 @@ report. What is written, and when, is decided in `sweeps.projection`.
 import ast
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -203,6 +203,12 @@ class Experiment:
         self.write(entry, tags=tags, params=wanted.params)
         return entry
 
+    def adopt(self, parent: Entry, children: Iterable[str]) -> None:
+        """Make the runs of some keys, those that there are, children of an arm."""
+        for key in children:
+            if (entry := self.entries.get(("seed", key))) is not None:
+                self.write(entry, tags={PARENT_TAG: parent.run_id})
+
     def drop_children(self, parent: Entry, keep: Collection[str]) -> None:
         """Move the runs of an arm to MLflow's trash whose run keys are not to be kept."""
         for identity, entry in list(self.entries.items()):
@@ -231,14 +237,14 @@ class Experiment:
         params = {name: value for name, value in (params or {}).items() if name not in entry.params}
         if not (rows or tags or params):
             return
-        known = self.rows(entry)
         self.client.log_batch(
             entry.run_id,
             metrics=[Metric(row.name, row.value, row.at_ms, row.step) for row in rows],
             params=[Param(*param) for param in params.items()],
             tags=[RunTag(*tag) for tag in tags.items()],
         )
-        known.extend(rows)
+        if entry.rows is not None:
+            entry.rows.extend(rows)
         entry.metric_names = tuple({*entry.metric_names, *(row.name for row in rows)})
         entry.tags |= tags
         entry.params |= params

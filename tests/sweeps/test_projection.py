@@ -11,7 +11,7 @@ from mixup_core.config import flatten, with_values
 from sweeps.home import Home
 from sweeps.projection import SUMMARISE_EVERY
 from sweeps.study import Study
-from sweeps.tracking import read_runs
+from sweeps.tracking import PARENT_TAG, read_runs
 from tests.sweeps.tracked import (
     ERM,
     NOON_MS,
@@ -136,6 +136,25 @@ def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last
     errors = [result.records[-1].metrics["test/error"] for result in results]
     assert arm.data.metrics["test/error_mean"] == statistics.fmean(errors)
     assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
+
+
+def test_seeds_follow_their_arm_when_its_summary_is_begun_anew(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    projection_of(study, home).reconcile(results_of(study, 3, 3, 3, 3))
+    before = runs_of(study, client, "config")["erm erm"].info.run_id
+    fewer = results_of(study, 3, 3, 1, 3)
+    projection = projection_of(study, home)
+    projection.note(fewer)
+    projection.catch_up(fewer)
+    projection.summarise()
+    after = runs_of(study, client, "config")["erm erm"].info.run_id
+    assert after != before
+    assert {
+        run.data.tags[PARENT_TAG]
+        for name, run in runs_of(study, client, "seed").items()
+        if name.startswith("erm")
+    } == {after}
 
 
 def test_what_a_launch_found_is_not_written_over_what_it_trained_since(
