@@ -20,7 +20,7 @@ from tests.conftest import CommandLine
 from tests.faults.launches import Task
 from tests.soak.findings import publish
 
-TASK = Task("digits", ("seeds=14", "base.epochs=20"))
+TASK = Task("digits", ("seeds=10", "base.epochs=20"))
 SLOTS = 2
 
 
