@@ -2,8 +2,10 @@
 
 import dataclasses
 import itertools
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -15,7 +17,8 @@ from mixup_core.training import TrainingState, fit
 from sweeps.results import read_results
 from sweeps.stages import plan_runs
 from sweeps.study import Run
-from sweeps.trainable import Assignment, Storing
+from sweeps.trainable import Assignment, Storing, _Driver
+from sweeps.trainable import _train as _train_as_assigned
 
 CPU = torch.device("cpu")
 BASE = TrainConfig(
@@ -103,6 +106,40 @@ def test_a_run_asks_for_its_own_stages_however_many_are_stored(
         storing.add(state, 1.0)
     monkeypatch.undo()
     assert _outcome(Store(str(tmp_path)), BASE) == "complete"
+
+
+class _Heard(_Driver):
+    """A driver that is not there: what a run tells it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[tuple[int, list[int]]] = []
+
+    def report(self, *, epochs: int = 0, rows: Sequence[dict[str, Any]] = (), **_: Any) -> None:
+        self.reports.append((epochs, [row["epoch"] for row in rows]))
+
+
+@pytest.mark.parametrize(
+    ("report_every", "heard"),
+    [
+        (math.inf, [(0, []), (2, [0, 1]), (4, [2, 3])]),
+        (0.0, [(0, []), (1, [0]), (2, [1]), (3, [2]), (4, [3])]),
+    ],
+)
+def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report_every: float,
+    heard: list[tuple[int, list[int]]],
+) -> None:
+    monkeypatch.setattr("sweeps.trainable._place", dict)  # only Ray knows where this is
+    assignment = Assignment(
+        config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path),
+        data_root=str(tmp_path), on_gpu=False, report_every=report_every,
+    )  # fmt: skip
+    driver = _Heard()
+    _train_as_assigned(assignment, driver)
+    assert driver.reports == heard
 
 
 def test_what_another_run_stored_on_its_way_is_left_alone(tmp_path: Path) -> None:
