@@ -20,8 +20,9 @@ from ray import tune
 
 from mixup_core.checkpoints import EpochFacts, Stage, Store
 from mixup_core.config import DataConfig, TrainConfig, run_key, stage_keys
-from mixup_core.datasets import Splits, load
+from mixup_core.datasets import Splits
 from mixup_core.fetching import data_root, fetch, is_present
+from mixup_core.mapped import load_mapped
 from mixup_core.records import EpochRecord
 from mixup_core.training import DivergedError, StateError, TrainingState, fit, lacks_memory
 
@@ -285,14 +286,14 @@ def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]
 
 @functools.lru_cache(maxsize=2)
 def _load_once(data: DataConfig, root: str | None) -> Splits:
-    """Keep the images of the last data sets in the process: it hosts many runs in turn.
+    """Keep the images of the last data sets at hand: the process hosts many runs in turn.
 
     A node that lacks a data set fetches it once: one process does, the others wait for it.
     """
     folder = data_root() if root is None else Path(root)
     if not is_present(data.name, folder):
         fetch(data.name, folder)
-    return load(data, folder)
+    return load_mapped(data, folder)
 
 
 def _place() -> dict[str, str]:
