@@ -59,6 +59,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
+        StoreError: If a node does not see the store; likewise.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
@@ -104,7 +105,12 @@ def _tune(
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
         )
-        return {"run_key": planned.run.key, "assignment": assignment}
+        return {
+            "run_key": planned.run.key,
+            "assignment": assignment,
+            "study": watch.source.study.name,
+            "driver": watch.lease.holder,
+        }
 
     with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
         tune.Tuner(
