@@ -25,7 +25,7 @@ Results = tuple[RunResult, ...]
 def main() -> None:
     """Kill, add and publish; a broken promise is an AssertionError."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=300)
     options = parser.parse_args()
     place = Place()
     task = Task(MANY_RUNS, (f"base.epochs={options.epochs}", f"base.eval_every={options.epochs}"))
