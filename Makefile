@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test units faults soak check format golden bench-search
+.PHONY: quickstart test units faults soak check format golden bench bench-search
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -49,6 +49,11 @@ format: $(READY)
 # Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog.
 golden: $(READY)
 	$(BIN)/python -m tests.golden.freeze
+
+# What a run costs the driver, in studies of 100 to 10,000, and beside plain Ray Tune; half an hour.
+bench: $(READY)
+	$(BIN)/python -m tests.bench.scale 100 1000 10000
+	$(BIN)/python -m tests.bench.overhead --pairs 3
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.
 bench-search: $(READY)

@@ -14,7 +14,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -136,20 +136,33 @@ class Store:
         Raises:
             FormatError: If a newer version of this program wrote it.
         """
-        name = _manifest_name(key)
-        content = self._read_manifest(name)
-        if content is None:
-            return None
-        if content["key"] != key:
-            self._quarantine(name, f"is the manifest of {content['key']}")
-            return None
-        return Stage(
-            key=key,
-            records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
-            facts=tuple(EpochFacts(**facts) for facts in content["facts"]),
-            environment=content["environment"],
-            state=None if content["state"] is None else StateRef(**content["state"]),
-        )
+        return next(iter(self.read_all([key]).values()), None)
+
+    def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
+        """Return those of some stages that are stored and sound, in the order given.
+
+        In a bucket they are asked for together. What is stored beside them costs nothing.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        names = {_manifest_name(key): key for key in keys}
+        found = {}
+        for name, sealed in self.files.read_present(names):
+            content, key = self._opened(name, sealed), names[name]
+            if content is None:
+                continue
+            if content["key"] != key:
+                self._quarantine(name, f"is the manifest of {content['key']}")
+                continue
+            found[key] = Stage(
+                key=key,
+                records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
+                facts=tuple(EpochFacts(**facts) for facts in content["facts"]),
+                environment=content["environment"],
+                state=None if content["state"] is None else StateRef(**content["state"]),
+            )
+        return {key: found[key] for key in names.values() if key in found}
 
     def read_state(self, stage: Stage) -> bytes | None:
         """Return the bytes given to `write`; None if they are not kept, missing or damaged."""
@@ -239,6 +252,16 @@ class Store:
                     if re.split(r"[-.]", Path(name).name)[0] in keys:
                         self.files.remove(name)
 
+    def clear_torn(self, *keys: str) -> None:
+        """Remove what dead writers of some stages left behind; what is stored stays."""
+        for shard in sorted({_checked(key)[:2] for key in keys}):
+            for top in ("stages", "states"):
+                for name in list(self.files.names(f"{top}/{shard}")):
+                    key = re.split(r"[-.]", Path(name).name)[0]
+                    is_torn = name.endswith(".tmp") or top == "states"
+                    if is_torn and key in keys and self.read(key) is None:
+                        self.files.remove(name)
+
     def stages(self) -> Iterator[Stage]:
         """Yield every readable stage, in the order of the keys.
 
@@ -319,6 +342,9 @@ class Store:
             sealed = self.files.read(name)
         except FileNotFoundError:
             return None
+        return self._opened(name, sealed)
+
+    def _opened(self, name: str, sealed: bytes) -> dict[str, Any] | None:
         content = _unsealed(sealed)
         if content is None:
             self._quarantine(name, "does not have the sha256 it states")

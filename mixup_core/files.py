@@ -4,8 +4,9 @@ import errno
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import fsspec.core
@@ -13,6 +14,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols whose fsspec package creates an object by one conditional put."""
+_BATCH = 256
+"""Objects asked for at once: what is waited for is then the server, not each answer."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
 """What S3 servers answer when nothing more fits."""
 
@@ -133,6 +136,12 @@ class Folder:
         """Return a file's content; a missing one is a `FileNotFoundError`."""
         return (self.root / name).read_bytes()
 
+    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield name and content of those of some files that are there."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield name, self.read(name)
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file in place of what is there."""
         write_durably(self.root / name, data)
@@ -194,6 +203,23 @@ class Bucket:
         with self._told():
             content: bytes = self._files.cat_file(self._path(name))
         return content
+
+    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield name and content of those of some objects that are there, many asked for at once.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        waiting = iter(names)
+        while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
+            with self._told():
+                answers = self._files.cat(list(batch), on_error="return")
+            for path, answer in answers.items():
+                if isinstance(answer, bytes):
+                    yield batch[path], answer
+                elif not isinstance(answer, FileNotFoundError):
+                    with self._told():
+                        raise answer
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object in place of what is there.

@@ -86,6 +86,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         selection_rule=parts.selection.rule or SELECTION_RULE,
         data_checksums=data_checksums,
         command=command,
+        history=history,
     )
     table = tabulate(
         parts.study,

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import mixup_core
 from mixup_core.config import NUMERICS_VERSION, flatten
 from sweeps.results import RunResult
+from sweeps.search import Search, SearchHistory
 from sweeps.study import Study
 
 PACKAGES = (
@@ -41,13 +43,14 @@ _CODE_VARIABLES = {
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 
 
-def describe(
+def describe(  # noqa: PLR0913  each is a source of facts of its own
     study: Study,
     results: Sequence[RunResult],
     *,
     selection_rule: str,
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
+    history: SearchHistory | None = None,
 ) -> dict[str, Any]:
     """Return the provenance of a report, ready for JSON.
 
@@ -59,6 +62,7 @@ def describe(
         selection_rule: How the reported numbers were chosen.
         data_checksums: Data set to file to checksum.
         command: The command line that made the report.
+        history: Points of the study's search, if it is one.
     """
     facts = [fact for result in results for fact in result.facts]
     times = [fact.stored_at_ms for fact in facts]
@@ -79,6 +83,7 @@ def describe(
             "last_epoch_stored_at_ms": max(times, default=None),
             "data_checksums": data_checksums,
             "source": study.source,
+            **({} if study.search is None else {"search": _describe_search(study.search, history)}),
             "arms": {
                 arm: {path: value for path, value in flatten(config).items() if path != "seed"}
                 for arm, config in study.arms.items()
@@ -86,6 +91,17 @@ def describe(
             "runs": [_describe_run(result) for result in results],
         }
     )
+
+
+def _describe_search(search: Search, history: SearchHistory | None) -> dict[str, Any]:
+    points = () if history is None else history.points
+    return {
+        "sampler": search.sampler,
+        "sampler_seed": search.seed,
+        "points_wanted": search.points,
+        "points": dict(Counter(point.state for point in points)),
+        "ended": None if history is None else history.ended,
+    }
 
 
 def describe_code() -> dict[str, Any] | None:

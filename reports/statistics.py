@@ -9,8 +9,6 @@ import numpy as np
 import scipy.special
 import scipy.stats
 
-from sweeps.results import RunResult
-
 CONFIDENCE = 0.95
 """Level of every interval; its complement is the level of every test."""
 
@@ -106,14 +104,16 @@ def summarise(values: Sequence[float]) -> Summary:
     return Summary(n=n, mean=centre, sd=sd, ci_low=centre - half, ci_high=centre + half)
 
 
-def summarise_runs(results: Sequence[RunResult]) -> dict[str, float]:
-    """Return mean, sd and interval of the last epoch's metrics over complete runs of one arm.
+def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return mean, sd and interval of the metrics of complete runs of one arm.
+
+    Args:
+        last: Metrics of the last epoch of each run.
 
     Returns:
         `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
         have; the mean alone at n = 1.
     """
-    last = [result.records[-1].metrics for result in results]
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():
         if all(metric in metrics for metrics in last):

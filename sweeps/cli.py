@@ -39,6 +39,7 @@ from sweeps.request import (
     slots_option,
 )
 from sweeps.results import RunResult, read_results
+from sweeps.search import SearchError
 from sweeps.stages import Plan, plan_study
 from sweeps.store_commands import store_commands
 from sweeps.study import Study
@@ -47,8 +48,13 @@ from sweeps.submission import submit
 
 if TYPE_CHECKING:
     from reports.build import Report
-    from sweeps.projection import Tracker
     from sweeps.sources import RunSource
+    from sweeps.tracker import Tracker
+
+
+class SearchLostError(Exception):
+    """A search whose storage stopped answering while it ran."""
+
 
 _CLUSTER_PATIENCE = 10.0
 """Seconds to wait for a cluster's port."""
@@ -67,9 +73,9 @@ def main() -> NoReturn:
         code = error.exit_code
     except (StudyBusyError, StudyLostError) as error:
         code = _say(error, BUSY)
-    except StoreFullError as error:
+    except (StoreFullError, SearchLostError) as error:
         code = _say(error, SOME_FAILED)
-    except (StudyError, DataError, StoreError, PlacementError, RefusedError) as error:
+    except (StudyError, DataError, StoreError, PlacementError, RefusedError, SearchError) as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
@@ -118,7 +124,7 @@ def run(  # noqa: PLR0913  its options
     address: str | None,
     keep_final_states: bool,
 ) -> int:
-    """Train what is missing of a study, then write its report."""
+    """Train what is missing of a study, then write its report."""  # noqa: DOC501
     placement = Placement(
         slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
     )
@@ -139,6 +145,10 @@ def run(  # noqa: PLR0913  its options
             results = train(
                 source, store, tracker, lease, placement, keep_final_states=keep_final_states
             )
+            if source.trouble is not None:
+                raise SearchLostError(
+                    f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
+                )
             request = request.refreshed()
             report = _report(request, results, None)
             tracker.grow(source.study)
@@ -244,7 +254,8 @@ def _require_cluster(address: str) -> None:
 def _tracker(request: Request, lease: Lease) -> "Tracker":
     from reports.provenance import origin_tags
     from reports.statistics import summarise_runs
-    from sweeps.projection import Projection, Tracker
+    from sweeps.projection import Projection
+    from sweeps.tracker import Tracker
 
     return Tracker(
         Projection(
@@ -272,20 +283,19 @@ def _report(request: Request, results: Sequence[RunResult], out: Path | None) ->
 
 
 def _source(request: Request, plan: Plan) -> "RunSource":
-    from sweeps.proposals import Proposals, SamplerError
+    from sweeps.proposals import Proposals
     from sweeps.sources import FixedSource, SearchSource
 
     if request.study.search is None:
         return FixedSource(request.study, plan)
-    try:
-        proposals = Proposals(request.study, request.home.optuna_url)
-    except SamplerError as error:
-        raise RefusedError(str(error)) from error
+    proposals = Proposals(request.study, request.home.optuna_url)
     return SearchSource(request.study, request.store, proposals)
 
 
 def _conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:
     """Say what failed and what to type next."""
+    if request.history.ended is not None:
+        click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
     for result in unfinished:
         reason = result.failure.message if result.failure else "not trained yet"

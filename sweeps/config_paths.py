@@ -35,6 +35,10 @@ class Setting:
     """Dotted path inside the study file."""
 
 
+Settings = Mapping[str, Setting]
+"""Settings by their dotted path."""
+
+
 class PathError(Exception):
     """A key that names no value of a configuration, or a value of the wrong type."""
 

@@ -33,11 +33,18 @@ class Board:
     """Key of a run that has a slot to the epochs it has reached."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
+    _images_since: int = 0
+    """Sum of what was trained after the first entry of `_trained`."""
+    _images_left: int = 0
+
+    def __post_init__(self) -> None:
+        for key, epochs in self.epochs_to_train.items():
+            self._images_left += epochs * self.images_per_epoch[key]
 
     def expect(self, run: Run, *, epochs: int, images_per_epoch: int) -> None:
         """Note that a run will be trained in this launch."""
-        self.epochs_to_train[run.key] = epochs
         self.images_per_epoch[run.key] = images_per_epoch
+        self._leave(run.key, epochs)
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
@@ -52,13 +59,15 @@ class Board:
         gained = epochs - self.running.get(key, 0)
         self.running[key] = epochs
         if trained and gained > 0:
-            self.epochs_to_train[key] = max(0, self.epochs_to_train.get(key, 0) - gained)
-            self._trained.append((self.clock(), gained * self.images_per_epoch[key]))
+            self._leave(key, max(0, self.epochs_to_train[key] - gained))
+            images = gained * self.images_per_epoch[key]
+            self._trained.append((self.clock(), images))
+            self._images_since += images
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Note that a run has left its slot."""
         self.running.pop(run.key, None)
-        self.epochs_to_train[run.key] = 0
+        self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
 
     def images_per_second(self) -> float:
@@ -66,18 +75,15 @@ class Board:
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
+            self._images_since -= self._trained[0][1]
         if len(self._trained) < 2:
             return 0.0
-        since = self._trained[0][0]
-        return sum(images for _, images in list(self._trained)[1:]) / max(now - since, 1e-9)
+        return self._images_since / max(now - self._trained[0][0], 1e-9)
 
     def seconds_left(self) -> float | None:
         """Return the time to the end at the present rate; None while nothing was measured."""
         rate = self.images_per_second()
-        images = sum(
-            epochs * self.images_per_epoch[key] for key, epochs in self.epochs_to_train.items()
-        )
-        return images / rate if rate else None
+        return self._images_left / rate if rate else None
 
     def headline(self) -> str:
         """Return the state of the whole study on one line."""
@@ -116,6 +122,12 @@ class Board:
             )
             lines.append(f"{arm:<{width}}  {done:<5}  {running}".rstrip())
         return lines
+
+    def _leave(self, key: str, epochs: int) -> None:
+        """Set the epochs that a run has left, and with them the images of all."""
+        change = epochs - self.epochs_to_train.get(key, 0)
+        self._images_left += change * self.images_per_epoch[key]
+        self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
         """Return how many points a search has proposed, of how many."""

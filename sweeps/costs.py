@@ -31,13 +31,18 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
     return max(sum(work) / slots, max(work, default=0.0))
 
 
-def bytes_to_keep(plan: Plan, results: Iterable[RunResult]) -> int | None:
+def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
     """Return the bytes of the states that forks make a plan keep; 0 without forks.
+
+    Args:
+        plan: What is to be trained.
+        results: Results of the same study.
+        more_states: States that runs which are not planned yet may have to keep.
 
     Returns:
         None if there are such states and none of this study's was measured yet.
     """
-    num_states = sum(
+    num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep
     )
     sizes = [

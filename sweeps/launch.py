@@ -30,12 +30,12 @@ from mixup_core.checkpoints import Failure, Store
 from sweeps.interrupts import Interrupts
 from sweeps.lease import Lease
 from sweeps.placement import Node, Placement, Slots
-from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
-from sweeps.searcher import RunSearcher
+from sweeps.searcher import LiveTrials, RunSearcher
 from sweeps.sources import RunSource
 from sweeps.stages import PlannedRun
-from sweeps.trainable import Assignment, train_run
+from sweeps.tracker import Tracker
+from sweeps.trainable import REPORTS_PER_SECOND, Assignment, train_run
 from sweeps.watch import Watch
 
 _MAX_WORKER_DEATHS = 3
@@ -104,6 +104,7 @@ def _tune(
             store=store.url,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
+            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
         )
         return {
             "run_key": planned.run.key,
@@ -117,6 +118,7 @@ def _tune(
             tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
             tune_config=tune.TuneConfig(
                 search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+                scheduler=LiveTrials(),
                 num_samples=-1,
                 max_concurrent_trials=slots.limit,
                 reuse_actors=True,

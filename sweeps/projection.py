@@ -1,21 +1,19 @@
-"""Projection and Tracker: MLflow kept equal to the checkpoint store, training never held up.
+"""Projection: MLflow kept equal to the checkpoint store.
 
 The store is the truth. An empty MLflow is filled from it, only missing rows are sent, and a run in
 MLflow that contradicts it is replaced.
 """
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mixup_core.checkpoints import EpochFacts
 from mixup_core.config import TrainConfig, flatten
 from mixup_core.records import EpochRecord
-from sweeps.home import masked
-from sweeps.outbox import Outbox
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Run, Study
 from sweeps.tracking import (
@@ -27,16 +25,26 @@ from sweeps.tracking import (
     Row,
     Status,
     Wanted,
-    is_refusal,
 )
 
 Epoch = tuple[EpochRecord, EpochFacts]
-Summarise = Callable[[Sequence[RunResult]], Mapping[str, float]]
-"""Complete runs of one arm, at least one, to finite metrics such as `test/error_mean`."""
+Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
+"""Last metrics of the complete runs of one arm, at least one, to finite metrics such as
+`test/error_mean`."""
 
-_MAX_DESCRIPTION = 200
+SUMMARISE_EVERY = 10.0
+"""Seconds between two summaries of an arm whose seeds end one after the other: each looks at all of
+them."""
 
-_logger = logging.getLogger(__name__)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _End:
+    """How far a run is, for the summary of its arm."""
+
+    outcome: Outcome
+    metrics: Mapping[str, float]
+    """Of the last stored epoch."""
+    at_ms: int
 
 
 class Projection:
@@ -49,7 +57,7 @@ class Projection:
     uri: str
     """The tracking address."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a projection is of, and how it is written
         self,
         study: Study,
         uri: str,
@@ -57,6 +65,7 @@ class Projection:
         summarise: Summarise,
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Describe the projection; MLflow is opened by the first method that needs it.
 
@@ -67,14 +76,20 @@ class Projection:
             artifact_location: Where artifacts go when the address is a database; None where a
                 server decides.
             tags: Set on each run when it is created: commit, dirty, submission_id.
+            clock: Seconds, for `SUMMARISE_EVERY`.
         """
         self.grow(study)
         self.uri = uri
         self._summarise = summarise
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
+        self._clock = clock
         self._live: set[str] = set()
-        self._reconciled: dict[str, tuple[Entry, RunResult]] = {}
+        self._ends: dict[str, _End] = {}
+        self._reconciled: dict[str, tuple[str, int]] = {}
+        self._summarised_at: dict[str, float] = {}
+        self._outdated: set[str] = set()
+        self._written: set[str] = set()
         self._opened: Experiment | None = None
 
     def grow(self, study: Study) -> None:
@@ -95,27 +110,61 @@ class Projection:
         """
         if not epochs:
             return
+        self._written.add(run.key)
         experiment = self._experiment()
         parent = experiment.bring(self._wanted_arm(run.arm))
         entry = experiment.bring(self._wanted_seed(run, parent, epochs))
         new = _absent(experiment.rows(entry), _seed_rows(epochs))
         if new:
             self._live.add(run.key)
+            self._reconciled.pop(run.key, None)
             experiment.write(entry, rows=new, tags={"outcome": "partial"})
             experiment.set_status(entry, "RUNNING")
             experiment.set_status(parent, "RUNNING")
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Bring MLflow to what the store holds of some arms; doing it twice changes nothing.
+        """Bring MLflow to what the store holds of some runs; doing it twice changes nothing.
 
-        Args:
-            results: Each arm that occurs is given with all its seeds.
+        The arms of these runs are summarised over all that was ever given here of them.
         """
         arms: dict[str, list[RunResult]] = {}
         for result in results:
             arms.setdefault(result.run.arm, []).append(result)
         for arm, of_arm in arms.items():
             self._reconcile_arm(arm, of_arm)
+
+    def note(self, results: Iterable[RunResult]) -> None:
+        """Remember of runs what the summaries of their arms need: there may be many, long ones."""
+        for result in results:
+            self._ends[result.run.key] = _End(
+                outcome=result.outcome,
+                metrics=result.records[-1].metrics if result.records else {},
+                at_ms=max((facts.stored_at_ms for facts in result.facts), default=0),
+            )
+
+    def end(self, result: RunResult) -> None:
+        """Bring MLflow to what the store holds of a run that has ended; see `summarise`."""
+        self.note([result])
+        self._written.add(result.run.key)
+        self._reconcile_seed(self._experiment().bring(self._wanted_arm(result.run.arm)), result)
+        self._outdated.add(result.run.arm)
+
+    def catch_up(self, results: Iterable[RunResult]) -> None:
+        """Bring MLflow to what the store held, before this launch, of runs not written since."""
+        for result in results:
+            if result.run.key not in self._written:
+                arm = result.run.arm
+                self._reconcile_seed(self._experiment().bring(self._wanted_arm(arm)), result)
+                self._outdated.add(arm)
+
+    def summarise(self) -> None:
+        """Summarise the arms of runs that have ended, if no run is left or the last time is past.
+
+        A summary looks at all runs of its arm, so there is none for each of them.
+        """
+        for arm in sorted(self._outdated):
+            if self._is_due(arm):
+                self._reconcile_arm(arm, ())
 
     def settle(self) -> None:
         """Leave no run of the study RUNNING: nobody trains it any more."""
@@ -162,54 +211,73 @@ class Projection:
         has_test = any(config.data.test for config in self._study.arms.values())
         return "test/error" if has_test else "val/error"
 
+    def _is_due(self, arm: str) -> bool:
+        summarised_at = self._summarised_at.get(arm, -math.inf)
+        return self._clock() >= summarised_at + SUMMARISE_EVERY or all(
+            run.key in self._ends and self._ends[run.key].outcome not in _UNENDED
+            for run in reversed(self._study.runs_of(arm))  # the last seeds end last
+        )
+
     def _reconcile_arm(self, arm: str, results: Sequence[RunResult]) -> None:
+        """Bring an arm to what is known of it, and before that some of its runs."""
+        self.note(results)
+        self._written |= {result.run.key for result in results}
         experiment = self._experiment()
-        rows = self._arm_rows(results)
+        runs = self._study.runs_of(arm)
+        rows = self._arm_rows(runs)
         parent = experiment.bring(self._wanted_arm(arm), partial(_outranks, rows))
         for result in results:
             self._reconcile_seed(parent, result)
         if arm in self._study.own_seeds:  # a point that was pruned has lost seeds
-            experiment.drop_children(parent, keep={result.run.key for result in results})
-        outcome = _arm_outcome({result.outcome for result in results})
+            experiment.drop_children(parent, keep={run.key for run in runs})
+        outcome = _arm_outcome({self._outcome(run) for run in runs})
         experiment.write(
             parent, rows=_changed(experiment.rows(parent), rows), tags={"outcome": outcome}
         )
-        is_live = any(result.run.key in self._live for result in results)
+        is_live = any(run.key in self._live for run in runs)
         experiment.set_status(parent, "RUNNING" if is_live else _STATUS[outcome])
+        self._summarised_at[arm] = self._clock()
+        self._outdated.discard(arm)
+
+    def _outcome(self, run: Run) -> Outcome:
+        end = self._ends.get(run.key)
+        return "missing" if end is None else end.outcome
 
     def _reconcile_seed(self, parent: Entry, result: RunResult) -> None:
-        known_parent, known = self._reconciled.get(result.run.key, (None, None))
-        if known is result and known_parent is parent:
-            return  # an arm of n seeds is reconciled n times, and each time one of them is new
-        experiment = self._experiment()
         epochs = list(zip(result.records, result.facts, strict=True))
         rows = _seed_rows(epochs)
-        entry = experiment.bring(
-            self._wanted_seed(result.run, parent, epochs), partial(_contradicts, rows)
-        )
         tags = {"outcome": result.outcome, NOTE_TAG: ""}
         if result.failure is not None and result.outcome == result.failure.kind:
             tags[NOTE_TAG] = result.failure.message[:MAX_TAG]
         if result.stage is not None:
             environment = result.stage.environment
             tags |= {f"environment.{name}": value for name, value in environment.items()}
+        content = parent.run_id, hash((*rows, *tags.items()))
+        if self._reconciled.get(result.run.key) == content:
+            return
+        experiment = self._experiment()
+        entry = experiment.bring(
+            self._wanted_seed(result.run, parent, epochs), partial(_contradicts, rows)
+        )
         experiment.write(entry, rows=_absent(experiment.rows(entry), rows), tags=tags)
-        if result.outcome not in {"partial", "missing"}:
+        if result.outcome not in _UNENDED:
             self._live.discard(result.run.key)
         if result.run.key not in self._live:
             ended_at_ms = epochs[-1][1].stored_at_ms if epochs else None
             experiment.set_status(entry, _STATUS[result.outcome], ended_at_ms)
-        self._reconciled[result.run.key] = (parent, result)
+            entry.rows = None  # read again if they are ever needed
+        self._reconciled[result.run.key] = content
 
-    def _arm_rows(self, results: Sequence[RunResult]) -> list[Row]:
+    def _arm_rows(self, runs: Sequence[Run]) -> list[Row]:
         """Return the summary of an arm, at the step that counts its complete seeds.
 
         The time comes from the store too, so that a rebuilt MLflow holds the same rows.
         """
-        complete = [result for result in results if result.outcome == "complete"]
-        counts = {"n": len(complete), "seeds_expected": len(results)}
+        known = [end for run in runs if (end := self._ends.get(run.key)) is not None]
+        complete = [end.metrics for end in known if end.outcome == "complete"]
+        counts = {"n": len(complete), "seeds_expected": len(runs)}
         summary = self._summarise(complete) if complete else {}
-        at_ms = max((facts.stored_at_ms for result in results for facts in result.facts), default=0)
+        at_ms = max((end.at_ms for end in known), default=0)
         return [
             Row(name, len(complete), at_ms, float(value))
             for name, value in {**counts, **summary}.items()
@@ -249,163 +317,6 @@ class Projection:
         return {"study": self._study.name, "arm": arm, "dataset": config.data.name}
 
 
-class Tracker:
-    """Writes a projection from a background thread: the driver's, one per study.
-
-    A failing server is tried again for as long as the tracker lives (see `Outbox`). What MLflow
-    refuses although it is reachable would be refused for ever: it is dropped with a warning, and
-    is still in the store. A killed driver loses what is queued; the next `start` writes it.
-    """
-
-    def __init__(
-        self, projection: Projection, *, may_write: Callable[[], bool] = lambda: True
-    ) -> None:
-        """Take over a projection: from here on only the tracker's thread calls it.
-
-        Args:
-            projection: What is written.
-            may_write: Asked before each write; what it forbids is tried again later.
-        """
-        self._projection = projection
-        self._may_write = may_write
-        self._has_dropped = False
-        self._outbox: Outbox[_Stored | _Reconcile | _Call] = Outbox(
-            self._deliver,
-            name=f"MLflow at {masked(projection.uri)}",
-            describe=self._describe,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}  # TRAP 4: Tune pickles its callbacks, and a thread cannot be pickled.
-
-    def start(self, results: Iterable[RunResult]) -> None:
-        """Begin to write: the database and the experiment first, then what the store holds.
-
-        Args:
-            results: Of every run of the study.
-        """
-        self._outbox.start()
-        self.reconcile(results)
-
-    def grow(self, study: Study) -> None:
-        """Queue `Projection.grow`: what is posted from here on may be of the new arms."""
-        self._outbox.post(_Call(partial(self._projection.grow, study)))
-
-    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
-        """Queue newly stored epochs of a run; never waits, never raises."""
-        self._outbox.post(_Stored(run, tuple(epochs)))
-
-    def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Queue `Projection.reconcile`, for example of one arm when a seed of it has ended.
-
-        Args:
-            results: Each arm that occurs with all its seeds, read from the store after the last
-                epoch of these arms was posted.
-        """
-        self._outbox.post(_Reconcile(tuple(results)))
-
-    def log_report(self, folder: Path, note: str) -> None:
-        """Queue `Projection.log_report`; the folder is read when the time comes."""
-        self._outbox.post(_Call(partial(self._projection.log_report, folder, note)))
-
-    def close(
-        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
-    ) -> bool:
-        """Write what is left, leave no run RUNNING, and return whether all of it arrived.
-
-        Args:
-            results: As for `start`.
-            timeout: Seconds after which what is left is given up; a large study takes a minute.
-            patience: Seconds after which a server that does not accept is given up.
-
-        Raises:
-            Exception: What this program did wrong while it wrote (see `Outbox.close`).
-        """
-        self.reconcile(results)
-        self._outbox.post(_Call(self._projection.settle))
-        return self._outbox.close(timeout, patience) and not self._has_dropped
-
-    def _deliver(self, items: Sequence["_Stored | _Reconcile | _Call"]) -> None:
-        for write in self._writes(items):
-            try:
-                self._attempt(write)
-            except Exception as error:
-                if not is_refusal(error):
-                    raise
-                self._attempt_again(write)
-
-    def _writes(
-        self, items: Sequence["_Stored | _Reconcile | _Call"]
-    ) -> Iterator[Callable[[], object]]:
-        """Yield, between two other calls, one write for all epochs of a run.
-
-        None for a run that the next call completes, for that writes all its epochs.
-        """
-        waiting: dict[str, tuple[Run, list[Epoch]]] = {}
-        for item in items:
-            match item:
-                case _Stored(run=run, epochs=epochs):
-                    waiting.setdefault(run.key, (run, []))[1].extend(epochs)
-                case _Reconcile(results=results):
-                    for result in results:
-                        if result.outcome == "complete":
-                            waiting.pop(result.run.key, None)
-                    yield from self._epoch_writes(waiting)
-                    waiting = {}
-                    yield partial(self._projection.reconcile, results)
-                case _Call(write=write):
-                    yield from self._epoch_writes(waiting)
-                    waiting = {}
-                    yield write
-        yield from self._epoch_writes(waiting)
-
-    def _epoch_writes(
-        self, waiting: Mapping[str, tuple[Run, list[Epoch]]]
-    ) -> Iterator[Callable[[], object]]:
-        for run, epochs in waiting.values():
-            yield partial(self._projection.write_epochs, run, epochs)
-
-    def _attempt(self, write: Callable[[], object]) -> None:
-        if not self._may_write():
-            raise ConnectionError("the lease of the study is not confirmed")
-        try:
-            write()
-        except Exception:
-            self._projection.forget()
-            raise
-
-    def _attempt_again(self, write: Callable[[], object]) -> None:
-        """Write what was refused once: a run may have been deleted since MLflow was last read."""
-        try:
-            self._attempt(write)
-        except Exception as error:
-            if not is_refusal(error):
-                raise
-            self._has_dropped = True
-            _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
-
-    def _describe(self, error: Exception) -> str:
-        """Return the head of an error's text, without the password that the address may hold."""
-        uri = self._projection.uri
-        return str(error).replace(uri, masked(uri))[:_MAX_DESCRIPTION]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    run: Run
-    epochs: tuple[Epoch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reconcile:
-    results: tuple[RunResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    write: Callable[[], object]
-
-
 _STATUS: Mapping[Outcome, Status] = {
     "complete": "FINISHED",
     "failed": "FAILED",
@@ -414,6 +325,8 @@ _STATUS: Mapping[Outcome, Status] = {
     "missing": "KILLED",
 }
 """Status of a run that nobody is training."""
+_UNENDED = {"partial", "missing"}
+"""Outcomes after which a run may still be in training."""
 
 
 def _seed_rows(epochs: Iterable[Epoch]) -> list[Row]:

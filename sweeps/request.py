@@ -112,7 +112,7 @@ class Request:
             "--home": str(self.home.folder),
             "--store": self.home.store_url,
             "--tracking-uri": self.home.tracking_server,
-            "--optuna": self.home.optuna,
+            "--optuna": self.home.optuna and masked(self.home.optuna),
         }
         given = [part for name, place in places.items() if place for part in (name, place)]
         overrides = [part for override in self.overrides for part in ("--set", override)]

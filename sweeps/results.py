@@ -44,12 +44,15 @@ class RunResult:
 
 def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     """Return the result of each run, in the order given, from the store alone."""
+    runs = tuple(runs)
     stored = store.keys()
     failures = store.failures()
+    listed = [[key for key in reversed(stage_keys(run.config)) if key in stored] for run in runs]
+    deepest = store.read_all(keys[0] for keys in listed if keys)
     results = []
-    for run in runs:
-        listed = (key for key in reversed(stage_keys(run.config)) if key in stored)
-        sound = (stage for key in listed if (stage := store.read(key)) is not None)
+    for run, keys in zip(runs, listed, strict=True):
+        # A damaged stage is absent; the one before it is looked for then.
+        sound = (stage for key in keys if (stage := deepest.get(key) or store.read(key)))
         failure = failures.get(run.key) if failures else None  # a key takes long to make
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)

@@ -21,8 +21,18 @@ OBJECTIVES = ("val/error", "val/nll", "val/calibration_error")
 MAX_GRID = 10_000
 """Points of a grid."""
 
+MAX_INTEGER = 2**53
+"""Magnitude of a bound: samplers compute with floating-point numbers, exact up to here."""
+
+_MAX_PROBED = 1_000
+"""Values of an integer that are all tried when a space is checked; of more, the bounds are."""
+
 CONFIRM = "confirm "
 """Begins the name of an arm that confirms the arm named after it."""
+
+
+class SearchError(Exception):
+    """A search that cannot be opened or go on here, in one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +93,12 @@ class Integer:
         """Check bounds and step.
 
         Raises:
-            ValueError: If the bounds are out of order, or the step does not lead from one to the
-                other.
+            ValueError: If the bounds are out of order or too large, or the step does not lead from
+                one to the other.
         """
         low, high, step = self.low, self.high, self.step
+        if max(abs(low), abs(high)) > MAX_INTEGER:
+            raise ValueError(f"`-2^53 <= low and high <= 2^53` must hold, got ({low=}, {high=}).")
         if not low < high:
             raise ValueError(f"`low < high` must hold, got ({low=}, {high=}).")
         if step < 1:
@@ -96,9 +108,9 @@ class Integer:
                 f"`step divides high - low` must hold, got ({low=}, {high=}, {step=})."
             )
 
-    def values(self) -> tuple[int, ...]:
-        """Return every value, upwards."""
-        return tuple(range(self.low, self.high + 1, self.step))
+    def values(self) -> Sequence[int]:
+        """Return every value, upwards, without listing them."""
+        return range(self.low, self.high + 1, self.step)
 
     @property
     def extremes(self) -> tuple[int, ...]:
@@ -173,12 +185,14 @@ class Space:
                 values[parameter.path] = draw(parameter)
         return values
 
-    def size(self) -> int | None:
-        """Return the number of points, counted up to `MAX_GRID` + 1; None if they are uncountable.
+    @property
+    def is_countable(self) -> bool:
+        """Whether the points can be listed; a real number with grid values counts as these."""
+        return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
-        A real number with grid values counts as these.
-        """
-        if any(parameter.distribution.values() is None for parameter in self.parameters):
+    def size(self) -> int | None:
+        """Return the number of points, counted up to `MAX_GRID` + 1; None if uncountable."""
+        if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
 
@@ -197,10 +211,30 @@ class Space:
         return extend({}, self.parameters)
 
     def corners(self) -> Iterator[dict[str, Any]]:
-        """Yield points that together take every extreme value of every parameter."""
-        for parameter in self.parameters:
-            for extreme in parameter.distribution.extremes:
-                yield self.draw(_Towards(parameter, extreme))
+        """Yield points that together take any two extremes that can stand in one point.
+
+        Integers take their other values too, unless they have very many: a rule that holds at both
+        ends, such as that one number divides another, may fail between them.
+        """
+        extremes = [(p.path, value) for p in self.parameters for value in p.distribution.extremes]
+        between = [(p.path, value) for p in self.parameters for value in _between(p.distribution)]
+        pairs = itertools.combinations(extremes, 2)
+        for target in (*zip(extremes), *zip(between), *pairs):
+            if len(dict(target)) < len(target):
+                continue  # two values of one parameter
+            allowed = self._leading_to(dict(target))
+            if all(allowed.values()):
+                yield self.draw(_Among(allowed))
+
+    def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+        """Return what values let a point have those of the target; none if nothing does."""
+        allowed = {path: (value,) for path, value in target.items()}
+        for parameter in reversed(self.parameters):  # those it depends on come before it
+            if parameter.path in allowed:
+                for path, among in parameter.when.items():
+                    known = allowed.get(path, among)
+                    allowed[path] = tuple(value for value in known if value in among)
+        return allowed
 
     def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:
         """Return what points are sorted by from simple to complicated.
@@ -218,19 +252,21 @@ def _place(distribution: Distribution, value: Any) -> float:
     return float(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Towards:
-    """Draws first values, and those that let one parameter exist at one value."""
+def _between(distribution: Distribution) -> Sequence[int]:
+    """Return the values between the bounds of an integer that has not very many."""
+    if not isinstance(distribution, Integer) or len(distribution.values()) > _MAX_PROBED:
+        return ()
+    return distribution.values()[1:-1]
 
-    target: Parameter
-    extreme: Any
+
+@dataclass(frozen=True, slots=True)
+class _Among:
+    """Draws first values, of some parameters among given ones."""
+
+    allowed: Mapping[str, Sequence[Any]]
 
     def __call__(self, parameter: Parameter) -> Any:
-        if parameter == self.target:
-            return self.extreme
-        if parameter.path in self.target.when:
-            return self.target.when[parameter.path][0]
-        return parameter.distribution.extremes[0]
+        return self.allowed.get(parameter.path, parameter.distribution.extremes)[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,7 +306,11 @@ class Point:
     values: Mapping[str, Any]
     """Dotted path to value, of the parameters that exist at this point."""
     state: PointState
-    """`failed`: a seed diverged or failed, so there is no mean."""
+    """`failed`: a seed diverged, so there is no mean. While a seed failed for another reason the
+    point stays open, and the next launch tries that seed again."""
+    num_seeds: int | None = None
+    """Seeds it was given, the first of the study's, if it was closed before it had all; else
+    None."""
     objectives: tuple[float, ...] = ()
     """Mean over the seeds of each objective; empty unless the point is complete."""
 
@@ -362,7 +402,6 @@ class SearchHistory:
     complete points), adding up to 1; parameters that exist at every point, and two complete points
     or more, else empty."""
 
-    def is_over(self, search: Search) -> bool:
-        """Return whether every point is closed and no more will be asked for."""
-        enough = len(self.points) >= search.points or self.ended is not None
-        return enough and all(point.state != "open" for point in self.points)
+    def asks(self, search: Search) -> bool:
+        """Return whether more points will be asked for."""
+        return len(self.points) < search.points and self.ended is None

@@ -1,13 +1,28 @@
-"""RunSearcher: hands ready runs to Tune, and releases forks when their stage is stored."""
+"""RunSearcher: hands ready runs to Tune, and releases forks when their stage is stored.
 
+What an event costs here must not grow with the runs of the study.
+"""
+
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from sweeps.sources import RunSource
 from sweeps.stages import Fork, PlannedRun
+from sweeps.study import Run
+
+
+class LiveTrials(FIFOScheduler):  # type: ignore[misc]
+    """Tune's own scheduler, which looks through every trial of the past before each event."""
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        """Return a trial that waits for its actor."""
+        live = tune_controller.get_live_trials()
+        return next((trial for trial in live if trial.status == trial.PENDING), None)
 
 
 class RunSearcher(Searcher):  # type: ignore[misc]
@@ -37,9 +52,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self._source = source
         self._parameters = parameters
         self._join = join
-        self._ready: list[PlannedRun] = []
-        self._waiting: dict[str, tuple[PlannedRun, Fork]] = {}
-        self._live: dict[str, PlannedRun] = {}
+        self._ready: deque[PlannedRun] = deque()
+        self._waiting: dict[str, list[PlannedRun]] = {}
+        self._underway: dict[str, PlannedRun] = {}
+        self._live: dict[str, Run] = {}
         self._failed: set[str] = set()
         self._queue(first)
 
@@ -48,7 +64,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         if not self._ready:
             self._take_more()
         if self._ready:
-            planned = self._live[trial_id] = self._ready.pop(0)
+            planned = self._ready.popleft()
+            self._live[trial_id] = planned.run
             return self._parameters(planned)
         finished: str = Searcher.FINISHED
         return None if self._live else finished
@@ -59,17 +76,18 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             self._failed.add(trial_id)
         rows = result.get("rows")
         if rows and trial_id in self._live:
-            self._release(self._live[trial_id].run.key, stored=rows[-1]["epoch"] + 1)
+            self._release(self._live[trial_id].key, stored=rows[-1]["epoch"] + 1)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
         """Forget a trial; forks that still wait for it choose a new trunk among themselves."""
         del result
-        planned = self._live.pop(trial_id, None)
-        if planned is not None:
-            self._replace_trunk(planned.run.key)
-            self._source.end(planned.run, failed=error or trial_id in self._failed)
+        run = self._live.pop(trial_id, None)
+        if run is not None:
+            del self._underway[run.key]
+            self._replace_trunk(run.key)
+            self._source.end(run, failed=error or trial_id in self._failed)
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: Tune snapshots its searcher, but the store is the truth."""
@@ -88,36 +106,41 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return {}
 
     def _take_more(self) -> None:
-        waiting = [planned for planned, _ in self._waiting.values()]
-        self._queue(self._source.more([*self._live.values(), *waiting]))
+        self._queue(self._source.more(self._underway.values()))
 
     def _queue(self, joined: Sequence[PlannedRun]) -> None:
         if joined:
             self._join(joined)
         for planned in joined:
+            self._underway[planned.run.key] = planned
             if planned.fork is None:
                 self._ready.append(planned)
             else:
-                self._waiting[planned.run.key] = (planned, planned.fork)
+                self._waiting.setdefault(planned.fork.trunk, []).append(planned)
 
     def _release(self, trunk: str, stored: int) -> None:
-        for key, (planned, fork) in list(self._waiting.items()):
-            if fork.trunk == trunk and fork.epoch <= stored:
-                self._ready.append(planned)
-                del self._waiting[key]
+        waiting = self._waiting.pop(trunk, [])
+        still = [planned for planned in waiting if planned.first_epoch > stored]
+        self._ready += [planned for planned in waiting if planned.first_epoch <= stored]
+        if still:
+            self._waiting[trunk] = still
 
     def _replace_trunk(self, ended: str) -> None:
         """Let the deepest fork of a trunk that ended early train the rest of the shared epochs.
 
         All forks of one trunk share its epochs, so the others share the deepest one's.
         """
-        orphans = {key: entry for key, entry in self._waiting.items() if entry[1].trunk == ended}
+        orphans = self._waiting.pop(ended, [])
         if not orphans:
             return
-        heir = max(orphans, key=lambda key: orphans[key][1].epoch)
-        planned, _ = self._waiting.pop(heir)
-        shared = {fork.epoch for _, fork in orphans.values()}
-        self._ready.append(replace(planned, fork=None, keep=planned.keep | shared))
-        for key in orphans.keys() - {heir}:
-            planned, fork = orphans[key]
-            self._waiting[key] = (planned, Fork(trunk=heir, epoch=fork.epoch))
+        deepest = max(orphans, key=lambda planned: planned.first_epoch)
+        shared = {planned.first_epoch for planned in orphans}
+        heir = replace(deepest, fork=None, keep=deepest.keep | shared)
+        others = [
+            replace(planned, fork=Fork(trunk=heir.run.key, epoch=planned.first_epoch))
+            for planned in orphans
+            if planned is not deepest
+        ]
+        self._ready.append(heir)
+        self._underway |= {planned.run.key: planned for planned in (heir, *others)}
+        self._waiting.setdefault(heir.run.key, []).extend(others)

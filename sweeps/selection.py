@@ -2,26 +2,55 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import stdev
 
 from mixup_core.checkpoints import Store
+from mixup_core.config import stage_keys
 from sweeps.results import read_results
-from sweeps.search import Point, Search, SearchHistory
+from sweeps.search import CONFIRM, Point, Search, SearchHistory
 from sweeps.study import Study
 
 
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     """Return a study with the points proposed so far and, after the last, the confirmation.
 
+    A point that is open because a seed of it failed does not keep the others from being confirmed.
     A study without a search is returned as it is.
     """
     search = study.search
     if search is None:
         return study
-    confirms = bool(search.confirm_seeds) and history.is_over(search)
-    return study.grown(
-        history.points, winner_of(study, history.points, store) if confirms else None
-    )
+    grown = study.grown(history.points)
+    if not search.confirm_seeds or history.asks(search):
+        return grown
+    failures = store.failures()
+    for point in history.points:
+        if point.state == "open" and not any(r.key in failures for r in grown.runs_of(point.arm)):
+            return grown
+    return study.grown(history.points, winner_of(study, history.points, store))
+
+
+def foreseen_study(study: Study) -> Study:
+    """Return a grown study with the points that its search will ask for, if it is a grid's.
+
+    These are all that differ from the arms and from each other (`Proposals.ask`).
+    """
+    search = study.search
+    if search is None or search.sampler != "grid":
+        return study
+    arms, seeds = dict(study.arms), dict(study.own_seeds)
+    known = {stage_keys(arms[arm])[-1] for arm in arms if not arm.startswith(CONFIRM)}
+    number = len(study.points())
+    for values in search.space.grid():
+        config = search.config_of(values)
+        content = stage_keys(config)[-1]
+        if content not in known:
+            point = Point(number=number, values=values, state="open")
+            arms[point.arm], seeds[point.arm] = config, study.seeds
+            known.add(content)
+            number += 1
+    return replace(study, arms=arms, own_seeds=seeds)
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:

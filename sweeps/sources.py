@@ -8,7 +8,7 @@ from typing import Protocol
 from mixup_core.checkpoints import Store
 from sweeps.proposals import Proposals
 from sweeps.results import RunResult, read_results
-from sweeps.search import Point, Search
+from sweeps.search import Point, Search, SearchError
 from sweeps.selection import is_clearly_worse, winner_of
 from sweeps.stages import Plan, PlannedRun, plan_runs
 from sweeps.study import Run, Study
@@ -21,6 +21,8 @@ class RunSource(Protocol):
 
     gpus_per_run: float
     """GPUs of one run, for budgets; set when the cluster is known."""
+    trouble: SearchError | None
+    """Why no more runs come although some are left; None while that is not so."""
 
     @property
     def study(self) -> Study:
@@ -45,6 +47,7 @@ class FixedSource:
     def __init__(self, study: Study, plan: Plan) -> None:
         """Make a source of a plan."""
         self.gpus_per_run = 0.0
+        self.trouble: SearchError | None = None
         self._study = study
         self._pending = plan.pending
 
@@ -84,6 +87,9 @@ class SearchSource:
             store: Where results are.
             proposals: The points of the search.
             clock: Seconds, for the budget.
+
+        Raises:
+            SearchError: If the storage of the points does not answer.
         """
         assert study.search is not None
         self._bare = study
@@ -91,15 +97,18 @@ class SearchSource:
         self._store = store
         self._proposals = proposals
         self.gpus_per_run = 0.0
+        self.trouble: SearchError | None = None
         self._clock = clock
         self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
-        self._points = {point.number: point for point in proposals.points()}
+        points = proposals.points()
+        self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
-        self._joining: list[Run] = list(study.runs())
+        closed = [point for point in points if point.state != "open"]
+        self._joining: list[Run] = list(study.grown(closed).runs())  # all stored, unless lost since
         self._winner: Point | None = None
         self._is_over = False
-        for point in self._points.values():
+        for point in points:
             if point.state == "open":
                 self._begin(point)
         self._conclude()
@@ -112,22 +121,36 @@ class SearchSource:
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         """Return runs of known arms and points first, then of a new point, then to confirm."""
+        if self.trouble is not None:
+            return ()
+        try:
+            return self._more(underway)
+        except SearchError as error:
+            self.trouble = error
+            return ()
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Judge the point of a run once all of its seeds have ended."""
+        if failed:
+            self._failed.add(run.key)
+        try:
+            self._end(run)
+        except SearchError as error:  # the point stays open, and the next launch judges it
+            self.trouble = error
+
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         while True:
-            if self._search.sampler == "grid":  # all at once, so that stages are shared best
-                while self._asks():
-                    self._ask()
-            elif not self._joining and self._asks():
-                self._ask()
+            is_grid = self._search.sampler == "grid"
+            if self._asks() and (is_grid or not self._joining):
+                # All points of a grid at once, so that stages are shared best.
+                self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
             if not self._joining and not self._asks():
                 return ()
             joining, self._joining = self._joining, []
             if planned := self._planned(joining, underway):
                 return planned
 
-    def end(self, run: Run, *, failed: bool) -> None:
-        """Judge the point of a run once all of its seeds have ended."""
-        if failed:
-            self._failed.add(run.key)
+    def _end(self, run: Run) -> None:
         for number, outstanding in list(self._outstanding.items()):
             if run.key in outstanding:
                 outstanding.discard(run.key)
@@ -146,15 +169,20 @@ class SearchSource:
             self._stop_asking(f"{reason}, after {len(self._points)} points")
         return not self._is_over
 
-    def _ask(self) -> None:
+    def _ask(self) -> tuple[Point, ...]:
         point = self._proposals.ask()
-        if point is None:
+        return () if point is None else (point,)
+
+    def _begin_all(self, asked: Sequence[Point]) -> None:
+        """Let points join that were just asked for; there are no more if there are none."""
+        for point in asked:
+            self._points[point.number] = point
+            self._begin(point)
+        if asked:
+            self._proposals.end(None)
+            self._study = self._grown()
+        else:
             self._stop_asking(f"the space has no more than {len(self._points)} different points")
-            return
-        self._points[point.number] = point
-        self._begin(point)
-        self._proposals.end(None)
-        self._study = self._grown()
 
     def _stop_asking(self, reason: str) -> None:
         self._proposals.end(reason)
@@ -176,29 +204,31 @@ class SearchSource:
 
     def _judge(self, point: Point) -> None:
         """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
+        del self._outstanding[point.number]
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
-        begun = [run for run, value in zip(runs, values, strict=True) if value is not None]
-        rest = [run for run in runs if run not in begun and not self._has_ended(run)]
-        del self._outstanding[point.number]
+        rest = [run for run in runs if not self._has_ended(run)]
         after = self._search.prune_after
+        first = values[:after]
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]
             self._close(replace(point, state="complete", objectives=tuple(means)))
-        elif any(self._has_failed(run) for run in runs):
-            self._close(replace(point, state="failed"))
-        elif after is None or len(measured) < after:
-            # It ended neither well nor badly: the driver was told to stop. It stays open.
+        elif any(self._has_diverged(run) for run in runs):
+            begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
+            early = None if begun == len(runs) else begun
+            self._close(replace(point, state="failed", num_seeds=early))
+        elif any(run.key in self._failed for run in runs) or after is None or None in first:
+            # A seed failed, or the driver was told to stop: open, until the next launch goes on.
             return
-        elif self._is_worse([value[0] for value in measured[:after]]):
-            self._close(replace(point, state="pruned"))
+        elif self._is_worse([value[0] for value in first if value is not None]):
+            self._close(replace(point, state="pruned", num_seeds=after))
         else:
             self._outstanding[point.number] = {run.key for run in rest}
             self._joining += rest
 
     def _close(self, point: Point) -> None:
-        self._proposals.tell(point, point.state, point.objectives)
+        self._proposals.tell(point)
         self._points[point.number] = point
 
     def _is_worse(self, errors: Sequence[float]) -> bool:
@@ -215,7 +245,7 @@ class SearchSource:
         enough = len(self._points) >= self._search.points or self._is_over
         if not enough or self._winner is not None:
             return
-        if any(point.state == "open" for point in self._points.values()):
+        if any(self._is_awaited(point) for point in self._points.values()):
             return
         self._is_over = True
         if not self._search.confirm_seeds:
@@ -228,11 +258,17 @@ class SearchSource:
             )
             self._joining += confirmation.runs()
 
+    def _is_awaited(self, point: Point) -> bool:
+        """Return whether an open point may still be closed, or was left by a stop of the driver."""
+        if point.state != "open" or point.number in self._outstanding:
+            return point.state == "open"
+        return self._failed.isdisjoint(run.key for run in self._runs(point))
+
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)
 
     def _runs(self, point: Point) -> tuple[Run, ...]:
-        return self._bare.grown([replace(point, state="open")]).runs_of(point.arm)
+        return self._bare.grown([replace(point, num_seeds=None)]).runs_of(point.arm)
 
     def _planned(
         self, runs: Iterable[Run], underway: Collection[PlannedRun]
@@ -242,6 +278,8 @@ class SearchSource:
         return tuple(self._keeping_forks(planned) for planned in plan.pending)
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
+        if self._search.sampler == "grid" and self._search.prune_after is None:
+            return planned  # every run was planned at once, with the states that others need
         epochs = self._search.fork_epochs(planned.run.config)
         own = {epoch for epoch in epochs if epoch > planned.first_epoch}
         return replace(planned, keep=planned.keep | own)
@@ -250,12 +288,9 @@ class SearchSource:
         failure = self._store.failures().get(run.key)
         return failure is not None and failure.kind == "diverged"
 
-    def _has_failed(self, run: Run) -> bool:
-        return run.key in self._failed or self._has_diverged(run)
-
     def _has_ended(self, run: Run) -> bool:
         (result,) = read_results([run], self._store)
-        return result.outcome == "complete" or self._has_failed(run)
+        return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
 
     def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
         """Return the objectives of a complete run, read from the store; else None."""

@@ -98,7 +98,7 @@ class Study:
         """Return the study with points of its search as arms, and with its confirmation.
 
         Args:
-            points: Each becomes an arm; one that was pruned keeps the seeds it was trained at.
+            points: Each becomes an arm, at the seeds it was given.
             winner: The point to confirm beside the arms; None while the search goes on.
         """
         search = self.search
@@ -107,9 +107,7 @@ class Study:
         seeds = {}
         for point in points:
             arms[point.arm] = search.config_of(point.values)
-            seeds[point.arm] = (
-                self.seeds[: search.prune_after] if point.state == "pruned" else self.seeds
-            )
+            seeds[point.arm] = self.seeds[: point.num_seeds]
         if winner is not None:
             for arm in (*self.arms, winner.arm):
                 arms[f"{CONFIRM}{arm}"] = confirming(arms[arm])

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.config import MAX_SEED
+from sweeps.arm_names import ARM_NAME
 from sweeps.config_paths import ALPHA_PATHS, TYPES, config_schemas, did_you_mean, schema_of
 from sweeps.overrides import override
-from sweeps.search_reader import search_schema
+from sweeps.search_schema import search_schema
 from sweeps.strict_yaml import MAX_BYTES, Place, Problem, read_yaml
 from sweeps.study import Study
-from sweeps.study_reader import ARM_NAME, MAX_RUNS, REQUIRED_KEYS, STUDY_NAME, StudyReader
+from sweeps.study_reader import MAX_RUNS, REQUIRED_KEYS, STUDY_NAME, StudyReader
 
 
 class StudyError(Exception):

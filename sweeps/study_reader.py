@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixup_core.catalog import DataError, DatasetInfo
-from mixup_core.config import MAX_SEED, DataConfig, TrainConfig, run_key
-from mixup_core.folders import describe, folder_digest
-from mixup_core.laws import Beta, Erm, Midpoint, spell_law
+from mixup_core.catalog import DataError
+from mixup_core.config import MAX_SEED, TrainConfig, run_key
+from sweeps.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.config_paths import (
     ALPHA_PATHS,
     GROUPS,
@@ -22,14 +21,17 @@ from sweeps.config_paths import (
     Fault,
     PathError,
     Setting,
+    Settings,
     check_path,
     did_you_mean,
     join,
     parse_value,
 )
 from sweeps.feasibility import infeasible
+from sweeps.known_data import KnownData
+from sweeps.node_reader import NodeReader
 from sweeps.search import Search, confirming
-from sweeps.search_reader import SearchReader, Settings
+from sweeps.search_reader import SearchReader
 from sweeps.strict_yaml import (
     REFUSED,
     Node,
@@ -46,13 +48,9 @@ from sweeps.study import Study
 MAX_RUNS = 10_000
 """Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
 
-MAX_NAME = 100
-"""Characters of a study or an arm, grid values included."""
-
 KEYS = ("study", "description", "base", "arms", "grid", "search", "seeds")
 REQUIRED_KEYS = ("study", "base", "seeds")
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
-ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 _INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
@@ -68,38 +66,32 @@ class StudyReader:
             folder: Where relative image folders count from.
             problems: What was found before; what is found from here on is appended.
         """
-        self._problems = problems
-        self._folder = folder
-        self._known_data: dict[DataConfig, tuple[DataConfig, DatasetInfo] | str] = {}
+        self._read = NodeReader(problems)
+        self._data = KnownData(folder)
         self._searches = False
-
-    def _report(self, place: Place, path: str, text: str) -> None:
-        self._problems.append(Problem(place=place, path=path, text=text))
 
     def study(self, root: Node) -> Study | None:
         """Return the study of a tree; None if there was a problem."""
         if root.value is None:
-            self._report(root.place, "", "file is empty")
+            self._read.report(root.place, "", "file is empty")
             return None
-        sections = self._mapping(root, "")
+        sections = self._read.mapping(root, "")
         if sections is None:
             return None
-        for key, node in sections.items():
-            if key not in KEYS:
-                self._report(node.place, "", f"unknown key {key!r}{did_you_mean(key, KEYS)}")
+        self._read.only(sections, KEYS, "")
         for key in REQUIRED_KEYS:
             if key not in sections:
-                self._report(root.place, "", f"missing key {key!r}")
-        name = self._text(sections.get("study"), "study", "a name")
+                self._read.report(root.place, "", f"missing key {key!r}")
+        name = self._read.text(sections.get("study"), "study", "a name")
         if name is not None and not re.fullmatch(STUDY_NAME, name):
             text = f"must be a-z, 0-9 and -, not first a -, at most 100, got {name!r}"
-            self._report(sections["study"].place, "study", text)
+            self._read.report(sections["study"].place, "study", text)
         description = self._description(sections.get("description"))
         seeds = self._seeds(sections.get("seeds"))
         self._searches = "search" in sections
         arms = self._arms(sections, seeds)
         search = self._search(sections, seeds, arms)
-        if self._problems:
+        if self._read.problems:
             return None
         return Study(
             name=name or "",
@@ -118,22 +110,25 @@ class StudyReader:
             return None
         if "grid" in sections:
             text = "a study has a grid or a search; a search with `sampler: grid` is both"
-            self._report(sections["grid"].place, "grid", text)
+            self._read.report(sections["grid"].place, "grid", text)
         if "arms" not in sections:
             text = "a search needs `arms`, the baselines that its points are compared with"
-            self._report(node.place, "search", text)
-        base = sections.get("base")
-        if base is None or self._problems:
-            return None  # its corners would repeat what was said of the base
-        settings = self._base(base, "")
-        if len(seeds) * len(arms) > MAX_RUNS:
-            return None
+            self._read.report(node.place, "search", text)
+        base = sections.get("base", node)
+        settings = self._base(base, "") if "base" in sections else {}
 
         def configure(values: Settings) -> TrainConfig | None:
             return self._config((values, settings), base.place)
 
-        search = SearchReader(self._problems, configure).search(node, seeds)
-        if search is not None and search.confirm_seeds:
+        search = SearchReader(self._read, configure).search(node, seeds)
+        if search is None:
+            return None
+        num_runs = (len(arms) + search.points) * len(seeds)
+        num_runs += (len(arms) + 1) * len(search.confirm_seeds)
+        if num_runs > MAX_RUNS:
+            text = f"the search has up to {num_runs:,} runs; the cap is {MAX_RUNS:,}"
+            self._read.report(node.place, "search", text)
+        if search.confirm_seeds:
             for config in (search.base, *arms.values()):
                 self._check_confirming(config, node.place)
         return search
@@ -141,33 +136,19 @@ class StudyReader:
     def _check_confirming(self, config: TrainConfig, place: Place) -> None:
         """Report what stands against training on train + val and testing."""
         confirmed = confirming(config)
-        _, info = self._known(confirmed.data)
+        _, info = self._data.of(confirmed.data)
         for fault in infeasible(confirmed, info):
-            self._report(place, "search.confirm", f"on train + val: {fault.text}")
-
-    def _mapping(self, node: Node, path: str) -> Mapping[str, Node] | None:
-        if isinstance(node.value, dict):
-            return node.value
-        if node.value is not REFUSED:
-            self._report(node.place, path, f"expected a mapping, got {spell(plain(node))}")
-        return None
-
-    def _text(self, node: Node | None, path: str, what: str) -> str | None:
-        if node is None or isinstance(node.value, Refused):
-            return None
-        if isinstance(node.value, str):
-            return node.value
-        hint = "" if isinstance(node.value, dict | list) else "; quote it"
-        self._report(node.place, path, f"expected {what}, got {spell(plain(node))}{hint}")
-        return None
+            self._read.report(place, "search.confirm", f"on train + val: {fault.text}")
 
     def _description(self, node: Node | None) -> str:
-        text = self._text(node, "description", "text") or ""
+        text = self._read.text(node, "description", "text") or ""
         if node is not None and _INVISIBLE.search(text):
             rule = "control and text-direction characters are not allowed"
-            self._report(node.place, "description", f"{rule}, got {_INVISIBLE.findall(text)[0]!a}")
+            self._read.report(
+                node.place, "description", f"{rule}, got {_INVISIBLE.findall(text)[0]!a}"
+            )
         if node is not None and not unicodedata.is_normalized("NFC", text):
-            self._report(node.place, "description", "must be in Unicode normal form C")
+            self._read.report(node.place, "description", "must be in Unicode normal form C")
         return text
 
     def _seeds(self, node: Node | None) -> Sequence[int]:
@@ -183,7 +164,7 @@ class StudyReader:
                 text = "needs at least one"
             case _:
                 text = "expected a number of seeds or a list of seeds"
-        self._report(node.place, "seeds", f"{text}, got {spell(plain(node))}")
+        self._read.report(node.place, "seeds", f"{text}, got {spell(plain(node))}")
         return ()
 
     def _listed_seeds(self, nodes: Sequence[Node]) -> Sequence[int]:
@@ -194,9 +175,9 @@ class StudyReader:
             if isinstance(seed, Refused):
                 continue
             if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
-                self._report(node.place, path, f"{rule}, got {spell(plain(node))}")
+                self._read.report(node.place, path, f"{rule}, got {spell(plain(node))}")
             elif seed in seeds:
-                self._report(node.place, path, f"{rule}, got {seed} twice")
+                self._read.report(node.place, path, f"{rule}, got {seed} twice")
             else:
                 seeds.append(seed)
         return tuple(seeds)
@@ -215,7 +196,7 @@ class StudyReader:
         if num_runs > MAX_RUNS:
             key = "grid" if axes else "seeds"
             text = f"the study has {num_runs:,} runs; the cap is {MAX_RUNS:,}"
-            self._report(sections[key].place, key, text)
+            self._read.report(sections[key].place, key, text)
         if base is None or num_arms > MAX_RUNS:
             return {}
         arms: dict[str, TrainConfig] = {}
@@ -226,24 +207,24 @@ class StudyReader:
                 config = self._config((point, override, settings), base.place)
                 if config is None:
                     continue
-                name = _arm_name(arm if "arms" in sections or not axes else "", point)
+                name = arm_name(arm if "arms" in sections or not axes else "", point)
                 given = [*point.values(), *override.values()]
                 place = given[0].place if given else sections.get("arms", base).place
                 key = run_key(config)
                 if key in names:
                     text = f"arms {names[key]!r} and {name!r} are the same run"
-                    self._report(place, "arms", text)
+                    self._read.report(place, "arms", text)
                 elif name in arms:
-                    self._report(place, "arms", f"two grid points are named {name!r}")
+                    self._read.report(place, "arms", f"two grid points are named {name!r}")
                 elif len(name) > MAX_NAME:
-                    self._report(place, "arms", f"at most {MAX_NAME} characters, got {name!r}")
+                    self._read.report(place, "arms", f"at most {MAX_NAME} characters, got {name!r}")
                 arms[name] = config
                 names[key] = name
         return arms
 
     def _base(self, node: Node, prefix: str) -> dict[str, Setting]:
         section = f"base.{prefix}".rstrip(".")
-        parts = self._mapping(node, section)
+        parts = self._read.mapping(node, section)
         if parts is None:
             refused = Setting(value=REFUSED, place=node.place, where=section)
             return {path: refused for path in TYPES if path.startswith(prefix)}
@@ -255,23 +236,23 @@ class StudyReader:
             elif "." not in key and path in TYPES:
                 settings[path] = self._setting(path, child, f"base.{path}")
             else:
-                self._report(child.place, section, _unknown_key(key, prefix))
+                self._read.report(child.place, section, _unknown_key(key, prefix))
         return settings
 
     def _overrides(self, node: Node | None) -> dict[str, dict[str, Setting]]:
         if node is None:
             return {"base": {}}
-        arms = self._mapping(node, "arms")
+        arms = self._read.mapping(node, "arms")
         if arms is not None and not arms:
-            self._report(node.place, "arms", "needs at least one")
+            self._read.report(node.place, "arms", "needs at least one")
         overrides = {}
         for name, child in (arms or {}).items():
             if not re.fullmatch(ARM_NAME, name):
                 text = (
                     f"must be letters, digits, . _ - and +, first a letter or digit, got {name!r}"
                 )
-                self._report(child.place, "arms", f"{text}; at most {MAX_NAME}")
-            values = self._mapping(child, f"arms.{name}")
+                self._read.report(child.place, "arms", f"{text}; at most {MAX_NAME}")
+            values = self._read.mapping(child, f"arms.{name}")
             if values is not None:
                 overrides[name] = {
                     path: self._setting(path, value, f"arms.{name}.{path}")
@@ -284,20 +265,20 @@ class StudyReader:
         self, node: Node | None, overrides: Mapping[str, Settings]
     ) -> dict[str, list[Setting]]:
         axes = {}
-        grid = None if node is None else self._mapping(node, "grid")
+        grid = None if node is None else self._read.mapping(node, "grid")
         if node is not None and grid is not None and not grid:
-            self._report(node.place, "grid", "needs at least one path")
+            self._read.report(node.place, "grid", "needs at least one path")
         for path, child in (grid or {}).items():
             where = f"grid.{path}"
             if not self._is_path(path, child, "grid") or isinstance(child.value, Refused):
                 continue
             if not isinstance(child.value, list) or not child.value:
                 text = f"expected a list of at least one value, got {spell(plain(child))}"
-                self._report(child.place, where, text)
+                self._read.report(child.place, where, text)
                 continue
             for arm, override in overrides.items():
                 if any(_law_path(path) == _law_path(taken) for taken in override):
-                    self._report(child.place, where, f"arm {arm!r} sets this path too")
+                    self._read.report(child.place, where, f"arm {arm!r} sets this path too")
             axes[path] = [self._setting(path, value, where) for value in child.value]
         return axes
 
@@ -305,7 +286,7 @@ class StudyReader:
         try:
             check_path(path)
         except PathError as error:
-            self._report(node.place, f"{section}.{path}", str(error))
+            self._read.report(node.place, f"{section}.{path}", str(error))
             return False
         return True
 
@@ -315,7 +296,7 @@ class StudyReader:
             try:
                 value = parse_value(path, plain(node))
             except (PathError, ValueError) as error:
-                self._report(node.place, where, str(error))
+                self._read.report(node.place, where, str(error))
         return Setting(value=value, place=node.place, where=where)
 
     def _config(self, levels: Sequence[Settings], base: Place) -> TrainConfig | None:
@@ -333,12 +314,12 @@ class StudyReader:
             given["data.test"] = False
         for path in REQUIRED:
             if path not in given:
-                self._report(base, "base", f"missing key {path!r}")
+                self._read.report(base, "base", f"missing key {path!r}")
         config, gone, faults = join(given)
         found = list(faults)
         if config is not None:
             try:
-                data, info = self._known(config.data)
+                data, info = self._data.of(config.data)
                 config = replace(config, data=data)
                 found += [
                     fault for fault in infeasible(config, info) if gone.isdisjoint(fault.paths)
@@ -365,34 +346,9 @@ class StudyReader:
         for level, path in itertools.product(levels, fault.paths):
             setting = level.get(path) or level.get(f"{path}.alpha")
             if setting is not None:
-                self._report(setting.place, setting.where, fault.text)
+                self._read.report(setting.place, setting.where, fault.text)
                 return
-        self._report(base, f"base.{fault.paths[0]}", fault.text)
-
-    def _known(self, data: DataConfig) -> tuple[DataConfig, DatasetInfo]:
-        """Return the data with its folder found and digested, and what is known of it.
-
-        Raises:
-            DataError: If an image-folder cannot be read; the same again for the same data.
-        """
-        if data not in self._known_data:
-            try:
-                self._known_data[data] = _described(data, self._folder)
-            except (DataError, OSError, ValueError) as error:
-                self._known_data[data] = str(error)
-        known = self._known_data[data]
-        if isinstance(known, str):
-            raise DataError(known)
-        return known
-
-
-def _described(data: DataConfig, folder: Path) -> tuple[DataConfig, DatasetInfo]:
-    if data.folder is None:
-        return data, describe(data)
-    images = (folder / data.folder).absolute()
-    data = replace(data, folder=str(images))
-    info = describe(data)
-    return replace(data, digest=folder_digest(images)), info
+        self._read.report(base, f"base.{fault.paths[0]}", fault.text)
 
 
 def _unknown_key(key: str, prefix: str) -> str:
@@ -409,34 +365,3 @@ def _unknown_key(key: str, prefix: str) -> str:
 
 def _law_path(path: str) -> str:
     return ALPHA_PATHS.get(path, path)
-
-
-def _arm_name(arm: str, point: Settings) -> str:
-    """Return `ARM PATH=VALUE ...`, paths by as few last parts as tell them apart."""
-    words = [arm] if arm else []
-    for path, setting in point.items():
-        parts = path.split(".")
-        tails = (".".join(parts[start:]) for start in range(len(parts) - 1, -1, -1))
-        label = next(
-            tail
-            for tail in tails
-            if sum(f".{other}".endswith(f".{tail}") for other in point) == 1 or tail == path
-        )
-        words.append(f"{label}={_value_name(setting.value)}")
-    return " ".join(words)
-
-
-def _value_name(value: Any) -> str:
-    match value:
-        case Erm() | Midpoint():
-            return str(spell_law(value))
-        case Beta(alpha=alpha):
-            return f"beta({alpha!r})"
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return "-".join(map(str, value))
-        case _:
-            return re.sub(r"[^A-Za-z0-9._+-]", "-", str(value))

@@ -10,8 +10,9 @@ from sweeps.console import spell_duration
 from sweeps.costs import bytes_to_keep, seconds_to_train
 from sweeps.lease import Lease, read_progress
 from sweeps.results import RunResult, read_results
-from sweeps.search import Categorical, Distribution, Integer, Real
-from sweeps.stages import plan_study
+from sweeps.search import Categorical, Distribution, Integer, Real, Search
+from sweeps.selection import foreseen_study
+from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
 
@@ -21,6 +22,8 @@ def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
     `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
     now. `seconds` and `kept_bytes` are None where nothing was measured yet.
     """
+    asked = len(study.points())
+    study = foreseen_study(study)
     planned = plan_study(study, store)
     results = read_results(study.runs(), store)
     stored = Counter(run.arm for run in planned.finished)
@@ -40,37 +43,47 @@ def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
     }
-    return summary if study.search is None else _at_most(summary, study, results)
+    if study.search is None:
+        return summary
+    return summary | _at_most(summary, study, study.search, planned, results, asked)
 
 
-def _at_most(summary: dict[str, Any], study: Study, results: Sequence[RunResult]) -> dict[str, Any]:
-    """Return the summary with the runs that a search may still ask for added: the most it costs.
+def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
+    summary: dict[str, Any],
+    study: Study,
+    search: Search,
+    planned: Plan,
+    results: Sequence[RunResult],
+    asked: int,
+) -> dict[str, Any]:
+    """Return what changes with the runs that a search may still ask for: the most it costs.
 
-    Which points come is not known yet, so no stage is taken to be shared by them.
+    Which points come is known of a grid alone, so no stage is taken to be shared by the others.
     """
-    search = study.search
-    assert search is not None
-    known = len(study.points())
-    to_ask = max(0, search.points - known)
-    to_confirm = 0
-    if search.confirm_seeds and study.confirmation() is None:
-        to_confirm = (len(study.arms) - known + 1) * len(search.confirm_seeds)
-    runs = to_ask * len(study.seeds) + to_confirm
-    epochs = max((search.config_of(v).epochs for v in search.space.corners()), default=0)
+    to_ask = max(0, search.points - len(study.points())) if search.sampler != "grid" else 0
+    corners = [search.config_of(values) for values in search.space.corners()]
+    longest = max(config.epochs for config in corners)
+    arms = [config.epochs for arm, config in study.arms.items() if arm not in study.own_seeds]
+    confirms = bool(search.confirm_seeds) and study.confirmation() is None
+    confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
+    runs = to_ask * len(study.seeds)
+    epochs = runs * longest + sum(confirmed)
+    states = runs * max(len(search.fork_epochs(config)) for config in corners)
     seconds = [facts.seconds for result in results for facts in result.facts]
-    more = runs * epochs * median(seconds) / summary["slots"] if seconds else None
-    return summary | {
-        "runs": summary["runs"] + runs,
-        "to_run": summary["to_run"] + runs,
-        "epochs_naive": summary["epochs_naive"] + runs * epochs,
-        "epochs_planned": summary["epochs_planned"] + runs * epochs,
+    more = epochs * median(seconds) / summary["slots"] if seconds else None
+    return {
+        "runs": summary["runs"] + runs + len(confirmed),
+        "to_run": summary["to_run"] + runs + len(confirmed),
+        "epochs_naive": summary["epochs_naive"] + epochs,
+        "epochs_planned": summary["epochs_planned"] + epochs,
         "seconds": None if more is None else (summary["seconds"] or 0.0) + more,
+        "kept_bytes": bytes_to_keep(planned, results, states),
         "search": {
             "adaptive": search.sampler != "grid",
-            "points": search.points,
-            "points_known": known,
-            "runs_to_ask": to_ask * len(study.seeds),
-            "runs_to_confirm": to_confirm,
+            "points": len(study.points()) + to_ask,
+            "points_known": asked,
+            "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),
+            "runs_to_confirm": len(confirmed),
             "space": [
                 {"path": p.path, **_spell_distribution(p.distribution)}
                 for p in search.space.parameters

@@ -239,6 +239,7 @@ class Experiment:
             tags=[RunTag(*tag) for tag in tags.items()],
         )
         known.extend(rows)
+        entry.metric_names = tuple({*entry.metric_names, *(row.name for row in rows)})
         entry.tags |= tags
         entry.params |= params
 
@@ -336,6 +337,7 @@ def _tracked_run(client: MlflowClient, run: MlflowRun) -> TrackedRun:
 def _conflict(params: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Return whether a run has a param that is not wanted, or wanted with another value."""
     return any(
-        name not in wanted or parse_param(value) != parse_param(wanted[name])
+        name not in wanted
+        or (value != wanted[name] and parse_param(value) != parse_param(wanted[name]))
         for name, value in params.items()
     )

@@ -33,7 +33,9 @@ STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
 _STORE_COST_SHARE = 50
 """A stage is stored once this many times its own cost has been trained since the last."""
-_REPORT_EVERY = 1.0
+REPORTS_PER_SECOND = 50.0
+"""Reports of all runs together that say nothing but how far they are; each costs the driver
+milliseconds."""
 _OWNER = "resumes"
 """Marks a stage that was stored for one run to resume from: no result of a run that ends there,
 and no fork. Only such a stage is ever removed, and only by its run."""
@@ -56,6 +58,8 @@ class Assignment:
     data_root: str | None
     """Folder of the data sets on every node; None: each node's own, see `fetching.data_root`."""
     on_gpu: bool
+    report_every: float = 1.0
+    """Seconds between two reports that say nothing but how far the run is."""
 
 
 def train_run(parameters: dict[str, Any]) -> None:
@@ -109,7 +113,7 @@ def _train(assignment: Assignment, driver: "_Driver") -> None:
     for record, seconds in _timed(fit(config, data, state, device=device)):
         storing.add(state, seconds)
         rows = storing.take_rows()
-        if rows or time.monotonic() - reported_at >= _REPORT_EVERY:
+        if rows or time.monotonic() - reported_at >= assignment.report_every:
             driver.report(epochs=record.epoch + 1, trained=True, rows=rows)
             reported_at = time.monotonic()
 
@@ -176,14 +180,11 @@ class Storing:
 
     def resume(self, initial: Callable[[], TrainingState]) -> TrainingState:
         """Return the state at the deepest stored stage that is sound; without one, the initial."""
-        stored = self._store.keys()
+        stored = self._store.read_all(self._keys)
         for epoch in range(len(self._keys), 0, -1):
-            key = self._keys[epoch - 1]
+            stage = stored.get(self._keys[epoch - 1])
             is_final = epoch == len(self._keys)
-            if key not in stored or not (is_final or stored[key]):
-                continue
-            stage = self._store.read(key)
-            if stage is None:
+            if stage is None or (stage.state is None and not is_final):
                 continue
             state = initial()
             if is_final:
@@ -194,8 +195,8 @@ class Storing:
                 self._accept(stage)
                 self._own = [
                     own
-                    for own in range(1, epoch + 1)
-                    if self._keys[own - 1] in stored and self._is_own(self._keys[own - 1])
+                    for own, key in enumerate(self._keys[:epoch], 1)
+                    if key in stored and stored[key].environment.get(_OWNER) == self._run_key
                 ]
                 return state
             self._store.drop_state(stage.key)
@@ -261,11 +262,6 @@ class Storing:
         self._facts = list(stage.facts)
         self._num_stored = len(stage.records)
 
-    def _is_own(self, key: str) -> bool:
-        """Return whether a stage was stored on the way of this run, for nothing but its resume."""
-        stage = self._store.read(key)
-        return stage is not None and stage.environment.get(_OWNER) == self._run_key
-
     def _drop_superseded(self) -> None:
         """Remove all passing stages of this run but two, should one prove corrupt."""
         self._delete(self._own[:-2])
@@ -273,9 +269,8 @@ class Storing:
 
     def _drop_all_own(self) -> None:
         """Remove the passing stages of this run, and what killed tries of it left behind."""
-        stored = self._store.keys()
-        torn = [epoch for epoch, key in enumerate(self._keys, 1) if key not in stored]
-        self._delete([*self._own, *torn])
+        self._delete(self._own)
+        self._store.clear_torn(*self._keys)
 
     def _delete(self, epochs: Iterable[int]) -> None:
         keep = self._assignment.keep

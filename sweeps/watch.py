@@ -9,17 +9,17 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.checkpoints import Failure, Store
-from mixup_core.config import TrainConfig, stage_key
+from mixup_core.config import TrainConfig, stage_key, stage_keys
 from mixup_core.files import StoreError
 from mixup_core.folders import describe
 from sweeps.console import Board, Console
 from sweeps.holders import RunningRun
 from sweeps.lease import Lease
-from sweeps.projection import Tracker
 from sweeps.results import RunResult, read_results
 from sweeps.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run
+from sweeps.tracker import Tracker
 from sweeps.trainable import read_row
 
 _PROGRESS_EVERY = 1.0
@@ -37,14 +37,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
     """Key to failure of the runs that failed in this launch."""
 
     def __post_init__(self) -> None:
-        study = self.source.study
-        self._results = {
-            result.run.key: result for result in read_results(study.runs(), self.store)
-        }
+        study, stored = self.source.study, self.store.keys()
+        ends = {run.key: stage_key(run.config, run.config.epochs) for run in study.runs()}
         self._planned: dict[str, PlannedRun] = {}
+        self._tracked: set[str] = set()
         self._board = Board(
-            study=study,
-            finished={key for key, r in self._results.items() if r.outcome == "complete"},
+            study=study, finished={key for key, end in ends.items() if end in stored}
         )
         self._console = Console(self._board)
         self._progress_at = 0.0
@@ -53,18 +51,21 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Expect runs that will be started; the study may have grown by their arms."""
         study = self._board.study = self.source.study
+        for key in self.store.failures().keys() & {planned.run.key for planned in joined}:
+            self.store.clear_failure(key)
         for planned in joined:
             run = planned.run
-            self.store.clear_failure(run.key)
             self._planned[run.key] = planned
             self._board.expect(
                 run,
                 epochs=planned.epochs_to_train,
                 images_per_epoch=_images_per_epoch(run.config),
             )
-        new = [run for run in study.runs() if run.key not in self._results]
-        self._results |= {result.run.key: result for result in read_results(new, self.store)}
         self.tracker.grow(study)
+        grown = [run for arm in study.own_seeds for run in study.runs_of(arm)]
+        if new := [run for run in grown if run.key not in self._tracked]:
+            self.tracker.reconcile(read_results(new, self.store))
+            self._tracked |= {run.key for run in new}
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -83,7 +84,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
         for warning in result["warnings"]:
             self._console.note(f"{run.arm} seed {run.seed}: {warning}")
         self._board.advance(run, result["epochs"], trained=result["trained"])
-        self.tracker.post(run, [read_row(row) for row in result["rows"]])
+        # Tune remembers the last report of every trial.
+        self.tracker.post(run, [read_row(row) for row in result.pop("rows")])
         failure = result["failure"]
         if failure and failure["kind"] == "unshared":
             self._unshared = failure["message"]
@@ -144,13 +146,13 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def _track_end(self, run: Run) -> None:
         """Let MLflow show the end of a run, and its arm's mean over one seed more."""
-        stage = self.store.read(stage_key(run.config, run.config.epochs))
-        old = self._results[run.key]
-        self._results[run.key] = RunResult(
-            run=run, stage=stage or old.stage, failure=self.failures.get(run.key)
-        )
-        self.tracker.reconcile(
-            self._results[seed.key] for seed in self.source.study.runs_of(run.arm)
+        stages = (self.store.read(key) for key in reversed(stage_keys(run.config)))
+        self.tracker.end(
+            RunResult(
+                run=run,
+                stage=next((stage for stage in stages if stage is not None), None),
+                failure=self.failures.get(run.key),
+            )
         )
 
     def _fail(

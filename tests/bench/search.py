@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mixup_core.checkpoints import Store
@@ -67,7 +68,7 @@ def best_of(folder: Path, sampler: str, seed: int, points: int = 60) -> float:
         point = proposals.ask()
         assert point is not None
         errors.append(error_of(study.search.config_of(point.values)))
-        proposals.tell(point, "complete", [errors[-1]])
+        proposals.tell(replace(point, state="complete", objectives=(errors[-1],)))
     return min(errors) / OPTIMUM - 1
 
 

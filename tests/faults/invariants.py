@@ -5,9 +5,10 @@ Files and MLflow's tables are read here without the code under test: JSON, sha25
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import fsspec.core
 import sqlalchemy
@@ -76,10 +77,11 @@ def assert_tracked(results: Collection[RunResult], database: Path | str) -> None
     assert not running, "a run that nobody trains shows as RUNNING"
     finished = {key: run_id for run_id, status, key in runs if status == "FINISHED"}
     assert Counter(key for _, _, key in runs) == Counter(result.run.key for result in results)
+    shown: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for run_id, *point in points:
+        shown[run_id].append(tuple(point))
     for result in results:
-        run_id = finished[result.run.key]
-        shown = sorted(tuple(row[1:]) for row in points if row[0] == run_id)
-        assert shown == sorted(
+        assert sorted(shown[finished[result.run.key]]) == sorted(
             (name, record.epoch, facts.stored_at_ms, value)
             for record, facts in zip(result.records, result.facts, strict=True)
             for name, value in record.metrics.items()

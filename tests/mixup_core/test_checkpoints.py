@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,53 @@ def test_naming_and_reading_a_store_creates_nothing(store: Store, url: str) -> N
     store.clear_failure(KEY)
     files, root = fsspec.core.url_to_fs(url)
     assert not files.exists(root)
+
+
+def test_stages_are_read_together_each_as_it_is_read_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mixup_core.files._BATCH", 2)
+    keys = ["aa01", "bb02", "cc03", "dd04", "ee05"]
+    for key in ("dd04", "aa01", "ee05"):
+        write(store, key, state=None if key == "ee05" else STATE)
+    assert list(store.read_all(iter(keys)).items()) == [
+        (key, store.read(key)) for key in ("aa01", "dd04", "ee05")
+    ]
+    assert store.read_all([]) == {}
+
+
+def test_a_damaged_stage_is_missing_from_those_read_together(disk: Store) -> None:
+    write(disk, "aa01")
+    write(disk, "bb02")
+    manifest_of(disk, "aa01").write_bytes(b"{}")
+    assert list(disk.read_all(["aa01", "bb02"])) == ["bb02"]
+    assert quarantined(disk) == ["aa01.json"]
+
+
+def test_reading_from_a_server_that_is_gone_is_no_empty_store(
+    s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    fsspec.filesystem("s3").clear_instance_cache()
+    with pytest.raises(StoreError, match="s3://studies"):
+        Store("s3://studies/gone").read_all(["aa01", "bb02"])
+    fsspec.filesystem("s3").clear_instance_cache()
+
+
+def test_what_dead_writers_left_is_cleared_and_what_is_stored_stays(disk: Store) -> None:
+    for key in ("aa01", "aa02", "aa03"):
+        write(disk, key)
+    assert disk.folder is not None
+    manifest_of(disk, "aa01").unlink()
+    manifest_of(disk, "aa03").unlink()
+    torn = manifest_of(disk, "aa01").with_name("aa01.json.x.tmp")
+    torn.write_bytes(b"{")
+    disk.clear_torn("aa01", "aa02")
+    assert not torn.exists()
+    assert disk.keys() == {"aa02": True}
+    left = sorted(path.name[:4] for path in (disk.folder / "states").rglob("*.bin"))
+    assert left == ["aa02", "aa03"], "another run's states are not ours to clear"
 
 
 def test_keys_tell_which_stages_have_a_state(store: Store) -> None:

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,10 @@ def search_study(*objectives: str) -> Study:
 
 def point(number: int, state: PointState, *objectives: float) -> Point:
     values = {"mix.law.alpha": 0.5 * 4**number, "mix.switch_epoch": 2 + number}
-    return Point(number=number, values=values, state=state, objectives=objectives)
+    num_seeds = 2 if state == "pruned" else None
+    return Point(
+        number=number, values=values, state=state, num_seeds=num_seeds, objectives=objectives
+    )
 
 
 HISTORY = SearchHistory(
@@ -177,3 +181,20 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     )
     assert [row.arm for row in report.table.rows] == ["erm", "uniform"]
     assert report.table.metric == "val/error"
+
+
+def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    history = replace(HISTORY, ended="ended on its budget of 2 hours, after 4 points")
+    report = build_report(
+        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=history
+    )
+    assert "the search ended on its budget of 2 hours, after 4 points" in report.markdown
+    assert json.loads((tmp_path / "r" / "provenance.json").read_text())["search"] == {
+        "sampler": "tpe",
+        "sampler_seed": 0,
+        "points_wanted": 4,
+        "points": {"complete": 3, "pruned": 1},
+        "ended": "ended on its budget of 2 hours, after 4 points",
+    }

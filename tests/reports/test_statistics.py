@@ -181,12 +181,30 @@ def test_holm_keeps_the_family_wise_error_at_five_percent() -> None:
     assert 0.02 < some_rejection <= 0.05
 
 
-@pytest.mark.parametrize("n", [6, 7])
-def test_the_sign_flip_p_counts_every_pattern(n: int) -> None:
-    differences = np.random.default_rng(n).normal(0.3, 1.0, size=n)
-    sums = [abs(np.dot(signs, differences)) for signs in product([1, -1], repeat=n)]
-    expected = np.mean([total >= abs(differences.sum()) - 1e-12 for total in sums])
-    assert paired(list(differences), [0.0] * n).sign_flip_p == pytest.approx(expected)
+@pytest.mark.parametrize("shift", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("n", [6, 7, 10])
+def test_the_sign_flip_p_is_the_exact_one_of_scipy(n: int, shift: float) -> None:
+    differences = np.random.default_rng(n).normal(shift, 1.0, size=n)
+    reference = scipy.stats.permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=np.inf
+    )
+    assert reference.null_distribution.size == 2**n, "counted, not sampled"
+    ours = paired(list(differences), [0.0] * n).sign_flip_p
+    assert ours == pytest.approx(reference.pvalue, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "differences", [[0.1] * 6, [0.1, -0.1] * 3, [0.3, 0.1, 0.2, 0.0, 0.1, 0.2]]
+)
+def test_the_sign_flip_p_counts_sums_that_differ_by_rounding_as_equal(
+    differences: list[float],
+) -> None:
+    tenths = [round(10 * difference) for difference in differences]
+    sums = [
+        sum(sign * t for sign, t in zip(s, tenths, strict=True)) for s in product([1, -1], repeat=6)
+    ]
+    expected = sum(abs(total) >= abs(sum(tenths)) for total in sums) / 2**6
+    assert paired(differences, [0.0] * 6).sign_flip_p == expected
 
 
 def test_the_sign_flip_p_starts_at_six_seeds() -> None:
@@ -195,10 +213,8 @@ def test_the_sign_flip_p_starts_at_six_seeds() -> None:
 
 
 def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
-    uniform = [result for result in results if result.run.arm == "uniform"]
+    uniform = [result.records[-1].metrics for result in results if result.run.arm == "uniform"]
     numbers = summarise_runs(uniform)
-    errors = [result.records[-1].metrics["test/error"] for result in uniform]
+    errors = [metrics["test/error"] for metrics in uniform]
     assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
-    assert set(summarise_runs(uniform[:1])) == {
-        f"{metric}_mean" for metric in uniform[0].records[-1].metrics
-    }
+    assert set(summarise_runs(uniform[:1])) == {f"{metric}_mean" for metric in uniform[0]}

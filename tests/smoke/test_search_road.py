@@ -149,3 +149,34 @@ def test_two_slots_train_every_seed_of_every_point_once(
 def num_stages(mixsweep: CommandLine) -> int:
     """Return how many stages are stored: one per run that ended, for runs as short as these."""
     return len(Store(str(mixsweep.home / "store")).keys())
+
+
+def test_a_budget_of_hours_ends_a_search_with_whole_points_and_the_run_says_so(
+    command_line: Callable[..., CommandLine], file: str
+) -> None:
+    budget = ("--set", "search.points=1000", "--set", "search.budget={hours: 0.003}")
+    mixsweep = command_line()
+    said = mixsweep("run", file, *budget, "--slots", "2")
+    url = Home(folder=mixsweep.home).optuna_url
+    history = read_history(load_study(file, budget[1::2]), url)
+    ended = f"ended on its budget of 0.003 hours, after {len(history.points)} points"
+    assert history.ended == ended
+    assert f"small-search: the search {ended}" in said.stderr
+    assert f"the search {ended}" in said.stdout
+    assert all(point.state == "complete" for point in history.points)
+    told = json.loads(mixsweep.report("small-search", "provenance.json"))["search"]
+    assert told["ended"] == ended
+    trained = len(Store(str(mixsweep.home / "store")).keys())
+    again = mixsweep("run", file, *budget, "--slots", "2")
+    assert len(Store(str(mixsweep.home / "store")).keys()) == trained
+    assert f"small-search: the search {ended}" in again.stderr
+
+
+def test_a_storage_that_is_none_ends_with_one_line_and_exit_2(
+    command_line: Callable[..., CommandLine], file: str
+) -> None:
+    for command in ("plan", "run"):
+        said = command_line()(command, file, "--optuna", "foo://me:secret@host/x", code=2)
+        assert len(said.stderr.splitlines()) == 1
+        assert "secret" not in said.stderr
+        assert "Traceback" not in said.stderr

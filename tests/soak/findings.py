@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from reports.provenance import PACKAGES, describe_code
 from sweeps.trainable import _processor
@@ -15,13 +15,16 @@ from sweeps.trainable import _processor
 PUBLISHED = Path("reports") / "published"
 
 
-def publish(name: str, title: str, figures: Mapping[str, Any]) -> Path:
+def publish(
+    name: str, title: str, figures: Mapping[str, Any], *, kind: Literal["soak", "bench"] = "soak"
+) -> Path:
     """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 
     Args:
-        name: Names the file: the module of `tests.soak` that measured.
+        name: Names the file: the module of `tests.soak` or `tests.bench` that measured.
         title: One sentence: what was done, how often.
         figures: What was measured; plain values, units in the names.
+        kind: Make target that measures it again; names the folder.
 
     Returns:
         The folder.
@@ -29,7 +32,7 @@ def publish(name: str, title: str, figures: Mapping[str, Any]) -> Path:
     now = datetime.now(UTC)
     code = describe_code()
     commit = "no-commit" if code is None else code["commit"][:7]
-    folder = PUBLISHED / f"{now:%Y-%m-%d}-{commit}-soak"
+    folder = PUBLISHED / f"{now:%Y-%m-%d}-{commit}-{kind}"
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "title": title,
@@ -47,19 +50,19 @@ def publish(name: str, title: str, figures: Mapping[str, Any]) -> Path:
         },
     }
     (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    write_table(folder)
+    write_table(folder, kind)
     return folder
 
 
-def write_table(folder: Path) -> None:
+def write_table(folder: Path, kind: str) -> None:
     """Write `table.md` from the JSON files of a folder."""
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    lines = ["| soak | figure | value |", "|---|---|---|"]
+    lines = [f"| {kind} | figure | value |", "|---|---|---|"]
     for name, content in found.items():
         lines += [f"| {name} | {figure} | {value} |" for figure, value in _rows(content["figures"])]
     lines.append("")
     lines += [f"- {name}: {_origin(content)}" for name, content in found.items()]
-    lines += ["", "`make soak` makes these figures again. Wall times include what else ran."]
+    lines += ["", f"`make {kind}` makes these figures again. Wall times include what else ran."]
     (folder / "table.md").write_text("\n".join(lines) + "\n")
 
 

@@ -1,9 +1,12 @@
 """A driver without Ray and a trainer without training: searches as their source sees them."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from mixup_core.checkpoints import EpochFacts, Failure, Store
 from mixup_core.config import TrainConfig, stage_keys
@@ -14,8 +17,8 @@ from sweeps.proposals import Proposals
 from sweeps.searcher import RunSearcher
 from sweeps.sources import SearchSource
 from sweeps.stages import PlannedRun
-from sweeps.study import Study
-from sweeps.study_file import load_study
+from sweeps.study import Run, Study
+from sweeps.study_file import StudyError, load_study
 
 STUDY = """
 study: s
@@ -43,12 +46,26 @@ class KilledError(Exception):
     """Stands for a driver's death."""
 
 
+class WorkerLostError(Exception):
+    """Raised by metrics in place of a run whose processes died."""
+
+
 def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
     """Return the study of a text."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "s.yaml"
     file.write_text(text)
     return load_study(str(file), overrides)
+
+
+def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
+    """Assert that the study with one text replaced gives one line that matches a pattern."""
+    assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
+    with pytest.raises(StudyError) as caught:
+        read(folder, STUDY.lstrip("\n").replace(old, new, 1))
+    (line,) = caught.value.problems
+    place = line.partition("s.yaml:")[2]
+    assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
 
 
 def expected_error(config: TrainConfig) -> float:
@@ -81,9 +98,7 @@ class Driver:
         self.trained: list[tuple[str, int]] = []
         self.epochs = 0
         self.num_trained = 0
-        self.searcher = RunSearcher(
-            self.source, lambda planned: {"planned": planned}, lambda joined: None
-        )
+        self.searcher = RunSearcher(self.source, lambda planned: {"planned": planned}, self._join)
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
         """Train until nothing is left, or die in a run: before it trains or after it is stored."""
@@ -98,17 +113,24 @@ class Driver:
             self._train(f"t{number}", suggestion["planned"], dies=dies)
         raise AssertionError("it does not end")
 
+    def _join(self, joined: Sequence[PlannedRun]) -> None:
+        for planned in joined:
+            self.store.clear_failure(planned.run.key)
+
     def _train(self, trial: str, planned: PlannedRun, *, dies: bool) -> None:
         run = planned.run
-        metrics = self.metrics(run.config)
+        try:
+            metrics = self.metrics(run.config)
+        except WorkerLostError:
+            self._fail(planned.run, "failed")
+            self.searcher.on_trial_complete(trial, None, error=True)
+            return
         self.trained.append((run.arm, run.seed))
         self.num_trained += 1
         self.epochs += planned.epochs_to_train
         failure: dict[str, Any] | None = None
         if math.isnan(metrics.get("val/error", 0.0)):
-            self.store.write_failure(
-                Failure(run_key=run.key, kind="diverged", message="nan", epoch=0, attempts=1)
-            )
+            self._fail(run, "diverged")
             failure = {"kind": "diverged"}
         else:
             for epoch in sorted(planned.keep | {run.config.epochs}):
@@ -118,6 +140,11 @@ class Driver:
         rows = [] if failure else [{"epoch": run.config.epochs - 1}]
         self.searcher.on_trial_result(trial, {"rows": rows, "failure": failure})
         self.searcher.on_trial_complete(trial, {})
+
+    def _fail(self, run: Run, kind: Literal["diverged", "failed"]) -> None:
+        self.store.write_failure(
+            Failure(run_key=run.key, kind=kind, message="as told", epoch=0, attempts=1)
+        )
 
     def _write(self, config: TrainConfig, epochs: int, metrics: Mapping[str, float]) -> None:
         self.store.write(

@@ -1,160 +1,31 @@
-import os
-import pickle
-import signal
-import socket
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from mixup_core.checkpoints import EpochFacts, Failure, Stage
-from mixup_core.config import TrainConfig, flatten, stage_key, with_values
-from mixup_core.laws import Midpoint
-from mixup_core.records import EpochRecord
+from mixup_core.checkpoints import Failure
+from mixup_core.config import flatten, with_values
 from sweeps.home import Home
-from sweeps.projection import Projection, Tracker
-from sweeps.results import RunResult
-from sweeps.study import Run, Study
+from sweeps.projection import SUMMARISE_EVERY
+from sweeps.study import Study
 from sweeps.tracking import read_runs
+from tests.sweeps.tracked import (
+    ERM,
+    NOON_MS,
+    content_of,
+    epoch_of,
+    projection_of,
+    result_of,
+    results_of,
+    runs_of,
+)
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
 )
-
-ERM = TrainConfig(epochs=3, batch_size=10)
-NOON_MS = 1_700_000_000_000
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One database for all tests, since creating its tables takes seconds."""
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def study(request: pytest.FixtureRequest) -> Study:
-    """Two arms, two seeds, an experiment of its own for each test."""
-    return Study(
-        name=request.node.name.replace("_", "-"),
-        description="Two arms at two seeds.",
-        arms={"erm": ERM, "midpoint": with_values(ERM, {"mix.law": Midpoint()})},
-        seeds=(0, 1),
-        source="",
-    )
-
-
-@pytest.fixture
-def client(home: Path) -> MlflowClient:
-    return MlflowClient(Home(folder=home).tracking_uri)
-
-
-def summarise(results: Sequence[RunResult]) -> Mapping[str, float]:
-    errors = [result.records[-1].metrics["test/error"] for result in results]
-    return {"test/error_mean": statistics.fmean(errors)}
-
-
-def projection_of(study: Study, home: Path) -> Projection:
-    return Projection(
-        study,
-        Home(folder=home).tracking_uri,
-        summarise=summarise,
-        artifact_location=Home(folder=home).artifact_location,
-        tags={"commit": "abc1234"},
-    )
-
-
-def tracker_of(study: Study, home: Path) -> Tracker:
-    return Tracker(projection_of(study, home))
-
-
-def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:
-    """Values that no two runs or epochs share and that no short decimal spells."""
-    unit = 1 / (3 + epoch + 10 * run.seed + 100 * len(run.arm))
-    record = EpochRecord(epoch=epoch, metrics={"train/loss": unit, "test/error": unit / 7})
-    return record, EpochFacts(seconds=1.5, stored_at_ms=NOON_MS + 1000 * epoch + run.seed)
-
-
-def result_of(run: Run, epochs: int, failure: Failure | None = None) -> RunResult:
-    if epochs == 0:
-        return RunResult(run=run, stage=None, failure=failure)
-    pairs = [epoch_of(run, epoch) for epoch in range(epochs)]
-    stage = Stage(
-        key=stage_key(run.config, epochs),
-        records=tuple(record for record, _ in pairs),
-        facts=tuple(facts for _, facts in pairs),
-        environment={"torch": "2.14.1"},
-        state=None,
-    )
-    return RunResult(run=run, stage=stage, failure=failure)
-
-
-def results_of(study: Study, *epochs: int) -> tuple[RunResult, ...]:
-    """Epochs stored of each run, in the order of `Study.runs`: erm 0, midpoint 0, erm 1, ..."""
-    return tuple(map(result_of, study.runs(), epochs))
-
-
-def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
-    """MLflow's runs of one level by arm and run name."""
-    experiment = client.get_experiment_by_name(study.name)
-    if experiment is None:
-        return {}
-    found = client.search_runs([experiment.experiment_id], f"tags.level = '{level}'")
-    return {f"{run.data.tags['arm']} {run.info.run_name}": run for run in found}
-
-
-def content_of(study: Study, client: MlflowClient) -> set[tuple[Any, ...]]:
-    """Everything that MLflow holds of a study: runs, params, tags and every metric row."""
-    content: set[tuple[Any, ...]] = set()
-    experiment = client.get_experiment_by_name(study.name)
-    for run in client.search_runs([experiment.experiment_id]):
-        key = run.info.run_id
-        content |= {(key, run.info.status, run.info.end_time)}
-        content |= {(key, *item) for item in (*run.data.params.items(), *run.data.tags.items())}
-        for name in run.data.metrics:
-            rows = client.get_metric_history(key, name)
-            content |= {(key, name, row.step, row.timestamp, row.value) for row in rows}
-            assert len(rows) == len({row.step for row in rows}), "two rows at one step"
-    return content
-
-
-def wait_until(happened: Callable[[], object]) -> None:
-    until = time.monotonic() + 10
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])
-
-
-@contextmanager
-def mlflow_server(folder: Path, port: int) -> Iterator[None]:
-    options = ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--port", str(port)]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", "server", *options, "--workers", "1"],
-        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(timeout=10)
 
 
 def test_the_reader_gives_back_what_the_store_holds(study: Study, home: Path) -> None:
@@ -245,6 +116,47 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
         "erm erm": "FINISHED",
         "midpoint midpoint": "FAILED",
     }
+
+
+def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last_has(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    study = replace(study, seeds=(0, 1, 2, 3))
+    now = [0.0]
+    projection = projection_of(study, home, clock=lambda: now[0])
+    results = [result_of(run, 3) for run in study.runs_of("erm")]
+    shown = []
+    for at, result in zip((0.0, 1.0, SUMMARISE_EVERY, SUMMARISE_EVERY + 1.0), results, strict=True):
+        now[0] = at
+        projection.end(result)
+        projection.summarise()
+        shown.append(runs_of(study, client, "config")["erm erm"].data.metrics["n"])
+    assert shown == [1, 1, 3, 4]
+    arm = runs_of(study, client, "config")["erm erm"]
+    errors = [result.records[-1].metrics["test/error"] for result in results]
+    assert arm.data.metrics["test/error_mean"] == statistics.fmean(errors)
+    assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
+
+
+def test_what_a_launch_found_is_not_written_over_what_it_trained_since(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    found = results_of(study, 1, 0, 0, 0)
+    projection = projection_of(study, home)
+    projection.note(found)
+    trained, *others = results_of(study, 3, 3, 0, 0)
+    projection.end(trained)
+    projection.write_epochs(others[0].run, [epoch_of(others[0].run, 0)])
+    projection.catch_up(found)
+    projection.summarise()
+    seeds = runs_of(study, client, "seed")
+    assert {name: seed.info.status for name, seed in seeds.items()} == {
+        "erm seed=0": "FINISHED",
+        "midpoint seed=0": "RUNNING",
+        "erm seed=1": "KILLED",
+        "midpoint seed=1": "KILLED",
+    }
+    assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == trained.records
 
 
 def test_training_shows_as_running_until_the_projection_is_settled(
@@ -379,40 +291,6 @@ def test_a_run_created_twice_by_a_lost_answer_becomes_one(
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
-def test_a_run_deleted_while_it_is_written_is_written_anew(
-    study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = study.runs()[0]
-    tracker = tracker_of(study, home)
-    tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: "midpoint seed=1" in runs_of(study, client, "seed"))
-    client.delete_run(runs_of(study, client, "seed")["erm seed=0"].info.run_id)
-    tracker.post(run, [epoch_of(run, 1)])
-    assert tracker.close(results_of(study, 2, 0, 0, 0))
-    assert (
-        read_runs(Home(folder=home).tracking_uri, study.name)[0].records
-        == result_of(run, 2).records
-    )
-    assert caplog.records == []
-
-
-def test_what_mlflow_refuses_is_dropped_with_a_warning_and_holds_nothing_up(
-    study: Study, home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    tracker = tracker_of(study, home)
-    tracker.start([])
-    run, other, *_ = study.runs()
-    _, facts = epoch_of(run, 0)
-    tracker.post(run, [(EpochRecord(epoch=0, metrics={"100%": 0.0}), facts)])
-    tracker.post(other, [epoch_of(other, 0)])
-    assert not tracker.close([]), "what was dropped did not arrive"
-    (warning,) = caplog.messages
-    assert warning.startswith("MLflow refuses a write, which is dropped")
-    tracked = {run.run_key: run for run in read_runs(Home(folder=home).tracking_uri, study.name)}
-    assert tracked[other.key].records == result_of(other, 1).records
-    assert (tracked[run.key].records, tracked[run.key].outcome) == ((), "missing")
-
-
 def test_a_report_is_attached_to_the_study(
     study: Study,
     home: Path,
@@ -435,79 +313,3 @@ def test_a_report_is_attached_to_the_study(
     assert names == ["figures", "table.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names, "wrote where it was started"
     assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").exists()
-
-
-def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    run, other, *_ = study.runs()
-    tracker = tracker_of(study, home)
-    tracker.start(results_of(study, 1, 0, 0, 0))
-    tracker.post(run, [])
-    tracker.post(run, [epoch_of(run, 1)])
-    tracker.post(other, [epoch_of(other, 0), epoch_of(other, 1)])
-    tracker.post(run, [epoch_of(run, 2)])
-    results = results_of(study, 3, 2, 0, 0)
-    assert tracker.close(results)
-    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
-    assert [run.records for run in tracked] == [result.records for result in results]
-    everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
-    assert {run.info.status for run in everything.values()} == {"FINISHED", "KILLED"}
-
-
-def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:
-    tracker = tracker_of(study, home)
-    tracker.start([])
-    assert pickle.loads(pickle.dumps(tracker)).__dict__ == {}
-    assert tracker.close([])
-
-
-def test_an_outage_loses_nothing(
-    study: Study, home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    mount = tmp_path / "mount"
-    mount.write_text("a file where a folder should be")
-    tracker = tracker_of(study, mount)
-    tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: caplog.messages)
-    run = study.runs()[0]
-    tracker.post(run, [epoch_of(run, 1)])
-    mount.unlink()
-    mount.symlink_to(home)
-    assert tracker.close([])
-    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
-    assert tracked[0].records == result_of(run, 2).records
-    assert len(tracked) == 4
-    began, ended = caplog.messages
-    assert "does not accept" in began
-    assert ended.endswith("accepts again")
-
-
-def test_an_unreachable_server_is_told_of_without_its_password(
-    study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    port = free_port()
-    tracker = Tracker(Projection(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise))
-    tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: caplog.messages)
-    assert not tracker.close([], timeout=0.1)
-    assert f"MLflow at http://ann:***@127.0.0.1:{port}: does not accept" in caplog.text
-    assert "secret" not in caplog.text
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(120)
-def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
-    port = free_port()
-    uri = f"http://127.0.0.1:{port}"
-    tracker = Tracker(Projection(study, uri, summarise=summarise))
-    tracker.start(results_of(study, 3, 3, 3, 2))
-    run = study.runs()[3]
-    tracker.post(run, [epoch_of(run, 2)])
-    results = results_of(study, 3, 3, 3, 3)
-    with mlflow_server(tmp_path, port):
-        assert tracker.close(results, timeout=100, patience=100)
-        tracked = read_runs(uri, study.name)
-    assert [run.records for run in tracked] == [result.records for result in results]
-    assert {run.outcome for run in tracked} == {"complete"}

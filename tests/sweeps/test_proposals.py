@@ -1,14 +1,15 @@
 import subprocess
 import sys
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
 from searching import STUDY, expected_error, read
 
-from sweeps.proposals import Proposals, SamplerError, read_history
-from sweeps.search import SearchHistory
+import sweeps.proposals
+from sweeps.proposals import Proposals, read_history
+from sweeps.search import SearchError, SearchHistory
 from sweeps.study import Study
 
 CONDITIONAL = STUDY.replace(
@@ -31,15 +32,15 @@ def asked(study: Study, url: str, count: int, *, reopened: bool) -> Proposals:
             proposals = Proposals(study, url)
         error = expected_error(study.search.config_of(point.values))  # type: ignore[union-attr]
         if number % 5 == 4:
-            proposals.tell(point, "failed")
+            proposals.tell(replace(point, state="failed"))
         elif number % 7 == 6:
-            proposals.tell(point, "pruned")
+            proposals.tell(replace(point, state="pruned", num_seeds=2))
         elif number < count - 1:
-            proposals.tell(point, "complete", [error])
+            proposals.tell(replace(point, state="complete", objectives=(error,)))
     return proposals
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
+@pytest.mark.parametrize("sampler", ["tpe", "random", "gp", "cmaes"])
 @pytest.mark.parametrize("text", [STUDY, CONDITIONAL], ids=["plain", "conditional"])
 def test_proposals_do_not_depend_on_how_often_the_storage_was_opened(
     tmp_path: Path, sampler: str, text: str
@@ -79,6 +80,7 @@ def test_optuna_itself_reads_the_storage(tmp_path: Path) -> None:
     (name,) = optuna.get_all_study_names(url)
     seen = optuna.load_study(study_name=name, storage=url)
     assert [trial.state.name for trial in seen.trials] == ["COMPLETE"] * 3 + ["RUNNING"]
+    assert seen.metric_names == ["val/error"]
     assert set(seen.trials[0].params) == {"mix.law.alpha", "mix.switch_epoch"}
 
 
@@ -105,11 +107,67 @@ def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"s.yaml"}
 
 
-@pytest.mark.skipif(find_spec("cmaes") is not None, reason="the package cmaes is installed")
-def test_a_sampler_without_its_package_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_sampler_without_its_package_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps.proposals, "find_spec", lambda name: None)
     study = read(tmp_path, STUDY, "search.sampler=cmaes")
-    with pytest.raises(SamplerError, match="pip install cmaes"):
+    with pytest.raises(SearchError, match="pip install cmaes"):
         Proposals(study, str(tmp_path / "j.log"))
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
+def test_several_objectives_are_searched_by_every_sampler_that_can(
+    tmp_path: Path, sampler: str
+) -> None:
+    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
+    proposals = Proposals(
+        read(tmp_path, text, f"search.sampler={sampler}"), str(tmp_path / "j.log")
+    )
+    for number in range(11):  # GP leaves its first ten to chance
+        point = proposals.ask()
+        assert point is not None
+        proposals.tell(replace(point, state="complete", objectives=(0.1 * number, -0.1 * number)))
+    assert len({tuple(point.values.items()) for point in proposals.points()}) == 11
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
+def test_a_countable_space_is_proposed_to_its_last_point(tmp_path: Path, sampler: str) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 2.0, 4.0]")
+    text = text.replace("[0, 20], step: 2", "[0, 20]")
+    text = text.replace("points: 6", "sampler: grid" if sampler == "grid" else "points: 99")
+    over = () if sampler == "grid" else (f"search.sampler={sampler}",)
+    proposals = Proposals(read(tmp_path, text, *over), str(tmp_path / "j.log"))
+    while point := proposals.ask():
+        proposals.tell(replace(point, state="complete", objectives=(0.1,)))
+    # Switch 0 is ERM, and (1.0, 20) is the arm `uniform`.
+    assert len(proposals.points()) == 3 * 20 - 1
+
+
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [
+        ("notes.txt", "no journal of Optuna"),
+        ("sqlite:///notes.txt", "file is not a database"),
+        ("sqlite://", "a database in memory forgets the search"),
+        ("foo://user:secret@host/name", "Can't load plugin"),
+        (".", "Is a directory"),
+    ],
+)
+def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("What I saw on Monday, at some length: nothing to speak of.\n" * 20)
+    before = notes.read_text()
+    study = read(tmp_path)
+    for opened in (Proposals, read_history):
+        with pytest.raises(SearchError, match=reason) as caught:
+            opened(study, storage)
+        assert len(str(caught.value).splitlines()) == 1
+        assert "secret" not in str(caught.value)
+    assert notes.read_text() == before
 
 
 def test_reading_a_study_loads_no_optuna() -> None:

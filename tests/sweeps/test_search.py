@@ -110,14 +110,14 @@ def test_a_budget_says_which_limit_was_reached() -> None:
     assert budget.exceeded(1.0, 0.5) == "ended on its budget of 0.5 GPU-hours"
 
 
-def test_a_search_is_over_when_every_point_is_closed_and_no_more_may_come(tmp_path: Path) -> None:
+def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> None:
     search = read(tmp_path, STUDY, "search.points=2").search
     assert search is not None
     closed = Point(number=0, values={}, state="complete", objectives=(0.1,))
     still_open = Point(number=1, values={}, state="open")
-    assert not SearchHistory(points=(closed,)).is_over(search)
-    assert SearchHistory(points=(closed,), ended="ended on its budget").is_over(search)
-    assert not SearchHistory(points=(closed, still_open)).is_over(search)
+    assert SearchHistory(points=(closed,)).asks(search)
+    assert not SearchHistory(points=(closed,), ended="ended on its budget").asks(search)
+    assert not SearchHistory(points=(closed, still_open)).asks(search)
 
 
 def test_a_grown_study_keeps_the_places_of_its_runs(tmp_path: Path) -> None:

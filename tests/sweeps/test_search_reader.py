@@ -1,44 +1,15 @@
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
-from searching import STUDY, read
+from searching import STUDY, assert_refused, read
 
-from sweeps.search import Budget, Categorical, Integer, Parameter, Real
+from sweeps.search import Budget, Integer
 from sweeps.study_file import StudyError, study_schema
-
-ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
-SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
 
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
 BAD = {
-    "low above high": (
-        "[0.1, 32.0]",
-        "[32.0, 0.1]",
-        "13: search.space.mix.law.alpha: `low < high` must hold, got *",
-    ),
-    "low equals high": ("[0, 20]", "[20, 20]", "14: *: `low < high` must hold, got *"),
-    "log of zero": (
-        "[0.1, 32.0]",
-        "[0, 32.0]",
-        "13: *: `low > 0` must hold for log_uniform, got (low=0.0).",
-    ),
-    "log of a negative number": ("[0.1, 32.0]", "[-1, 32.0]", "13: *: `low > 0` must hold *"),
-    "step not dividing": (
-        "step: 2",
-        "step: 3",
-        "14: *: `step divides high - low` must hold, got (*, step=3).",
-    ),
-    "step of zero": ("step: 2", "step: 0", "14: *.step: expected an integer in 1..*"),
-    "unknown path": (
-        "mix.switch_epoch",
-        "mix.swich_epoch",
-        "14: *: unknown path (did you mean mix.switch_epoch?)",
-    ),
-    "seed": ("mix.switch_epoch", "seed", "14: *: is not set in a study file; give `seeds`"),
-    "validation size": (SWITCH, "data.val_size: {int: [100, 200]}", "14: *: cannot be searched: *"),
     "test objective": (
         "val/error",
         "test/error",
@@ -52,73 +23,8 @@ BAD = {
     "unknown objective": ("val/error", "val/eror", "16: *(did you mean val/error?)"),
     "objective twice": ("val/error", "[val/error, val/error]", "16: *got 'val/error' twice"),
     "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
-    "conditional without parent": (
-        SWITCH,
-        "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
-        "14: *.when: its parent 'model.name' is not in the space",
-    ),
-    "parent without choices": (
-        SWITCH,
-        "mix.switch_epoch: {int: [0, 20], when: {mix.law.alpha: 1}}",
-        "14: *.when: its parent 'mix.law.alpha' has no choices",
-    ),
-    "alpha without a beta law": (
-        ALPHA,
-        "mix.law_after.alpha: {uniform: [1, 2]}",
-        "13: *`mix.law_after is a Beta law` must hold, got *",
-    ),
-    "no choice of the parent": (
-        SWITCH,
-        "optimizer.name: {categorical: [adam, sgd], when: {mix.lam_scope: x}}\n"
-        "    mix.lam_scope: {categorical: [batch, sample]}",
-        "14: *.when: 'x' is no choice of 'mix.lam_scope': batch, sample",
-    ),
-    "erm as a choice": (
-        ALPHA,
-        "mix.law: {categorical: [erm, midpoint]}",
-        "13: *: erm has nothing to search; make it an arm",
-    ),
-    "switch after the end": (
-        "[0, 20]",
-        "[0, 30]",
-        "14: *: `mix.switch_epoch <= epochs` must hold, *switch_epoch=30*",
-    ),
-    "real where an integer is due": (
-        SWITCH,
-        "batch_size: {uniform: [8, 16]}",
-        "14: *: expected an integer, got *",
-    ),
-    "choice of the wrong type": (
-        SWITCH,
-        "optimizer.lr: {categorical: [0.1, x]}",
-        "14: *: expected a number, got text 'x'",
-    ),
-    "choice that cannot be": (
-        SWITCH,
-        "optimizer.lr: {categorical: [0.1, -1.0]}",
-        "14: *: `0 < lr < inf` must hold, got (lr=-1.0).",
-    ),
-    "choice twice": (
-        SWITCH,
-        "optimizer.lr: {categorical: [0.1, 0.1]}",
-        "14: *: `choices are distinct and at least one` must hold, *",
-    ),
-    "unknown kind": ("log_uniform", "loguniform", "13: *(did you mean log_uniform?)"),
-    "one bound": ("[0, 20]", "[0]", "14: *: expected [LOW, HIGH], two integers, got [0]"),
-    "no bounds": ("[0, 20]", "20", "14: *: expected [LOW, HIGH], got 20"),
-    "fractional integer": ("[0, 20]", "[0.5, 20]", "14: *: expected [LOW, HIGH], two integers, *"),
-    "empty space": (
-        f"\n    {ALPHA}\n    {SWITCH}\n",
-        " {}\n",
-        "12: search.space: needs at least one path",
-    ),
     "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),
     "zero points": ("points: 6", "points: 0", "15: search.points: expected an integer in 1..*"),
-    "grid of a continuum": (
-        "points: 6",
-        "sampler: grid",
-        "13: *: a grid needs `values`, a number of values, beside the bounds",
-    ),
     "unknown sampler": (
         "points: 6",
         "points: 6\n  sampler: tpa",
@@ -165,46 +71,60 @@ BAD = {
         "",
         "8: search: a search needs `arms`*",
     ),
+    "several objectives and pruning": (
+        "val/error",
+        "[val/error, val/nll]\n  prune: {after: 2}",
+        "17: search.prune: is for one objective; there are several",
+    ),
+    "several objectives and CMA-ES": (
+        "val/error",
+        "[val/error, val/nll]\n  sampler: cmaes",
+        "17: search.sampler: cmaes is for one objective; there are several",
+    ),
+    "too many runs": (
+        "points: 6",
+        "points: 9000",
+        "11: search: the search has up to 27,006 runs; the cap is 10,000",
+    ),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
-    old, new, expected = BAD[case]
-    assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
+def test_bad_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+    assert_refused(tmp_path, *BAD[case])
+
+
+def test_a_budget_of_a_grid_is_refused(tmp_path: Path) -> None:
+    grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
+    with pytest.raises(StudyError, match=r"search\.budget: a grid asks for all of its points"):
+        read(tmp_path, grid + "  budget: {hours: 1}\n")
+
+
+def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+    text = STUDY.replace("points: 6", "points: 0").replace("val/error", "test/error")
+    text = text.replace("[0.1, 32.0]", "[32.0, 0.1]").replace("law: erm}", "law: erm, lr: 1}")
     with pytest.raises(StudyError) as caught:
-        read(tmp_path, STUDY.lstrip("\n").replace(old, new, 1))
-    (line,) = caught.value.problems
-    place = line.partition("s.yaml:")[2]
-    assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
+        read(tmp_path, text + "  prune: {after: 9}\n  budget: {hours: -1}\n  bogus: 1\n")
+    paths = [problem.split(": ")[1] for problem in caught.value.problems]
+    assert paths == [
+        "arms.erm.lr",
+        "search.space.mix.law.alpha",
+        "search.points",
+        "search.objective",
+        "search.prune.after",
+        "search.budget",
+        "search",
+    ]
 
 
-def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
-    text = STUDY.replace(
-        f"    {ALPHA}\n",
-        "    optimizer.momentum: {uniform: [0.0, 0.9], when: {optimizer.name: sgd}}\n"
-        "    mix.law: {categorical: [midpoint, {beta: {log_uniform: [0.1, 32]}}]}\n"
-        "    optimizer.name: {categorical: [adam, sgd]}\n",
-    )
-    search = read(tmp_path, text + "  budget: {hours: 2}\n  prune: {after: 2}\n").search
+def test_null_switches_a_part_of_a_search_off(tmp_path: Path) -> None:
+    on = STUDY + "  prune: {after: 2}\n  budget: {hours: 2}\n  confirm: {seeds: [9]}\n"
+    search = read(tmp_path, on).search
     assert search is not None
-    assert search.space.parameters == (
-        Parameter(path="mix.law", distribution=Categorical(choices=("midpoint", "beta"))),
-        Parameter(
-            path="mix.law.alpha",
-            distribution=Real(low=0.1, high=32.0, is_log=True),
-            when={"mix.law": ("beta",)},
-        ),
-        Parameter(path="optimizer.name", distribution=Categorical(choices=("adam", "sgd"))),
-        Parameter(
-            path="optimizer.momentum",
-            distribution=Real(low=0.0, high=0.9, is_log=False),
-            when={"optimizer.name": ("sgd",)},
-        ),
-        Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=20, step=2)),
-    )
-    assert (search.budget, search.prune_after) == (Budget(hours=2), 2)
-    assert search.base.data.test is False
+    assert (search.prune_after, search.budget, search.confirm_seeds) == (2, Budget(hours=2), (9,))
+    off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
+    assert read(tmp_path, on, *off).search == read(tmp_path).search
+    jsonschema.validate(yaml.safe_load(read(tmp_path, on, *off).source), study_schema())
 
 
 def test_search_runs_see_no_test_images(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
@@ -6,7 +7,7 @@ from ray.tune.search import Searcher
 
 from mixup_core.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta
-from sweeps.searcher import RunSearcher
+from sweeps.searcher import LiveTrials, RunSearcher
 from sweeps.sources import FixedSource
 from sweeps.stages import PlannedRun, plan_runs
 from sweeps.study import Run, Study
@@ -74,6 +75,28 @@ def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
     for trial in "bcd":
         searcher.on_trial_complete(trial, {})
     assert searcher.suggest("e") == Searcher.FINISHED
+
+
+@dataclass(eq=False)
+class _Trial:
+    status: str
+    PENDING = "PENDING"
+
+
+class _Controller:
+    """A controller that would have to go through every trial of the past."""
+
+    def __init__(self, *live: _Trial) -> None:
+        self._live = set(live)
+
+    def get_live_trials(self) -> set[_Trial]:
+        return self._live
+
+
+def test_a_trial_that_waits_is_found_among_the_living_alone() -> None:
+    waits, runs = _Trial("PENDING"), _Trial("RUNNING")
+    assert LiveTrials().choose_trial_to_run(_Controller(runs, waits)) is waits
+    assert LiveTrials().choose_trial_to_run(_Controller(runs)) is None
 
 
 def test_a_report_of_an_unknown_trial_is_ignored() -> None:

@@ -1,16 +1,23 @@
+import errno
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from searching import STUDY, Driver, KilledError, expected_error, noisy, read
+from optuna.storages.journal import JournalFileBackend
+from searching import STUDY, Driver, KilledError, WorkerLostError, expected_error, noisy, read
 
 import mixup_core.datasets
-from mixup_core.config import TrainConfig
+from mixup_core.checkpoints import Store
+from mixup_core.config import TrainConfig, stage_keys
 from mixup_core.datasets import Images, load
 from mixup_core.training import fit
 from sweeps.proposals import Proposals, read_history
 from sweeps.results import read_results
 from sweeps.search import Point
+from sweeps.selection import grown_study
+from sweeps.stages import plan_study
+from sweeps.summaries import plan_summary
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 
@@ -115,6 +122,84 @@ def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> 
     assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
 
 
+def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    lost = Driver(study, tmp_path / "whole").run().source.study.arms["point 2"]
+
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        if config.mix == lost.mix and config.seed == 1:
+            raise WorkerLostError
+        return noisy(config)
+
+    first = Driver(study, tmp_path / "home", metrics).run()
+    states = [point.state for point in points_of(first)]
+    assert states == ["complete"] * 2 + ["open"] + ["complete"] * 3
+    others = first.source.study.confirmation()
+    assert others is not None, "one broken node keeps nobody from a result"
+    history = first.proposals.history()
+    assert grown_study(study, history, first.store) == first.source.study
+
+    again = Driver(study, tmp_path / "home").run()
+    assert {point.state for point in points_of(again)} == {"complete"}
+    assert again.trained[0] == ("point 2", 1)
+    best = min(points_of(again), key=lambda point: point.objectives)
+    confirmed = again.source.study.confirmation()
+    assert confirmed is not None
+    assert list(confirmed.arms) == ["erm", "uniform", best.arm]
+
+
+def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    first = Driver(study, tmp_path).run()
+    lost = first.source.study.runs_of("point 3")[1]
+    first.store.delete(*stage_keys(lost.config))
+    again = Driver(study, tmp_path).run()
+    assert again.trained == [("point 3", 1)]
+    assert points_of(again) == points_of(first)
+
+
+def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
+    tmp_path: Path,
+) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        broken = config.seed == 1 and config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if broken else noisy(config)
+
+    study = read(tmp_path, STUDY.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n")
+    driver = Driver(study, tmp_path, metrics).run()
+    assert {(point.state, point.num_seeds) for point in points_of(driver)} == {("failed", 2)}
+    assert driver.source.study.seeds_of("point 0") == (0, 1)
+    assert Driver(study, tmp_path, metrics).run().trained == []
+    assert plan_study(driver.source.study, driver.store).pending == ()
+
+
+def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read(tmp_path)
+    whole = Driver(study, tmp_path / "whole").run()
+    driver = Driver(study, tmp_path / "cut", url=str(tmp_path / "cut" / "journal.log"))
+    told = 0
+
+    def fills_up(self: JournalFileBackend, logs: object) -> None:
+        nonlocal told
+        told += 1
+        if told > 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, logs)
+
+    append = JournalFileBackend.append_logs
+    with monkeypatch.context() as patched:
+        patched.setattr(JournalFileBackend, "append_logs", fills_up)
+        driver.run()
+    assert "No space left on device" in str(driver.source.trouble)
+    assert len(driver.trained) < len(whole.trained)
+    again = Driver(study, tmp_path / "cut", url=driver.url).run()
+    assert again.source.trouble is None
+    assert points_of(again) == points_of(whole)
+    assert driver.trained + again.trained == whole.trained
+
+
 def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
     text = STUDY.replace("seeds: 3", "seeds: 6") + "  prune: {after: 2}\n"
     driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
@@ -142,6 +227,29 @@ def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
     assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
 
 
+def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) -> None:
+    text = CONFIRM.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
+        "points: 6", "sampler: grid"
+    )
+    study = read(tmp_path, text)
+    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    assert (planned["search"]["points"], planned["search"]["runs_to_ask"]) == (11, 33)
+    driver = Driver(study, tmp_path).run()
+    assert planned["epochs_planned"] == driver.epochs
+    assert planned["to_run"] == len(driver.trained) == (2 + 11) * 3 + 3 * 2
+
+
+def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None:
+    text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
+    study = read(tmp_path, text)
+    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    driver = Driver(study, tmp_path).run()
+    assert planned["to_run"] == len(driver.trained)
+    assert planned["epochs_planned"] >= driver.epochs
+    assert planned["epochs_naive"] == (20 + 60 + 6 * 20) * 3 + (20 + 60 + 20) * 2
+
+
 def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
     text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [2.0, 4.0]}}")
     text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace("points: 6", "points: 8")
@@ -161,7 +269,7 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     assert all(point.state == "complete" for point in points)
     history = read_history(study, driver.url)
     assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
-    assert history.is_over(study.search)  # type: ignore[arg-type]
+    assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
 def test_several_objectives_are_told_together(tmp_path: Path) -> None:
@@ -219,6 +327,6 @@ def test_a_search_finds_a_known_optimum(tmp_path: Path) -> None:
         point = proposals.ask()
         assert point is not None
         error = expected_error(study.search.config_of(point.values))
-        proposals.tell(point, "complete", [error])
+        proposals.tell(replace(point, state="complete", objectives=(error,)))
         best = min(best, error)
     assert best <= 1.05 * 0.10

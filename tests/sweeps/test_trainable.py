@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import torch
@@ -82,6 +83,28 @@ def test_a_killed_run_leaves_nothing_behind_once_it_has_finished(tmp_path: Path,
     assert ended is not None
     assert whole is not None
     assert ended.records == whole.records
+
+
+def test_a_run_asks_for_its_own_stages_however_many_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_everything(store: Store) -> NoReturn:
+        raise AssertionError
+
+    assignment = Assignment(
+        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), data_root="",
+        on_gpu=False,
+    )  # fmt: skip
+    data = load(BASE.data)
+    _train(Store(str(tmp_path)), BASE, until=2)
+    monkeypatch.setattr(Store, "keys", list_everything)
+    storing = Storing(assignment, CPU)
+    state = storing.resume(lambda: TrainingState.initial(BASE, data.info, CPU))
+    assert len(state.records) == 2
+    for _ in fit(BASE, data, state):
+        storing.add(state, 1.0)
+    monkeypatch.undo()
+    assert _outcome(Store(str(tmp_path)), BASE) == "complete"
 
 
 def test_what_another_run_stored_on_its_way_is_left_alone(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""What a run costs beyond its training, beside the same runs in plain Ray Tune.
+
+    python -m tests.bench.overhead [--pairs N]
+
+Both train the same runs on two slots of this machine, in turn. Plain Tune starts an actor for each
+run and keeps neither checkpoints nor MLflow; `mixsweep run` reuses its actors and keeps both.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.conftest import CommandLine
+from tests.faults.launches import Task
+from tests.soak.findings import publish
+
+TASK = Task("digits", ("seeds=14", "base.epochs=20"))
+SLOTS = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What one launch took, per run."""
+
+    wall: float
+    """Seconds from the begin of the first training to the end of the last, over runs."""
+    training: float
+    """Seconds of training, over runs."""
+    command: float
+    """Seconds of the whole command."""
+
+    @property
+    def overhead(self) -> float:
+        """Slot-seconds beyond training."""
+        return SLOTS * self.wall - self.training
+
+
+def main() -> None:
+    """Measure both in turn and publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=3)
+    pairs = []
+    for _ in range(parser.parse_args().pairs):
+        with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+            pairs.append((ours(Path(folder)), plain(Path(folder))))
+    mine, theirs = zip(*pairs, strict=True)
+    figures = {
+        "pairs": len(pairs),
+        "runs": len(TASK.study.runs()),
+        "slots": SLOTS,
+        "wall_seconds_per_run": both(mine, theirs, "wall"),
+        "wall_ratio_plain_to_mixsweep": spread([b.wall / a.wall for a, b in pairs]),
+        "training_seconds_per_run": both(mine, theirs, "training"),
+        "overhead_slot_seconds_per_run": both(mine, theirs, "overhead"),
+        "overhead_ratio_plain_to_mixsweep": spread([b.overhead / a.overhead for a, b in pairs]),
+        "command_seconds": both(mine, theirs, "command"),
+    }
+    title = f"{figures['runs']} runs of digits, mixsweep and plain Ray Tune in turn"
+    publish("overhead", title, figures, kind="bench")
+
+
+def ours(folder: Path) -> Cost:
+    """Train the study with mixsweep."""
+    mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
+    started = time.monotonic()
+    mixsweep("run", *TASK.arguments, "--slots", str(SLOTS))
+    command = time.monotonic() - started
+    results = TASK.results(mixsweep.home / "store")
+    assert {result.outcome for result in results} == {"complete"}
+    first = [result.facts[0] for result in results]
+    return cost(
+        begun=[facts.stored_at_ms / 1000 - facts.seconds for facts in first],
+        ended=[result.facts[-1].stored_at_ms / 1000 for result in results],
+        seconds=[sum(facts.seconds for facts in result.facts) for result in results],
+        command=command,
+    )
+
+
+def plain(folder: Path) -> Cost:
+    """Train the study with Ray Tune alone."""
+    log = folder / "log.txt"
+    given = CommandLine(home=folder / "home", data=folder / "data", extra={})
+    started = time.monotonic()
+    subprocess.run(
+        [
+            sys.executable, "-m", "tests.bench.plain_study",
+            str(log), str(SLOTS), TASK.file, *TASK.overrides,
+        ],
+        env=given.environment(), check=True, capture_output=True,
+    )  # fmt: skip
+    command = time.monotonic() - started
+    lines = [tuple(map(float, line.split())) for line in log.read_text().splitlines()]
+    assert len(lines) == len(TASK.study.runs())
+    begun, ended, seconds = zip(*lines, strict=True)
+    return cost(begun=begun, ended=ended, seconds=seconds, command=command)
+
+
+def cost(
+    *, begun: Sequence[float], ended: Sequence[float], seconds: Sequence[float], command: float
+) -> Cost:
+    """Return the cost of some runs from their Unix times."""
+    runs = len(seconds)
+    return Cost(
+        wall=(max(ended) - min(begun)) / runs, training=sum(seconds) / runs, command=command
+    )
+
+
+def both(mine: Sequence[Cost], theirs: Sequence[Cost], figure: str) -> dict[str, dict[str, float]]:
+    """Return the spread of a figure on both sides."""
+    return {
+        name: spread([getattr(one, figure) for one in costs])
+        for name, costs in (("mixsweep", mine), ("plain", theirs))
+    }
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the median of some values with the least and the greatest."""
+    return {"median": median(values), "min": min(values), "max": max(values)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Fixtures of what writes MLflow."""
+
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from mixup_core.config import with_values
+from mixup_core.laws import Midpoint
+from sweeps.home import Home
+from sweeps.study import Study
+from tests.sweeps.tracked import ERM
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One database for all tests, since creating its tables takes seconds."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def study(request: pytest.FixtureRequest) -> Study:
+    """Two arms, two seeds, an experiment of its own for each test."""
+    return Study(
+        name=request.node.name.replace("_", "-"),
+        description="Two arms at two seeds.",
+        arms={"erm": ERM, "midpoint": with_values(ERM, {"mix.law": Midpoint()})},
+        seeds=(0, 1),
+        source="",
+    )
+
+
+@pytest.fixture
+def client(home: Path) -> MlflowClient:
+    return MlflowClient(Home(folder=home).tracking_uri)

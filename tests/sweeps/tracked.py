@@ -1,0 +1,87 @@
+"""A study of two arms as projections see it, and what MLflow then holds of it."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlflow import MlflowClient
+
+from mixup_core.checkpoints import EpochFacts, Failure, Stage
+from mixup_core.config import TrainConfig, stage_key
+from mixup_core.records import EpochRecord
+from sweeps.home import Home
+from sweeps.projection import Projection
+from sweeps.results import RunResult
+from sweeps.study import Run, Study
+
+ERM = TrainConfig(epochs=3, batch_size=10)
+NOON_MS = 1_700_000_000_000
+
+
+def summarise(last: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    return {"test/error_mean": statistics.fmean(metrics["test/error"] for metrics in last)}
+
+
+def projection_of(
+    study: Study, home: Path, clock: Callable[[], float] = time.monotonic
+) -> Projection:
+    return Projection(
+        study,
+        Home(folder=home).tracking_uri,
+        summarise=summarise,
+        artifact_location=Home(folder=home).artifact_location,
+        tags={"commit": "abc1234"},
+        clock=clock,
+    )
+
+
+def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:
+    """Values that no two runs or epochs share and that no short decimal spells."""
+    unit = 1 / (3 + epoch + 10 * run.seed + 100 * len(run.arm))
+    record = EpochRecord(epoch=epoch, metrics={"train/loss": unit, "test/error": unit / 7})
+    return record, EpochFacts(seconds=1.5, stored_at_ms=NOON_MS + 1000 * epoch + run.seed)
+
+
+def result_of(run: Run, epochs: int, failure: Failure | None = None) -> RunResult:
+    if epochs == 0:
+        return RunResult(run=run, stage=None, failure=failure)
+    pairs = [epoch_of(run, epoch) for epoch in range(epochs)]
+    stage = Stage(
+        key=stage_key(run.config, epochs),
+        records=tuple(record for record, _ in pairs),
+        facts=tuple(facts for _, facts in pairs),
+        environment={"torch": "2.14.1"},
+        state=None,
+    )
+    return RunResult(run=run, stage=stage, failure=failure)
+
+
+def results_of(study: Study, *epochs: int) -> tuple[RunResult, ...]:
+    """Epochs stored of each run, in the order of `Study.runs`: erm 0, midpoint 0, erm 1, ..."""
+    return tuple(map(result_of, study.runs(), epochs))
+
+
+def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
+    """MLflow's runs of one level by arm and run name."""
+    experiment = client.get_experiment_by_name(study.name)
+    if experiment is None:
+        return {}
+    found = client.search_runs([experiment.experiment_id], f"tags.level = '{level}'")
+    return {f"{run.data.tags['arm']} {run.info.run_name}": run for run in found}
+
+
+def content_of(study: Study, client: MlflowClient) -> set[tuple[Any, ...]]:
+    """Everything that MLflow holds of a study: runs, params, tags and every metric row."""
+    content: set[tuple[Any, ...]] = set()
+    experiment = client.get_experiment_by_name(study.name)
+    for run in client.search_runs([experiment.experiment_id]):
+        key = run.info.run_id
+        content |= {(key, run.info.status, run.info.end_time)}
+        content |= {(key, *item) for item in (*run.data.params.items(), *run.data.tags.items())}
+        for name in run.data.metrics:
+            rows = client.get_metric_history(key, name)
+            content |= {(key, name, row.step, row.timestamp, row.value) for row in rows}
+            assert len(rows) == len({row.step for row in rows}), "two rows at one step"
+    return content
