@@ -33,6 +33,7 @@ soak: $(READY)
 	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3
 	$(NAMESPACE) $(BIN)/python -m tests.soak.load --runs 500 --epochs 100
 	$(NAMESPACE) $(BIN)/python -m tests.soak.nodes
+	$(BIN)/python -m tests.soak.sharing
 	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 3000
 
 check: $(READY)

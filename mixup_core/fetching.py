@@ -213,13 +213,25 @@ def fetch(name: str, root: Path) -> str:
     if name not in FILES:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(CATALOG)}.")
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with _locked(root / f".{name}.lock"):
+        with locked(name, root):
             return _fetch_alone(name, root)
     except OSError as error:
         raise DataError(
             f"{root}: {error.strerror or error}; {name} cannot be put there."
         ) from error
+
+
+@contextmanager
+def locked(name: str, root: Path) -> Iterator[None]:
+    """Be the only process that fetches or decodes a data set under a root, made if need be.
+
+    Raises:
+        OSError: If the root cannot be written, or its file system has no locks.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _fetch_alone(name: str, root: Path) -> str:
@@ -369,13 +381,6 @@ def _move_into_place(name: str, staging: Path, root: Path) -> None:
     _folder(name, root).mkdir(parents=True, exist_ok=True)
     for file in {file for split in FILES[name].values() for file in split}:
         (staging / file).replace(root / file)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _folder(name: str, root: Path) -> Path:

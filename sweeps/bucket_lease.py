@@ -70,6 +70,12 @@ class BucketLease:
         self._thread.start()
 
     @staticmethod
+    def latest(files: Bucket, study: str) -> Holder | None:
+        """Return whoever took the lease last, living or not."""
+        token = _newest(files, study)
+        return _read_holder(files, study, token) if token else None
+
+    @staticmethod
     def current(files: Bucket, study: str) -> Holder | None:
         """Return the living driver of a study, if it has one; seconds pass if it is silent."""
         token = _newest(files, study)

@@ -56,6 +56,11 @@ class FolderLease:
         self._lock: int | None = lock
 
     @staticmethod
+    def latest(store: Path, study: str) -> Holder | None:
+        """Return whoever took the lease last, living or not."""
+        return _read_holder(_LeaseFiles.of(store, study))
+
+    @staticmethod
     def current(store: Path, study: str) -> Holder | None:
         """Return the living driver of a study, if it has one."""
         files = _LeaseFiles.of(store, study)

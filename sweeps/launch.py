@@ -59,6 +59,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
+        StoreError: If a node does not see the store; likewise.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
@@ -105,7 +106,12 @@ def _tune(
             on_gpu=slots.on_gpu,
             report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
         )
-        return {"run_key": planned.run.key, "assignment": assignment}
+        return {
+            "run_key": planned.run.key,
+            "assignment": assignment,
+            "study": watch.source.study.name,
+            "driver": watch.lease.holder,
+        }
 
     with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
         tune.Tuner(

@@ -50,6 +50,18 @@ class Lease:
             return BucketLease.current(store.files, study)
         return FolderLease.current(store.files.root, study)
 
+    @classmethod
+    def latest(cls, store: Store, study: str) -> Holder | None:
+        """Return whoever took the lease of a study last, living or not.
+
+        Raises:
+            StoreError: If the store is in a bucket that cannot be reached.
+            ValueError: If the name is no study name.
+        """
+        if isinstance(store.files, Bucket):
+            return BucketLease.latest(store.files, study)
+        return FolderLease.latest(store.files.root, study)
+
     @property
     def holder(self) -> Holder:
         """This driver."""

@@ -20,10 +20,14 @@ from ray import tune
 
 from mixup_core.checkpoints import EpochFacts, Stage, Store
 from mixup_core.config import DataConfig, TrainConfig, run_key, stage_keys
-from mixup_core.datasets import Splits, load
+from mixup_core.datasets import Splits
 from mixup_core.fetching import data_root, fetch, is_present
+from mixup_core.files import StoreError
+from mixup_core.mapped import load_mapped
 from mixup_core.records import EpochRecord
 from mixup_core.training import DivergedError, StateError, TrainingState, fit, lacks_memory
+from sweeps.holders import Holder
+from sweeps.lease import Lease
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
@@ -35,6 +39,10 @@ milliseconds, and MLflow more."""
 _OWNER = "resumes"
 """Marks a stage that was stored for one run to resume from: no result of a run that ends there,
 and no fork. Only such a stage is ever removed, and only by its run."""
+
+
+class UnsharedStoreError(StoreError):
+    """What this node has under the path of the store is not what the driver has there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,9 +67,9 @@ def train_run(parameters: dict[str, Any]) -> None:
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
     newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
-    if there is one. A run that fails with an error is a result: it would fail again, so the error
-    is reported, not raised. Tune repeats, in another process, what ends with the process or lacks
-    memory there.
+    if there is one; `unshared` is the node's own. A run that fails with an error is a result: it
+    would fail again, so the error is reported, not raised. Tune repeats, in another process, what
+    ends with the process or lacks memory there.
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
@@ -71,7 +79,11 @@ def train_run(parameters: dict[str, Any]) -> None:
     driver = _Driver()
     with driver.hearing("mixup_core"):
         try:
-            _train(parameters["assignment"], driver)
+            assignment: Assignment = parameters["assignment"]
+            _require_same_store(assignment.store, parameters["study"], parameters["driver"])
+            _train(assignment, driver)
+        except UnsharedStoreError as error:
+            driver.report(failure={"kind": "unshared", "message": str(error), "epoch": None})
         except DivergedError as error:
             failure = {"kind": "diverged", "message": str(error), "epoch": error.epoch}
             driver.report(failure=failure)
@@ -281,14 +293,30 @@ def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]
 
 @functools.lru_cache(maxsize=2)
 def _load_once(data: DataConfig, root: str | None) -> Splits:
-    """Keep the images of the last data sets in the process: it hosts many runs in turn.
+    """Keep the images of the last data sets at hand: the process hosts many runs in turn.
 
     A node that lacks a data set fetches it once: one process does, the others wait for it.
     """
     folder = data_root() if root is None else Path(root)
     if not is_present(data.name, folder):
         fetch(data.name, folder)
-    return load(data, folder)
+    return load_mapped(data, folder)
+
+
+@functools.cache
+def _require_same_store(store: str, study: str, driver: Holder) -> None:
+    """Check, once in a process, that the driver will find what is stored here.
+
+    Raises:
+        UnsharedStoreError: If the driver's lease is not in the store as this node sees it.
+    """
+    found = Lease.latest(Store(store), study)
+    if found != driver:
+        raise UnsharedStoreError(
+            "`every node sees the store` must hold, got "
+            f"({store=}, host={platform.node()!r}, found the lease of: {found}); "
+            "give --store a folder that all nodes share, or a bucket."
+        )
 
 
 def _place() -> dict[str, str]:

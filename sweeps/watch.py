@@ -46,6 +46,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         )
         self._console = Console(self._board)
         self._progress_at = 0.0
+        self._unshared: str | None = None
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Expect runs that will be started; the study may have grown by their arms."""
@@ -85,8 +86,11 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._board.advance(run, result["epochs"], trained=result["trained"])
         # Tune remembers the last report of every trial.
         self.tracker.post(run, [read_row(row) for row in result.pop("rows")])
-        if result["failure"]:
-            self._fail(run, attempts=trial.num_failures + 1, **result["failure"])
+        failure = result["failure"]
+        if failure and failure["kind"] == "unshared":
+            self._unshared = failure["message"]
+        elif failure:
+            self._fail(run, attempts=trial.num_failures + 1, **failure)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Show that a run has left its slot."""
@@ -113,7 +117,14 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._track_end(run)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Redraw, and write what `mixsweep status` shows."""
+        """Redraw, and write what `mixsweep status` shows.
+
+        Raises:
+            StoreError: If a node has another store; Tune passes on what is raised here, and here
+                alone.
+        """
+        if self._unshared is not None:
+            raise StoreError(self._unshared)
         self._console.refresh()
         now = time.monotonic()
         if now - self._progress_at < _PROGRESS_EVERY:

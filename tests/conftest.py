@@ -21,6 +21,8 @@ class CommandLine:
     home: Path
     data: Path
     extra: Mapping[str, str]
+    prefix: tuple[str, ...] = ()
+    """A command that runs the command given after it."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a command."""
@@ -31,7 +33,7 @@ class CommandLine:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start a command, in a process group of its own, and leave it running."""
         return subprocess.Popen(
-            [sys.executable, "-m", "sweeps.cli", *arguments],
+            [*self.prefix, sys.executable, "-m", "sweeps.cli", *arguments],
             env=self.environment(), text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

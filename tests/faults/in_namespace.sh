@@ -21,6 +21,8 @@ exec $unshare_all sh -c '
     ip link set lo up
     mount -t tmpfs -o size=2g tmpfs /mnt
     mount -t tmpfs tmpfs /dev/shm
+    # The data sets of the machine stay at hand.
+    export MIXSWEEP_DATA="${MIXSWEEP_DATA:-${XDG_CACHE_HOME:-$HOME/.cache}/mixsweep/datasets}"
     export HOME=/mnt TMPDIR=/mnt RAY_TMPDIR=/mnt RAY_USAGE_STATS_ENABLED=0
     # Clusters of tests are as ours are: a token, and every port on the loopback.
     export RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0

@@ -5,9 +5,9 @@ Every node shares this machine's disk and loopback, and a run on a counted GPU c
 """
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from ray.cluster_utils import Cluster
@@ -16,6 +16,7 @@ from sweeps.results import RunResult
 
 _MEMORY = 80 * 2**20
 _LOOPBACK = "127.0.0.1"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _PASSED_ON = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
 
 Gpu = tuple[str, str]
@@ -46,10 +47,14 @@ class Nodes:
         secrets = {name: os.environ[name] for name in _PASSED_ON}
         return {"RAY_ADDRESS": self._cluster.address, **secrets}
 
-    def add(self, *, cpus: int, gpus: int = 0) -> Any:
-        """Start a node and return it once it has joined."""
+    def add(self, *, cpus: int, gpus: int = 0, environment: Mapping[str, str] = _NOTHING) -> Any:
+        """Start a node, with variables of its own, and return it once it has joined."""
         return self._cluster.add_node(
-            num_cpus=cpus, num_gpus=gpus, object_store_memory=_MEMORY, node_ip_address=_LOOPBACK
+            num_cpus=cpus,
+            num_gpus=gpus,
+            object_store_memory=_MEMORY,
+            node_ip_address=_LOOPBACK,
+            env_vars=dict(environment),
         )
 
     def kill(self, node: Any) -> None:
@@ -61,11 +66,3 @@ def gpu_of(result: RunResult) -> Gpu:
     """Return where the last stored epoch of a run was trained."""
     assert result.stage is not None
     return result.stage.environment["node"], result.stage.environment["gpus"]
-
-
-def busy_seconds(results: Iterable[RunResult]) -> dict[Gpu, float]:
-    """Return the seconds of stored epochs by the GPU that trained a run's last one."""
-    busy: Counter[Gpu] = Counter()
-    for result in results:
-        busy[gpu_of(result)] += sum(facts.seconds for facts in result.facts)
-    return dict(busy)

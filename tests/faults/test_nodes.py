@@ -1,15 +1,19 @@
 """Clusters of several nodes: where runs go, and nodes that are lost or join."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from mixup_core.fetching import data_root, is_present
+from sweeps.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 from tests.faults.nodes import Nodes, gpu_of
+from tests.mirror import mirror
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -38,21 +42,64 @@ def test_the_runs_of_a_lost_node_move_to_another(
     assert seen == {""}, "a run without a GPU can see some"
 
 
+def test_a_node_that_sees_another_store_is_refused(
+    command_line: Callable[..., CommandLine], nodes: Nodes
+) -> None:
+    nodes.add(cpus=1)
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=2",))
+    store = mixsweep.home / "store"
+    store.mkdir(parents=True)
+    on_a_disk_of_its_own = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+    prefix = ("unshare", "--mount", "sh", "-c", on_a_disk_of_its_own, str(store))
+    with Launch(dataclasses.replace(mixsweep, prefix=prefix), task, slots=None) as launch:
+        said = launch.end(2).stderr
+    assert f"`every node sees the store` must hold, got (store='{store}'" in said
+    assert "give --store a folder that all nodes share, or a bucket" in said
+    assert "Traceback" not in said
+    assert not list(store.iterdir()), "the node trained into a folder that the driver never reads"
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("share", "seeds"), [("1", 4), ("0.5", 4), ("0.25", 4)])
+@pytest.mark.parametrize(
+    ("share", "at_once", "seeds"), [("1", 1, 4), ("0.5", 2, 4), ("0.25", 4, 8)]
+)
 def test_runs_fill_the_gpus_of_every_node_evenly(
-    command_line: Callable[..., CommandLine], nodes: Nodes, share: str, seeds: int
+    command_line: Callable[..., CommandLine], nodes: Nodes, share: str, at_once: int, seeds: int
 ) -> None:
     for _ in range(2):
         nodes.add(cpus=8, gpus=2)
     mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, (f"seeds={seeds}", "base.epochs=100"))
+    task = Task(MANY_RUNS, (f"seeds={seeds}", "base.epochs=200"))
     options = ("--gpus-per-run", share, "--device", "cpu")
     with Launch(mixsweep, task, *options, slots=None) as launch:
         launch.end(0)
-    used = Counter(gpu_of(result) for result in task.results(launch.store))
-    assert len(used) == 4, f"a GPU was left idle: {used}"
-    assert {gpus for _, gpus in used} == {"0", "1"}
+    by_gpu = defaultdict(list)
+    for result in task.results(launch.store):
+        by_gpu[gpu_of(result)].append(result)
+    assert len(by_gpu) == 4, f"a GPU was left idle: {by_gpu.keys()}"
+    assert {gpus for _, gpus in by_gpu} == {"0", "1"}
+    assert {gpu: _most_at_once(results) for gpu, results in by_gpu.items()} == dict.fromkeys(
+        by_gpu, at_once
+    )
+
+
+@pytest.mark.long
+def test_unlike_nodes_hold_what_their_gpus_and_cpus_allow(
+    command_line: Callable[..., CommandLine], nodes: Nodes
+) -> None:
+    two, four, none = (nodes.add(cpus=4, gpus=gpus).node_id for gpus in (2, 4, 0))
+    mixsweep = command_line(**nodes.environment)
+    on_gpus = Task(MANY_RUNS, ("study=on-gpus", "seeds=6", "base.epochs=100"))
+    with Launch(mixsweep, on_gpus, "--device", "cpu", slots=None) as launch:
+        launch.end(0)
+    used = {gpu_of(result) for result in on_gpus.results(launch.store)}
+    assert used == {(two, "0"), (two, "1"), *((four, str(gpu)) for gpu in range(4))}
+    on_cpus = Task(MANY_RUNS, ("study=on-cpus", "seeds=[6, 7, 8, 9, 10, 11]", "base.epochs=100"))
+    with Launch(mixsweep, on_cpus, "--gpus-per-run", "0", slots=None) as launch:
+        launch.end(0)
+    used = {gpu_of(result) for result in on_cpus.results(launch.store)}
+    assert used == {(two, ""), (four, ""), (none, "")}
 
 
 @pytest.mark.long
@@ -61,7 +108,8 @@ def test_a_node_that_joins_later_is_used_as_far_as_its_cpus_go(
 ) -> None:
     nodes.add(cpus=2, gpus=1)
     mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=6", "base.epochs=100"))
+    # Longer than a process takes to start: Tune gives a waiting run to whichever comes first.
+    task = Task(MANY_RUNS, ("seeds=2", "base.epochs=1000"))
     with Launch(mixsweep, task, "--device", "cpu", slots=None) as launch:
         launch.stage(task.study.runs()[0])
         late = nodes.add(cpus=1, gpus=4)
@@ -69,6 +117,27 @@ def test_a_node_that_joins_later_is_used_as_far_as_its_cpus_go(
     used = {gpu_of(result) for result in task.results(launch.store)}
     assert {gpus for node, gpus in used if node == late.node_id} == {"0"}
     assert len(used) == 2
+
+
+@pytest.mark.long
+def test_a_node_without_the_data_fetches_it_once_and_its_runs_share_it(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    if not is_present("fashion-mnist", data_root()):
+        pytest.skip("NOT CHECKED: without Fashion-MNIST, see `mixsweep data fetch fashion-mnist`")
+    near, far = tmp_path / "near", tmp_path / "far"
+    (near / "mixsweep").mkdir(parents=True)
+    (near / "mixsweep" / "datasets").symlink_to(data_root())
+    with mirror(data_root() / "FashionMNIST" / "raw") as (proxy, asked):
+        nodes.add(cpus=2, environment={**proxy, "MIXSWEEP_DATA": str(far)})
+        mixsweep = command_line(**nodes.environment, MIXSWEEP_DATA="", XDG_CACHE_HOME=str(near))
+        small = ("base.data={name: fashion-mnist, num_train: 1000}", "base.epochs=2")
+        task = Task(MANY_RUNS, ("seeds=2", "base.eval_every=2", *small))
+        with Launch(mixsweep, task, slots=None) as launch:
+            launch.end(0)
+    assert [result.outcome for result in task.results(launch.store)] == ["complete"] * 6
+    assert sorted(asked) == sorted(f"{file.name}.gz" for file in data_root().rglob("*-ubyte"))
+    assert len(list((far / "decoded").iterdir())) == 1
 
 
 @pytest.mark.long
@@ -88,3 +157,12 @@ def test_two_studies_share_a_cluster_a_store_and_a_home(
         results = task.results(one.store)
         assert [result.outcome for result in results] == ["complete"] * 6
     assert len(list((one.store / "stages").rglob("*.json"))) == 6, "a common run is stored twice"
+
+
+def _most_at_once(results: Iterable[RunResult]) -> int:
+    """Return how many runs were in training at the same moment, first to last epoch."""
+    starts = [result.facts[0].stored_at_ms - 1000 * result.facts[0].seconds for result in results]
+    ends = [result.facts[-1].stored_at_ms for result in results]
+    return max(
+        sum(start <= now < end for start, end in zip(starts, ends, strict=True)) for now in starts
+    )

@@ -1,7 +1,10 @@
 """A run that takes a tenth of a second, on images made up by the test."""
 
+from pathlib import Path
+
 import pytest
 import torch
+from small_files import FashionMnist
 
 from mixup_core.catalog import DatasetInfo
 from mixup_core.config import DataConfig, ModelConfig, TrainConfig
@@ -40,3 +43,10 @@ def config() -> TrainConfig:
         epochs=4,
         batch_size=20,
     )
+
+
+@pytest.fixture
+def fashion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FashionMnist:
+    small = FashionMnist(tmp_path, monkeypatch)
+    small.write_all()
+    return small

@@ -4,6 +4,8 @@ import dataclasses
 import gzip
 import hashlib
 import io
+import json
+import os
 import shutil
 import socket
 import subprocess
@@ -30,6 +32,7 @@ from mixup_core.fetching import (
     statuses,
     verify,
 )
+from tests.mirror import mirror
 
 REFUSING = "http://127.0.0.1:9/"
 
@@ -234,6 +237,45 @@ def test_two_at_once_fetch_once(sources: Sources, root: Path) -> None:
         "already",
         sources.mirror.as_uri() + "/",
     ]
+
+
+# Waits for a line after its imports, so that several begin together.
+FETCH = """
+import json, sys
+from pathlib import Path
+import torchvision.datasets
+from mixup_core import fetching
+fetching.FILES["fashion-mnist"] = json.loads(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+print(fetching.fetch("fashion-mnist", Path(sys.argv[2])))
+"""
+
+
+def test_processes_that_begin_together_download_each_file_once(
+    sources: Sources, root: Path, tmp_path: Path
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    for name, content in sources.contents.items():
+        (served / name).write_bytes(content)
+    with mirror(served) as (proxy, asked):
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", FETCH, json.dumps(FILES["fashion-mnist"]), str(root)],
+                env={**os.environ, **proxy}, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        came_from = sorted(process.communicate("go\n")[0] for process in processes)
+    assert came_from[0].startswith("already in ")
+    assert came_from[1].startswith("http://fashion-mnist.")
+    assert sorted(asked) == sorted(f"{name}.gz" for name in sources.contents)
+    assert fetched(root) == sources.contents
 
 
 def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:

@@ -1,15 +1,17 @@
 """Forty-five runs on a head and three nodes of two GPUs; one node is killed, one joins."""
 
 import argparse
+import os
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from mixup_core.checkpoints import EpochFacts
 from sweeps.results import RunResult
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
-from tests.faults.launches import Launch, Task, wait_for
-from tests.faults.nodes import Gpu, Nodes, busy_seconds, gpu_of
+from tests.faults.launches import Launch, Task, is_ray_worker, wait_for
+from tests.faults.nodes import Gpu, Nodes, gpu_of
 from tests.soak.findings import publish
 from tests.soak.place import Place
 
@@ -17,11 +19,13 @@ MANY_RUNS = str(Path(__file__).parents[1] / "faults" / "many-runs.yaml")
 GPUS_PER_NODE = 2
 NUM_NODES = 3
 
+Results = tuple[RunResult, ...]
+
 
 def main() -> None:
     """Kill, add and publish; a broken promise is an AssertionError."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=300)
     options = parser.parse_args()
     place = Place()
     task = Task(MANY_RUNS, (f"base.epochs={options.epochs}", f"base.eval_every={options.epochs}"))
@@ -31,82 +35,113 @@ def main() -> None:
         doomed = first[0]
         mixsweep = place.home("nodes", **nodes.environment)
         with Launch(mixsweep, task, "--device", "cpu", slots=None) as launch:
-            before = wait_for(lambda: _once_finished(task, launch, num_runs // 3), timeout=240)
-            lost = [
-                result
-                for result in before
-                if result.stage is not None
-                and result.outcome != "complete"
-                and gpu_of(result)[0] == doomed.node_id
-            ]
+            before = wait_for(
+                lambda: _midway(task, launch, num_runs // 3, doomed.node_id), timeout=240
+            )
+            lost = _underway(before, doomed.node_id)
             killed_at = time.time()
             nodes.kill(doomed)
+            wait_for(lambda: not any(map(is_ray_worker, map(_pid, lost))))
+            gone_at = time.time()
             late = nodes.add(cpus=GPUS_PER_NODE, gpus=GPUS_PER_NODE)
             joined_at = time.time()
             said = launch.end(0).stderr
     results = task.results(launch.store)
     assert [result.outcome for result in results] == ["complete"] * num_runs
-    for was in before:
-        (now,) = (result for result in results if result.run == was.run)
+    for was, now in zip(before, results, strict=True):
         assert now.facts[: len(was.facts)] == was.facts, f"trained again: {was.run}"
     assert_store_is_whole(launch.store)
     assert_tracked(results, mixsweep.home / "mlflow.db")
 
-    began = min(_first_epoch_began(result) for result in results)
+    began = min(_began(result.facts[0]) for result in results)
     ended = max(result.facts[-1].stored_at_ms / 1000 for result in results)
     names = {node.node_id: f"node {number}" for number, node in enumerate(first, start=1)}
     names[late.node_id] = "node that joined"
-    stayed = [result for result in results if _ended_on(result, first[1:])]
-    busy_before = busy_seconds(r for r in before if r.outcome == "complete")
+    busy_before, busy = _busy_seconds(before, before), _busy_seconds(before, results)
+    stayed = {node.node_id for node in first[1:]}
+    busy_stayed = {gpu: seconds for gpu, seconds in busy.items() if gpu[0] in stayed}
+    joined_facts = [
+        facts for result in results if gpu_of(result)[0] == late.node_id for facts in result.facts
+    ]
     figures = {
         "runs": num_runs,
         "epochs_per_run": options.epochs,
         "runs_finished_exactly_once": num_runs,
         "stored_epochs_trained_again": 0,
-        "runs_by_gpu": _named(Counter(gpu_of(result) for result in results), names),
+        "runs_side_by_side_per_core": NUM_NODES * GPUS_PER_NODE / (os.cpu_count() or 1),
+        "runs_by_gpu_that_ended_them": _named(Counter(map(gpu_of, results)), names),
         "busy_seconds_by_gpu_until_the_kill": _named(busy_before, names),
         "busy_max_over_min_until_the_kill": _max_over_min(busy_before),
-        "busy_seconds_by_gpu_of_nodes_that_stayed": _named(busy_seconds(stayed), names),
-        "busy_max_over_min_of_nodes_that_stayed": _max_over_min(busy_seconds(stayed)),
-        "runs_stored_on_the_node_when_killed": len(lost),
-        "seconds_from_kill_to_next_stored_epoch_of_a_lost_run": [
-            round(_next_stored(was, results) - killed_at, 2) for was in lost
-        ],
+        "busy_seconds_by_gpu": _named(busy, names),
+        "busy_max_over_min_of_nodes_that_stayed": _max_over_min(busy_stayed),
+        "runs_under_way_on_the_node_when_killed": len(lost),
+        "epochs_stored_of_them_when_killed": [len(was.facts) for was in lost],
         "tries_after_a_lost_process": said.count("is tried again"),
+        "seconds_from_kill_to_its_processes_gone": gone_at - killed_at,
+        "seconds_from_kill_to_next_epoch_of_a_lost_run": [
+            round(_first_ended_after(gone_at, _same(was, results).facts) - killed_at, 2)
+            for was in lost
+        ],
         "seconds_from_kill_to_joined": joined_at - killed_at,
-        "seconds_from_joined_to_first_epoch_there": min(
-            (_first_epoch_began(r) for r in results if gpu_of(r)[0] == late.node_id),
-            default=float("nan"),
-        )
+        "seconds_from_joined_to_first_epoch_there": _first_ended_after(joined_at, joined_facts)
         - joined_at,
         "wall_seconds_of_training": ended - began,
     }
     publish(
         "nodes",
-        f"{num_runs} runs on 1 head and {NUM_NODES} nodes x {GPUS_PER_NODE} counted GPUs",
+        f"{num_runs} runs on 1 head and {NUM_NODES} nodes x {GPUS_PER_NODE} counted GPUs, which "
+        "compute on the cores of one machine: busy seconds are wall seconds of epochs there",
         figures,
     )
 
 
-def _once_finished(task: Task, launch: Launch, count: int) -> tuple[RunResult, ...] | None:
-    """Return what is stored once so many runs are finished."""
+def _midway(task: Task, launch: Launch, count: int, node: str) -> Results | None:
+    """Return what is stored once so many runs are finished and every GPU of a node has another."""
     assert launch.process.poll() is None, f"ended early\n{launch.process.communicate()}"
     results = task.results(launch.store)
     done = sum(result.outcome == "complete" for result in results)
-    return results if done >= count else None
+    return results if done >= count and len(_underway(results, node)) == GPUS_PER_NODE else None
 
 
-def _first_epoch_began(result: RunResult) -> float:
-    return result.facts[0].stored_at_ms / 1000 - result.facts[0].seconds
+def _underway(results: Results, node: str) -> Results:
+    """Return the runs that a node has stored epochs of and not finished."""
+    return tuple(
+        result for result in results if result.outcome == "partial" and gpu_of(result)[0] == node
+    )
 
 
-def _next_stored(was: RunResult, results: tuple[RunResult, ...]) -> float:
+def _pid(result: RunResult) -> int:
+    assert result.stage is not None
+    return int(result.stage.environment["pid"])
+
+
+def _busy_seconds(before: Results, results: Results) -> dict[Gpu, float]:
+    """Return the seconds of stored epochs by the GPU that trained them.
+
+    The store says where the last epoch of a run was trained. Nothing moves but by the kill, so
+    epochs stored before it are its place then, and later ones its place now.
+    """
+    busy: Counter[Gpu] = Counter()
+    for was, now in zip(before, results, strict=True):
+        for result, facts in ((was, was.facts), (now, now.facts[len(was.facts) :])):
+            if facts:
+                busy[gpu_of(result)] += sum(epoch.seconds for epoch in facts)
+    return dict(busy)
+
+
+def _began(epoch: EpochFacts) -> float:
+    return epoch.stored_at_ms / 1000 - epoch.seconds
+
+
+def _first_ended_after(moment: float, facts: Iterable[EpochFacts]) -> float:
+    """Return when the first epoch ended after a moment; NaN if none did."""
+    ended = (epoch.stored_at_ms / 1000 for epoch in facts)
+    return min((end for end in ended if end > moment), default=float("nan"))
+
+
+def _same(was: RunResult, results: Results) -> RunResult:
     (now,) = (result for result in results if result.run == was.run)
-    return now.facts[len(was.facts)].stored_at_ms / 1000
-
-
-def _ended_on(result: RunResult, nodes: list[Any]) -> bool:
-    return gpu_of(result)[0] in {node.node_id for node in nodes}
+    return now
 
 
 def _named(by_gpu: dict[Gpu, float], names: dict[str, str]) -> dict[str, float]:

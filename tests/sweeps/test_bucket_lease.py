@@ -59,6 +59,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_lease, "_SILENCE", 2.0)
 
 
+def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
+    assert Lease.latest(store, "table1") is None
+    for command in ("first", "second"):
+        with Lease.acquire(store, "table1", command) as lease:
+            assert Lease.latest(store, "table1") == lease.holder
+    found = Lease.latest(store, "table1")
+    assert found is not None
+    assert (found.command, found.token) == ("second", 2)
+
+
 def test_a_living_driver_is_named_to_a_second_one(
     store: Store, driver: "subprocess.Popen[str]"
 ) -> None:

@@ -60,6 +60,16 @@ def grandchild_of(driver: subprocess.Popen[str]) -> int:
     return int(stream.readline())
 
 
+def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
+    assert Lease.latest(store, "table1") is None
+    for command in ("first", "second"):
+        with Lease.acquire(store, "table1", command) as lease:
+            assert Lease.latest(store, "table1") == lease.holder
+    found = Lease.latest(store, "table1")
+    assert found is not None
+    assert (found.command, found.token) == ("second", 2)
+
+
 def test_a_second_driver_is_told_who_drives_the_study(
     store: Store, driver: subprocess.Popen[str]
 ) -> None:

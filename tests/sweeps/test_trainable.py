@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,10 +15,17 @@ from mixup_core.checkpoints import Store
 from mixup_core.config import DataConfig, ModelConfig, TrainConfig, stage_keys, with_values
 from mixup_core.datasets import load
 from mixup_core.training import TrainingState, fit
+from sweeps.lease import Lease
 from sweeps.results import read_results
 from sweeps.stages import plan_runs
 from sweeps.study import Run
-from sweeps.trainable import Assignment, Storing, _Driver
+from sweeps.trainable import (
+    Assignment,
+    Storing,
+    UnsharedStoreError,
+    _Driver,
+    _require_same_store,
+)
 from sweeps.trainable import _train as _train_as_assigned
 
 CPU = torch.device("cpu")
@@ -152,6 +160,17 @@ def test_what_another_run_stored_on_its_way_is_left_alone(tmp_path: Path) -> Non
     assert before <= set(store.keys())
     _train(store, mixed)
     assert _outcome(store, mixed) == _outcome(store, fork) == "complete"
+
+
+def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> None:
+    there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
+    with Lease.acquire(there, "study", "mixsweep run study") as lease:
+        _require_same_store(there.url, "study", lease.holder)
+        with pytest.raises(UnsharedStoreError, match="found the lease of: None"):
+            _require_same_store(here.url, "study", lease.holder)
+        Lease.acquire(here, "study", "another day").release()
+        with pytest.raises(UnsharedStoreError, match=f"found the lease of: pid {os.getpid()} on"):
+            _require_same_store(here.url, "study", lease.holder)
 
 
 def test_two_stages_stay_while_a_run_is_under_way(tmp_path: Path) -> None:
