@@ -16,6 +16,7 @@ from sweeps.proposals import Proposals, read_history
 from sweeps.results import read_results
 from sweeps.search import Point
 from sweeps.selection import grown_study
+from sweeps.sources import SearchSource
 from sweeps.stages import plan_study
 from sweeps.summaries import plan_summary
 
@@ -270,6 +271,25 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     history = read_history(study, driver.url)
     assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
     assert not history.asks(study.search)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
+    proposals = Proposals(study, str(tmp_path / "journal.log"))
+    for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "ended on its budget of 1 hours")):
+        times = iter([0.0])
+        source = SearchSource(
+            study,
+            Store(str(tmp_path / "store")),
+            proposals,
+            lambda: next(times, 0.4 * 3600),  # noqa: B023
+        )
+        source.more(())
+        source.end(source.study.runs()[0], failed=False)
+        assert proposals.hours == pytest.approx(spent)
+        source.more(())
+        source.more(())
+        assert (proposals.history().ended or "no").startswith(ended)
 
 
 def test_several_objectives_are_told_together(tmp_path: Path) -> None:
