@@ -150,14 +150,20 @@ def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(tmp_pa
     assert list(confirmed.arms) == ["erm", "uniform", best.arm]
 
 
-def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(tmp_path: Path) -> None:
-    study = read(tmp_path)
+@pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
+def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(
+    tmp_path: Path, rule: str
+) -> None:
+    study = read(tmp_path, f"{CONFIRM}  select: {rule}\n")
     first = Driver(study, tmp_path).run()
-    lost = first.source.study.runs_of("point 3")[1]
-    first.store.delete(*stage_keys(lost.config))
+    best = min(points_of(first), key=lambda point: point.objectives)
+    for run in first.source.study.runs_of(best.arm)[1:]:
+        first.store.delete(*stage_keys(run.config))
+    assert grown_study(study, first.proposals.history(), first.store).confirmation() is not None
     again = Driver(study, tmp_path).run()
-    assert again.trained == [("point 3", 1)]
+    assert again.trained == [(best.arm, 1), (best.arm, 2)]
     assert points_of(again) == points_of(first)
+    assert again.source.study == first.source.study, "selected as if nothing had been lost"
 
 
 def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
