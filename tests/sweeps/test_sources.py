@@ -19,7 +19,7 @@ from sweeps.search import Point
 from sweeps.selection import grown_study
 from sweeps.sources import SearchSource
 from sweeps.stages import plan_study
-from sweeps.summaries import plan_summary
+from sweeps.summaries import plan_summary, spell_plan
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 
@@ -256,6 +256,12 @@ def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None
     assert planned["to_run"] == len(driver.trained)
     assert planned["epochs_planned"] >= driver.epochs
     assert planned["epochs_naive"] == (20 + 60 + 6 * 20) * 3 + (20 + 60 + 20) * 2
+
+
+def test_a_plan_of_a_search_names_its_budget(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 0.5}\n")
+    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    assert "0 known; no new ones after 2 hours or 0.5 GPU-hours\n" in spell_plan(planned)
 
 
 def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
