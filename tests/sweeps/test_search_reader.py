@@ -81,6 +81,11 @@ BAD = {
         "[val/error, val/nll]\n  sampler: cmaes",
         "17: search.sampler: cmaes is for one objective; there are several",
     ),
+    "more seeds than can be counted": (
+        "seeds: 3",
+        "seeds: 100000000000000000000",
+        "10: seeds: the study has 200,000,000,000,000,000,000 runs; the cap is 10,000",
+    ),
     "too many runs": (
         "points: 6",
         "points: 9000",
