@@ -107,10 +107,11 @@ def compare_drivers() -> None:
         "runs_of_mixsweep": (POINTS + 1) * SEEDS, "runs_of_plain_tune": POINTS * SEEDS,
     }  # fmt: skip
     for case, measured in cases.items():
-        figures[case] = {name: spread([one[name] for one in measured]) for name in measured[0]}
+        figures[case] = {name: [round(one[name], 3) for one in measured] for name in measured[0]}
     title = (
         f"A search of {POINTS} points x {SEEDS} seeds by mixsweep, with an arm, MLflow and a "
-        "report, and by plain Ray Tune with OptunaSearch and Repeater, with neither"
+        "report, and by plain Ray Tune with OptunaSearch and Repeater, with none of these and a "
+        "new process for each run, as is its default; one value per pair, in order"
     )
     publish("drivers", title, figures, kind="bench-search")
 
