@@ -21,8 +21,12 @@ _MAP_AXES = ("mix.law.alpha", "mix.switch_epoch")
 
 
 def draw_search(searched: Searched) -> tuple[Figure, ...]:
-    """Return the figures of a search, leaving out those for which no point is complete yet."""
-    complete = [point for point in searched.history.points if point.state == "complete"]
+    """Return the figures of a search, leaving out those for which no point is complete yet.
+
+    A point whose runs the store has lost is not drawn.
+    """
+    points = [point for point in searched.history.points if point.state == "complete"]
+    complete = [point for point in points if searched.summary(point.arm) is not None]
     if not complete:
         return ()
     figures = (

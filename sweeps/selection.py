@@ -63,7 +63,8 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
         grown = study.grown(complete)
         for point in complete:
             results = read_results(grown.runs_of(point.arm), store)
-            values = [result.records[-1].metrics[search.objectives[0]] for result in results]
+            ends = [result.records[-1] for result in results if result.outcome == "complete"]
+            values = [record.metrics[search.objectives[0]] for record in ends]
             errors[point.arm] = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return select_point(search, points, errors)
 
@@ -78,8 +79,8 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     Args:
         search: Names the rule.
         points: All points.
-        standard_errors: Arm of each complete point to the standard error of its mean; needed by
-            `val-1se` alone.
+        standard_errors: Arm of each complete point to the standard error of its mean, needed by
+            `val-1se` alone; without it, for the store has lost the runs, it counts as 0.
     """
     complete = [point for point in points if point.state == "complete"]
     if not complete:
@@ -87,7 +88,7 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     best = min(complete, key=lambda point: (point.objectives[0], point.number))
     if search.select == "val-mean":
         return best
-    limit = best.objectives[0] + standard_errors[best.arm]
+    limit = best.objectives[0] + standard_errors.get(best.arm, 0.0)
     close = [point for point in complete if point.objectives[0] <= limit]
     return min(close, key=lambda point: (search.space.rank(point.values), point.number))
 

@@ -105,7 +105,10 @@ class SearchSource:
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
         closed = [point for point in points if point.state != "open"]
-        self._joining: list[Run] = list(study.grown(closed).runs())  # all stored, unless lost since
+        known = read_results(study.grown(closed).runs(), store)
+        self._joining = [r.run for r in known if r.outcome not in {"complete", "diverged"}]
+        # The store had these once; a winner is not chosen without them.
+        self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
         self._is_over = False
         for point in points:
@@ -152,6 +155,7 @@ class SearchSource:
 
     def _end(self, run: Run) -> None:
         is_judged = False
+        self._lost.discard(run.key)
         for number, outstanding in list(self._outstanding.items()):
             if run.key in outstanding:
                 outstanding.discard(run.key)
@@ -246,7 +250,7 @@ class SearchSource:
     def _conclude(self) -> None:
         """Choose the winner and let its confirmation join, once every point is closed."""
         enough = len(self._points) >= self._search.points or self._is_over
-        if not enough or self._winner is not None:
+        if not enough or self._lost or self._winner is not None:
             return
         if any(self._is_awaited(point) for point in self._points.values()):
             return

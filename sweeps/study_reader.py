@@ -120,7 +120,8 @@ class StudyReader:
         def configure(values: Settings) -> TrainConfig | None:
             return self._config((values, settings), base.place)
 
-        search = SearchReader(self._read, configure).search(node, seeds)
+        few = seeds[: MAX_RUNS + 1]  # a study of more is refused, and such a range has no length
+        search = SearchReader(self._read, configure).search(node, few)
         if search is None:
             return None
         num_runs = (len(arms) + search.points) * len(seeds)

@@ -84,6 +84,11 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
             "points_known": asked,
             "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),
             "runs_to_confirm": len(confirmed),
+            "budget": {
+                name: limit
+                for name in ("hours", "gpu_hours")
+                if (limit := getattr(search.budget, name)) is not None
+            },
             "space": [
                 {"path": p.path, **_spell_distribution(p.distribution)}
                 for p in search.space.parameters
@@ -146,8 +151,11 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
         for part in search["space"]
     ]
     kind = "adaptive: which points is not known yet" if search["adaptive"] else "every one"
+    units = {"hours": "hours", "gpu_hours": "GPU-hours"}
+    limits = [f"{limit:g} {units[name]}" for name, limit in search["budget"].items()]
+    ends = f"; no new ones after {' or '.join(limits)}" if limits else ""
     return [
-        f"points    {search['points']} ({kind}), {search['points_known']} known",
+        f"points    {search['points']} ({kind}), {search['points_known']} known{ends}",
         f"space     {'; '.join(space)}",
         f"to ask    {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
     ]

@@ -1,30 +1,33 @@
-"""Benchmarks of searching, run by `make bench-search`; prints what it measured.
+"""Searching against a known optimum, and against plain Ray Tune.
 
-`python -m tests.bench.search [samplers] [drivers]` runs one of the two.
+    python -m tests.bench.search [samplers] [drivers]
 
 1. A formula with a known optimum, 60 points: TPE against random proposals at the same seeds.
-2. A real search of a small network against `plain_tune.py`, undisturbed and with a killed driver.
+2. A real search of a small network beside `plain_tune.py`, undisturbed and with a driver that is
+   killed once, repeated in alternation.
 """
 
 import math
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mixup_core.checkpoints import Store
 from mixup_core.config import TrainConfig
 from mixup_core.laws import Beta
-from sweeps.proposals import Proposals
+from sweeps.proposals import Proposals, read_history
 from sweeps.study_file import load_study
+from tests.soak.findings import publish
 
 REPETITIONS = 20
+PAIRS = 3
 OPTIMUM = 0.10
 POINTS, SEEDS, EPOCHS = 4, 2, 10
 
@@ -73,87 +76,130 @@ def best_of(folder: Path, sampler: str, seed: int, points: int = 60) -> float:
 
 
 def compare_samplers() -> None:
-    """Print the excess of both samplers over the optimum, paired by seed."""
+    """Publish the excess of both samplers over the optimum, paired by seed."""
     with tempfile.TemporaryDirectory() as folder:
-        pairs = [
-            tuple(best_of(Path(folder), sampler, seed) for sampler in ("tpe", "random"))
-            for seed in range(REPETITIONS)
-        ]
-    tpe, rnd = zip(*pairs, strict=True)
-    wins = sum(ours < theirs for ours, theirs in pairs)
-    ratio = statistics.median(theirs / ours for ours, theirs in pairs)
-    say(
-        f"optimum: n = {len(pairs)}, 60 points; excess over the optimum, median (largest): "
-        f"tpe {statistics.median(tpe):.2%} ({max(tpe):.2%}), "
-        f"random {statistics.median(rnd):.2%} ({max(rnd):.2%}); "
-        f"tpe is nearer in {wins} of {len(pairs)}; median ratio random / tpe {ratio:.1f}"
-    )
+        excess = {
+            sampler: [best_of(Path(folder), sampler, seed) for seed in range(REPETITIONS)]
+            for sampler in ("tpe", "random")
+        }
+    pairs = list(zip(excess["tpe"], excess["random"], strict=True))
+    ratios = [random / tpe for tpe, random in pairs]
+    figures: dict[str, Any] = {"points": 60, "repetitions": REPETITIONS}
+    for sampler, values in excess.items():
+        figures[f"{sampler}_excess_over_optimum_percent"] = spread([100 * v for v in values])
+    figures["tpe_within_5_percent"] = sum(tpe <= 0.05 for tpe, _ in pairs)
+    figures["tpe_nearer_than_random"] = sum(tpe < random for tpe, random in pairs)
+    figures["random_excess_over_tpe_excess"] = spread(ratios)
+    title = "TPE and random proposals on a formula with a known optimum, paired by seed"
+    publish("samplers", title, figures, kind="bench-search")
 
 
 def compare_drivers() -> None:
-    """Print epochs trained and wall time of both drivers, undisturbed and killed once."""
-    arms = SEEDS * EPOCHS
-    for kill in (False, True):
-        with tempfile.TemporaryDirectory() as folder:
-            home = Path(folder)
-            (home / "bench.yaml").write_text(STUDY)
-            ours = [
-                sys.executable, "-m", "sweeps.cli", "run", str(home / "bench.yaml"),
-                "--home", str(home / "ours"), "--slots", "1",
-            ]  # fmt: skip
-            plain = [
-                sys.executable, str(Path(__file__).with_name("plain_tune.py")), str(home),
-                *map(str, (POINTS, SEEDS, EPOCHS)),
-            ]  # fmt: skip
-            store = Store(str(home / "ours" / "store"))
-            half = POINTS * SEEDS // 2
-
-            def stored(store: Store = store) -> int:
-                return len(store.keys()) - SEEDS
-
-            def logged(log: Path = home / "epochs.txt") -> int:
-                return len(log.read_text().splitlines()) // EPOCHS if log.exists() else 0
-
-            case = f"driver killed once after {half} runs" if kill else "undisturbed"
-            seconds, said = run(ours, stored, half if kill else None)
-            num_runs = len(store.keys())
-            say(
-                f"{case}: mixsweep {seconds:.0f} s, {num_runs} runs stored of "
-                f"{(POINTS + 1) * SEEDS}, {num_runs * EPOCHS} epochs ({arms} of them the arm's)"
-                + (f" and at most {EPOCHS} of the run that was killed" if kill else "")
-            )
-            seconds, said = run(plain, logged, half if kill else None)
-            epochs = len((home / "epochs.txt").read_text().splitlines())
-            say(
-                f"{case}: plain Tune {seconds:.0f} s, {epochs} epochs of {POINTS * SEEDS * EPOCHS} "
-                f"wanted; {said}"
-            )
+    """Publish wall time, epochs and results of both drivers, undisturbed and killed once."""
+    cases: dict[str, list[dict[str, float]]] = {"undisturbed": [], "driver_killed_once": []}
+    for pair in range(PAIRS):
+        for case, measured in cases.items():
+            measured.append(one_pair(killed=case != "undisturbed", ours_first=pair % 2 == 0))
+            sys.stdout.write(f"{case}: {measured[-1]}\n")
+            sys.stdout.flush()
+    figures: dict[str, Any] = {
+        "pairs": PAIRS, "slots": 1, "points": POINTS, "seeds": SEEDS, "epochs_per_run": EPOCHS,
+        "runs_of_mixsweep": (POINTS + 1) * SEEDS, "runs_of_plain_tune": POINTS * SEEDS,
+    }  # fmt: skip
+    for case, measured in cases.items():
+        figures[case] = {name: [round(one[name], 3) for one in measured] for name in measured[0]}
+    title = (
+        f"A search of {POINTS} points x {SEEDS} seeds by mixsweep, with an arm, MLflow and a "
+        "report, and by plain Ray Tune with OptunaSearch and Repeater, with none of these and a "
+        "new process for each run, as is its default; one value per pair, in order"
+    )
+    publish("drivers", title, figures, kind="bench-search")
 
 
-def run(command: list[str], progress: Callable[[], int], kill_at: int | None) -> tuple[float, str]:
-    """Run a command, once more if it is to be killed, and return its wall seconds and last line."""
+def one_pair(*, killed: bool, ours_first: bool) -> dict[str, float]:
+    """Return what both drivers needed for the same search, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "bench.yaml").write_text(STUDY)
+        drivers = {"mixsweep": run_mixsweep, "plain_tune": run_plain_tune}
+        found = {
+            name: drivers[name](home, killed=killed)
+            for name in (drivers if ours_first else reversed(drivers))
+        }
+    ratio = found["mixsweep"]["seconds"] / found["plain_tune"]["seconds"]
+    named = {f"{driver}_{n}": v for driver in drivers for n, v in found[driver].items()}
+    return {**named, "wall_ratio_mixsweep_to_plain_tune": ratio}
+
+
+def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
+    """Search with ours; what a killed run trained and had not stored is trained again."""
+    store = Store(str(home / "ours" / "store"))
+    command = [
+        sys.executable, "-m", "sweeps.cli", "run", str(home / "bench.yaml"),
+        "--home", str(home / "ours"), "--slots", "1",
+    ]  # fmt: skip
+    seconds, done = run(command, lambda: len(store.keys()) - SEEDS, killed=killed)
+    url = f"sqlite:///{home / 'ours' / 'optuna.db'}"
+    points = read_history(load_study(str(home / "bench.yaml")), url).points
+    return {
+        "seconds": seconds,
+        "exit_code": done.returncode,
+        "runs_with_result": len(store.keys()),
+        "epochs_stored": len(store.keys()) * EPOCHS,
+        "epochs_trained_twice_at_most": EPOCHS if killed else 0,
+        "points_complete": sum(point.state == "complete" for point in points),
+        "points_left_open": sum(point.state == "open" for point in points),
+    }
+
+
+def run_plain_tune(home: Path, *, killed: bool) -> dict[str, float]:
+    """Search with plain Ray Tune, as `plain_tune.py` says."""
+    log = home / "epochs.txt"
+    command = [
+        sys.executable, str(Path(__file__).with_name("plain_tune.py")), str(home),
+        *map(str, (POINTS, SEEDS, EPOCHS)),
+    ]  # fmt: skip
+
+    def finished() -> int:
+        return len(log.read_text().splitlines()) // EPOCHS if log.exists() else 0
+
+    seconds, done = run(command, finished, killed=killed)
+    trained = len(log.read_text().splitlines())
+    said = done.stdout.strip().splitlines()[-1] if done.returncode == 0 else ""
+    numbers = dict(part.split("=") for part in said.split())
+    return {
+        "seconds": seconds,
+        "exit_code": done.returncode,
+        "runs_with_result": int(numbers.get("with_result", 0)),
+        "epochs_trained": trained,
+        "epochs_trained_twice": trained - POINTS * SEEDS * EPOCHS,
+    }
+
+
+def run(
+    command: list[str], progress: Callable[[], int], *, killed: bool
+) -> tuple[float, "subprocess.CompletedProcess[str]"]:
+    """Run a command, first killed half-way if so asked, and return its wall seconds and its end."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     started = time.monotonic()
-    if kill_at is not None:
+    if killed:
         first = subprocess.Popen(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        while first.poll() is None and progress() < kill_at:
+        while first.poll() is None and progress() < POINTS * SEEDS // 2:
             time.sleep(0.05)
-        first.send_signal(signal.SIGKILL)
+        assert first.poll() is None, "ended before it could be killed"
+        first.kill()
         first.wait()
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
-    seconds = time.monotonic() - started
-    lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    return seconds, f"exit {done.returncode}: {lines[-1] if lines else ''}"
+    return time.monotonic() - started, done
 
 
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return median, least and largest."""
+    return {"median": statistics.median(values), "least": min(values), "largest": max(values)}
 
 
 if __name__ == "__main__":

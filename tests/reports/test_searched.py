@@ -23,6 +23,7 @@ from sweeps.search import (
     Real,
     Search,
     SearchHistory,
+    SelectionRule,
     Space,
 )
 from sweeps.study import Run, Study
@@ -198,3 +199,19 @@ def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
         "points": {"complete": 3, "pruned": 1},
         "ended": "ended on its budget of 2 hours, after 4 points",
     }
+
+
+@pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
+def test_points_whose_runs_the_store_has_lost_are_reported_as_missing(
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, rule: SelectionRule
+) -> None:
+    assert grown.search is not None
+    study = replace(grown, search=replace(grown.search, select=rule))
+    lost = {"point 0", "point 1"}
+    results = [result for result in grown_results if result.run.arm not in lost]
+    report = build_report(
+        study, results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
+    )
+    rows = (tmp_path / "r" / "points.md").read_text().splitlines()
+    assert all(any(f"| {arm} " in row and " 0/3 " in row for row in rows) for arm in lost)
+    assert "search_map" in {path.stem for path in report.files}

@@ -16,7 +16,11 @@ PUBLISHED = Path("reports") / "published"
 
 
 def publish(
-    name: str, title: str, figures: Mapping[str, Any], *, kind: Literal["soak", "bench"] = "soak"
+    name: str,
+    title: str,
+    figures: Mapping[str, Any],
+    *,
+    kind: Literal["soak", "bench", "bench-search"] = "soak",
 ) -> Path:
     """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 

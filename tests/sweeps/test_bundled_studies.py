@@ -104,3 +104,15 @@ def test_a_bundled_search_is_blind_to_test_images_until_it_confirms(name: str) -
         "mix.law.alpha",
         "mix.switch_epoch",
     ]
+
+
+def test_the_study_and_the_search_of_the_readme_are_accepted(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    study, search = (block.partition("```")[0] for block in readme.split("```yaml\n")[1:])
+    file = tmp_path / "readme.yaml"
+    file.write_text(study)
+    assert len(load_study(str(file)).runs()) == 3 * 5
+    file.write_text(study + search)
+    found = load_study(str(file), ["base.data.val_size=5000"]).search
+    assert found is not None
+    assert len(found.space.parameters) == 4
