@@ -16,6 +16,7 @@ from mixup_core.files import StoreError
 from sweeps import bucket_lease
 from sweeps.holders import RunningRun, StudyBusyError, StudyLostError
 from sweeps.lease import Lease, read_progress
+from tests.races import drive, race
 
 DRIVER = """
 import sys, time
@@ -151,6 +152,14 @@ def test_of_drivers_that_start_at_once_one_drives(store: Store) -> None:
         thread.join()
     assert (len(held), len(busy)) == (1, 5)
     held[0].release()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_of_processes_that_race_for_a_study_one_drives_in_every_round(store: Store) -> None:
+    held = race(drive, store.url, racers=4, rounds=100)
+    assert [sum(got) for got in held] == [1] * 100
+    assert len({got.index(True) for got in held}) > 1, "one racer was always first: no race"
 
 
 def test_a_lease_that_cannot_be_renewed_is_soon_not_believed(
