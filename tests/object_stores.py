@@ -78,6 +78,7 @@ admin socket =
 log file =
 mon data = {folder}/monitor
 mon allow pool size one = true
+mon data avail crit = 0
 mon cluster log file =
 paxos propose interval = 0.05
 osd data = {folder}/osd
