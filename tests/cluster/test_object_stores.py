@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from mixup_core.checkpoints import Store
+from mixup_core.datasets import load
+from mixup_core.training import fit
+from sweeps.trainable import STORE_AT_LEAST_EVERY
 from tests.conftest import CommandLine
+from tests.faults.launches import Task
 from tests.object_stores import moto
+from tests.soak.resuming import resumed
 
 STUDY = ("digits", "--set", "base.epochs=2", "--set", "seeds=1")
 NOBODY = "http://127.0.0.1:9"
@@ -93,28 +98,36 @@ def test_a_run_into_a_full_bucket_ends_with_one_line(
 
 
 @pytest.mark.long
-def test_every_command_works_from_a_machine_that_has_only_the_addresses(
-    command_line: Callable[..., CommandLine],
-    s3: Mapping[str, str],
-    tmp_path: Path,
+def test_every_command_works_from_a_machine_that_has_only_the_address(
+    command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path
 ) -> None:
-    url = f"s3://studies{tmp_path}"
-    trained = command_line()
-    trained("run", *STUDY, "--store", url, "--slots", "2", "--keep-final-states")
+    task, url = Task("digits", ("base.epochs=2", "seeds=1")), f"s3://studies{tmp_path}"
+    for store in (url, str(tmp_path / "store")):
+        _train_here(task, store)
 
     def laptop() -> CommandLine:
         return command_line(MIXSWEEP_STORE=url)
 
-    arms = laptop().json("status", *STUDY)["arms"]
-    assert all(arm["finished"] == arm["expected"] == 1 for arm in arms.values())
-    planned = laptop().json("plan", *STUDY)
-    assert (planned["to_run"], planned["stored"]) == (0, len(arms))
-    reporting = laptop()
-    reporting("report", *STUDY)
-    assert reporting.report("digits", "runs.csv") == trained.report("digits", "runs.csv")
-    assert (
-        f"{len(arms)} finished runs of {len(arms)} are in MLflow" in laptop()("sync", *STUDY).stdout
-    )
+    arms = laptop().json("status", *task.arguments)["arms"]
+    assert [(arm["finished"], arm["expected"]) for arm in arms.values()] == [(1, 1)] * 3
+    planned = laptop().json("plan", *task.arguments)
+    assert (planned["to_run"], planned["stored"]) == (0, 3)
+    reported, local = laptop(), command_line(MIXSWEEP_STORE=str(tmp_path / "store"))
+    for mixsweep in (reported, local):
+        mixsweep("report", *task.arguments)
+    assert reported.report("digits", "runs.csv") == local.report("digits", "runs.csv")
+    assert "3 finished runs of 3 are in MLflow" in laptop()("sync", *task.arguments).stdout
     assert "all is well" in laptop()("store", "verify").stdout
-    assert "freed 0.0 MB" in laptop()("store", "prune", "digits", "--yes").stdout
-    assert sum(stage.state is not None for stage in Store(url).stages()) >= len(arms)
+    states = sum(stage.state is not None for stage in Store(url).stages())
+    pruned = laptop()("store", "prune", "digits", "--yes").stdout
+    assert "freed 0.0 MB" in pruned, "each state is one that a longer run would start from"
+    assert sum(stage.state is not None for stage in Store(url).stages()) == states == 3
+
+
+def _train_here(task: Task, store: str) -> None:
+    """Train a study's runs in this process and store every epoch."""
+    for run in task.study.runs():
+        data = load(run.config.data, Path(store))
+        storing, state = resumed(run.config, data, store)
+        for _ in fit(run.config, data, state):
+            storing.add(state, STORE_AT_LEAST_EVERY)

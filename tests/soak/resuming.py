@@ -10,7 +10,7 @@ from mixup_core.training import TrainingState
 from sweeps.trainable import Assignment, Storing
 
 
-def resumed(config: TrainConfig, data: Splits, store: Path) -> tuple[Storing, TrainingState]:
+def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, TrainingState]:
     """Return a run's state after the deepest stage of it that is sound, and what stores the rest.
 
     It keeps its final state, and computes on the CPU.
