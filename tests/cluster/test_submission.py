@@ -293,7 +293,8 @@ def test_no_secret_of_client_or_cluster_is_written_anywhere(
     mixsweep = command_line(tmp_path / "home", **{"RAY_AUTH_MODE": "token"} | secrets)
     said = _submit(mixsweep, head, "mine.yaml", "--tracking-uri", "sqlite:///tracked.db", code=1)
     refused = _submit(command_line(RAY_AUTH_TOKEN="canary-wrong-7d1e"), head, "mine.yaml", code=2)
-    (job,) = [job for job in _jobs(head, monkeypatch).list_jobs() if "mine.yaml" in job.entrypoint]
+    jobs = _jobs(head, monkeypatch).list_jobs()
+    (job,) = [job for job in jobs if str(mixsweep.home) in job.entrypoint]
 
     session = head.token.parent
     places = [mixsweep.home, session, desk / "tracked.db"]
