@@ -54,6 +54,7 @@ golden: $(READY)
 bench: $(READY)
 	$(BIN)/python -m tests.bench.scale 100 1000 10000
 	$(BIN)/python -m tests.bench.overhead --pairs 3
+	$(BIN)/python -m tests.bench.submission 5
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.
 bench-search: $(READY)

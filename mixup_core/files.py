@@ -35,7 +35,8 @@ def open_files(url: str) -> "Folder | Bucket":
         StoreError: If nobody knows such a URL, or a package for it is missing.
     """
     try:
-        files, root = fsspec.core.url_to_fs(url)
+        # A cached listing hides what other machines have written since.
+        files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except (ValueError, ImportError) as error:
         raise StoreError(f"{url}: {error}") from error
     if isinstance(files, LocalFileSystem):
@@ -187,7 +188,6 @@ class Bucket:
         """
         try:
             with self._told():
-                self._files.invalidate_cache()
                 found = self._files.find(self._path(folder))
         except FileNotFoundError as error:
             raise StoreError(f"{self._url}: no such bucket") from error
@@ -255,15 +255,18 @@ class Bucket:
                     return False
                 else:
                     self._files.pipe_file(self._path(name), data)
-        except (OSError, StoreError) as error:
-            # Servers word their refusal differently; and a put that is repeated because its answer
-            # was lost is refused, though it was the first. What is there tells.
-            try:
-                return self.read(name) == data
-            except FileNotFoundError:
-                reason = f"{self._url}: no such bucket"
-                raise StoreError(str(error) if isinstance(error, StoreError) else reason) from error
-        return True
+        except StoreError as error:
+            refusal = error
+        except OSError:
+            refusal = StoreError(f"{self._url}: no such bucket")
+        else:
+            return True
+        # Servers word their refusal differently; and a put that is repeated because its answer was
+        # lost is refused, though it was the first. What is there tells.
+        try:
+            return self.read(name) == data
+        except FileNotFoundError:
+            raise refusal from refusal.__cause__
 
     def move(self, name: str, new_name: str) -> None:
         """Copy an object and remove it."""
@@ -292,11 +295,16 @@ class Bucket:
         except (FileNotFoundError, FileExistsError):
             raise
         except Exception as error:  # each package of fsspec has exceptions of its own
+            text = " ".join(str(error).split()) or type(error).__name__
             response = getattr(error.__cause__ or error, "response", None)
             code = response["Error"].get("Code") if isinstance(response, dict) else None
-            kind = StoreFullError if code in _FULL else StoreError
-            text = " ".join(str(error).split()) or type(error).__name__
-            raise kind(f"{self._url}: {text}") from error
+            if code in _FULL:
+                raise StoreFullError(f"{self._url}: full, or over its quota ({code})") from error
+            if isinstance(error, PermissionError):
+                raise StoreError(
+                    f"{self._url}: the server refuses these credentials ({code or text})"
+                ) from error
+            raise StoreError(f"{self._url}: {text}") from error
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

@@ -30,13 +30,9 @@ from sweeps.request import (
     RefusedError,
     Request,
     command_line,
-    cpus_option,
-    device_option,
-    final_states_option,
-    gpus_option,
     home_option,
     on_study,
-    slots_option,
+    placement_options,
 )
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchError
@@ -109,11 +105,7 @@ def commands() -> None:
 
 @commands.command()
 @on_study
-@slots_option
-@gpus_option
-@cpus_option
-@device_option
-@final_states_option
+@placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
 def run(  # noqa: PLR0913  its options
     request: Request,

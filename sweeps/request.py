@@ -36,33 +36,6 @@ store_option = click.option(
     envvar="MIXSWEEP_STORE",
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
-slots_option = click.option(
-    "--slots",
-    type=click.IntRange(min=1),
-    help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
-)
-gpus_option = click.option(
-    "--gpus-per-run",
-    type=click.FloatRange(min=0),
-    help="0, 1 or 1/k; default: 1 where there are GPUs.",
-)
-cpus_option = click.option(
-    "--cpus-per-run",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="CPUs reserved for a run, which computes in one thread all the same.",
-)
-device_option = click.option(
-    "--device",
-    type=click.Choice(["cpu"]),
-    help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
-)
-final_states_option = click.option(
-    "--keep-final-states",
-    is_flag=True,
-    help="Keep the weights of finished runs, so that longer runs can go on from them.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
 
@@ -182,6 +155,48 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
     wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
     decorated: Callable[..., int] = wrapped
     return decorated
+
+
+def placement_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that say where its runs go, and whether they keep their weights.
+
+    Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
+    `keep_final_states`.
+    """
+    for decorate in reversed(_PLACEMENT):
+        command = decorate(command)
+    return command
+
+
+_PLACEMENT = (
+    click.option(
+        "--slots",
+        type=click.IntRange(min=1),
+        help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
+    ),
+    click.option(
+        "--gpus-per-run",
+        type=click.FloatRange(min=0),
+        help="0, 1 or 1/k; default: 1 where there are GPUs.",
+    ),
+    click.option(
+        "--cpus-per-run",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="CPUs reserved for a run, which computes in one thread all the same.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu"]),
+        help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
+    ),
+    click.option(
+        "--keep-final-states",
+        is_flag=True,
+        help="Keep the weights of finished runs, so that longer runs can go on from them.",
+    ),
+)
 
 
 def command_line() -> str:

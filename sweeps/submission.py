@@ -22,23 +22,15 @@ from sweeps.request import (
     INTERRUPTED,
     RefusedError,
     Request,
-    cpus_option,
-    device_option,
-    final_states_option,
-    gpus_option,
     on_study,
-    slots_option,
+    placement_options,
 )
 from sweeps.study_file import bundled_studies
 
 
 @click.command()
 @on_study
-@slots_option
-@gpus_option
-@cpus_option
-@device_option
-@final_states_option
+@placement_options
 @click.option(
     "--address",
     required=True,

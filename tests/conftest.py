@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.servers import object_store
+from tests.object_stores import NAMES, forget_clients, object_stores
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,15 +69,31 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Comm
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[Mapping[str, str]]:
-    """Run an S3 server with a bucket `studies`, and return the environment of its clients."""
-    with object_store() as environment:
-        yield environment
+def object_store() -> Iterator[Callable[[str], Mapping[str, str]]]:
+    """Return what gives the environment of an object store's clients, by the server's name."""
+    with object_stores() as start:
+        yield start
 
 
 @pytest.fixture
-def s3(s3_server: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
-    """Let this process be a client of the S3 server."""
-    for name, value in s3_server.items():
-        monkeypatch.setenv(name, value)
-    return s3_server
+def client_of(
+    object_store: Callable[[str], Mapping[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Mapping[str, str]]:
+    """Return what makes this process a client of an object store, by the server's name."""
+
+    def become(name: str) -> Mapping[str, str]:
+        clients = object_store(name)
+        for variable, value in clients.items():
+            monkeypatch.setenv(variable, value)
+        forget_clients()
+        return clients
+
+    return become
+
+
+@pytest.fixture(params=NAMES)
+def s3(
+    request: pytest.FixtureRequest, client_of: Callable[[str], Mapping[str, str]]
+) -> Mapping[str, str]:
+    """Let this process be a client of each S3 server; return the environment that makes it one."""
+    return client_of(request.param)

@@ -6,22 +6,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-KEY, SECRET = "an-access-key", "a-secret-key"
-
-_S3 = """
-import sys
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import run_simple
-# One request at a time: moto tests a condition and puts in two steps.
-run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_backend_app))
-"""
 
 
 def free_port() -> int:
@@ -29,29 +18,6 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
-
-
-@contextlib.contextmanager
-def object_store() -> Iterator[Mapping[str, str]]:
-    """Run moto's S3 server with a bucket `studies`; yield the environment of its clients."""
-    pytest.importorskip("moto", reason="moto is not installed: no S3 server to test against")
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
-    import botocore.session
-
-    port = free_port()
-    environment = {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        "AWS_ACCESS_KEY_ID": KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    with running([sys.executable, "-c", _S3, str(port)], lambda: _listens(port)):
-        client = botocore.session.get_session().create_client(
-            "s3", region_name="us-east-1", endpoint_url=environment["AWS_ENDPOINT_URL"],
-            aws_access_key_id=KEY, aws_secret_access_key=SECRET,
-        )  # fmt: skip
-        client.create_bucket(Bucket="studies")
-        yield environment
 
 
 @contextlib.contextmanager
@@ -78,7 +44,7 @@ def postgres(folder: Path) -> Iterator[str]:
     )
     command = [*as_user, server, "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", ""]
     url = f"postgresql+psycopg://mixsweep@127.0.0.1:{port}/postgres"
-    with running(command, lambda: _listens(port) and _answers(port)):
+    with running(command, lambda: listens(port) and _answers(port)):
         yield url
 
 
@@ -104,7 +70,8 @@ def running(
         process.wait()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Return whether somebody listens on a port of the loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

@@ -17,6 +17,7 @@ from mixup_core.checkpoints import Store
 from sweeps.results import read_results
 from sweeps.study_file import load_study
 from tests.cluster.head import Head, started_head
+from tests.soak.findings import publish
 
 
 def seconds_to_first_epoch(head: Head, home: Path) -> float:
@@ -34,12 +35,19 @@ def seconds_to_first_epoch(head: Head, home: Path) -> float:
 
 
 def main(count: int) -> None:
-    """Measure and print."""
+    """Measure and publish."""
     with tempfile.TemporaryDirectory() as folder, started_head() as head:
         seconds = [seconds_to_first_epoch(head, Path(folder) / str(i)) for i in range(count)]
-    sys.stdout.write(
-        f"submit to first epoch: n={count}, median {statistics.median(seconds):.1f} s, "
-        f"{min(seconds):.1f}-{max(seconds):.1f} s\n"
+    figures = {
+        "jobs": count,
+        "seconds_to_first_epoch": sorted(round(taken, 1) for taken in seconds),
+        "median_seconds_to_first_epoch": statistics.median(seconds),
+    }
+    publish(
+        "submission",
+        "Submitted jobs, each to its first stored epoch",
+        figures,
+        kind="bench",
     )
 
 

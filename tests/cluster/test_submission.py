@@ -268,3 +268,47 @@ def test_the_plain_road_of_ray_does_the_same(
     assert mixsweep.report("digits", "runs.csv") == local.report("digits", "runs.csv")
     provenance = json.loads(mixsweep.report("digits", "provenance.json"))
     assert provenance["code"]["commit"] == "0123abc"
+
+
+@pytest.mark.long
+def test_no_secret_of_client_or_cluster_is_written_anywhere(
+    command_line: Callable[..., CommandLine],
+    head: Head,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Token, keys and passwords: not in home, database, report, logs, upload or description."""
+    secrets = {"RAY_AUTH_TOKEN": head.token.read_text()} | {
+        name: f"canary-{number}-7d1e"
+        for number, name in enumerate(
+            ("MLFLOW_TRACKING_PASSWORD", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PGPASSWORD")
+        )
+    }
+    desk = tmp_path / "desk"
+    desk.mkdir()
+    (desk / "mine.yaml").write_text(MINE)
+    for name in ("ray_token", "keys.env", "my.token"):
+        (desk / name).write_text("\n".join(secrets.values()))
+    monkeypatch.chdir(desk)
+    mixsweep = command_line(tmp_path / "home", **{"RAY_AUTH_MODE": "token"} | secrets)
+    said = _submit(mixsweep, head, "mine.yaml", "--tracking-uri", "sqlite:///tracked.db", code=1)
+    refused = _submit(command_line(RAY_AUTH_TOKEN="canary-wrong-7d1e"), head, "mine.yaml", code=2)
+    jobs = _jobs(head, monkeypatch).list_jobs()
+    (job,) = [job for job in jobs if str(mixsweep.home) in job.entrypoint]
+
+    session = head.token.parent
+    places = [mixsweep.home, session, desk / "tracked.db"]
+    files = [
+        file
+        for place in places
+        for file in (place.rglob("*") if place.is_dir() else [place])
+        if file.is_file() and file != head.token
+    ]
+    written = {str(file): file.read_bytes() for file in files}
+    written |= {"said": (said + refused).encode(), "described": str(job).encode()}
+    assert sum(job.submission_id.encode() in content for content in written.values()) > 3
+    assert any("tracked.db" in name for name in written)
+    assert any(name.endswith("provenance.json") for name in written)
+    for secret in (*secrets.values(), "canary-wrong-7d1e"):
+        found = [name for name, content in written.items() if secret.encode() in content]
+        assert not found, secret

@@ -1,7 +1,6 @@
 """The store on an S3 server and MLflow on PostgreSQL: the same faults, the same promises."""
 
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, wait_for
 from tests.faults.tracking_server import TrackingServer
-from tests.servers import free_port, postgres, running
+from tests.servers import free_port, listens, postgres, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
 
@@ -80,10 +79,6 @@ def test_a_tracking_password_is_used_and_never_written(
     password, port = "canary-3f9c27", free_port()
     (tmp_path / "users.ini").write_text(AUTHENTICATION.format(folder=tmp_path, password=password))
 
-    def answers() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
     server = [
         sys.executable, "-m", "mlflow", "server", "--app-name", "basic-auth",
         "--backend-store-uri", f"sqlite:///{tmp_path}/server.db",
@@ -96,7 +91,7 @@ def test_a_tracking_password_is_used_and_never_written(
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     study = (*TWO_LAWS.arguments, "--tracking-uri", f"http://127.0.0.1:{port}")
-    with running(server, answers, **environment):
+    with running(server, lambda: listens(port), **environment):
         user = {"MLFLOW_TRACKING_USERNAME": "admin"}
         welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
         said = welcome("sync", *study)

@@ -29,6 +29,8 @@ from mixup_core.checkpoints import (
 )
 from mixup_core.files import StoreError, StoreFullError
 from mixup_core.records import EpochRecord
+from tests import object_stores
+from tests.races import race, write_stage
 
 KEY = "0123456789abcdef0123456789abcdef"
 SAME_SHARD = "01" + "f" * 30
@@ -45,18 +47,20 @@ STATE = random.Random(0).randbytes(3000)
 FAILURE = Failure(run_key=KEY, kind="diverged", message="loss is nan", epoch=3, attempts=1)
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(params=["folder", "memory", *object_stores.NAMES])
+def url(
+    request: pytest.FixtureRequest, tmp_path: Path, client_of: Callable[[str], object]
+) -> Iterator[str]:
     if request.param == "folder":
         yield str(tmp_path / "home" / "store")
-    elif request.param == "s3":
-        request.getfixturevalue("s3")
-        yield f"s3://studies{tmp_path}/store"
-    else:
+    elif request.param == "memory":
         yield f"memory:/{tmp_path}"
         files = fsspec.filesystem("memory")
         for path in files.find(str(tmp_path)):
             files.rm_file(path)
+    else:
+        client_of(request.param)
+        yield f"s3://studies{tmp_path}/store"
 
 
 @pytest.fixture
@@ -646,6 +650,28 @@ def test_of_writers_at_once_one_wins_and_all_return_its_stage(disk: Store) -> No
         assert winner is not None
         assert returned == [winner] * 4
         assert disk.read_state(winner) == bytes([int(winner.environment["writer"])]) * 5000
+
+
+def test_what_another_machine_wrote_after_a_listing_is_read(store: Store, url: str) -> None:
+    write(store, SAME_SHARD)
+    assert set(store.keys()) == {SAME_SHARD}
+    elsewhere, root = fsspec.core.url_to_fs(url, skip_instance_cache=True)
+    folder = f"{root}/stages/{KEY[:2]}"
+    elsewhere.pipe_file(f"{folder}/{KEY}.json", elsewhere.cat_file(f"{folder}/{SAME_SHARD}.json"))
+    assert store.files.read(f"stages/{KEY[:2]}/{KEY}.json")
+    assert set(store.keys()) == {SAME_SHARD, KEY}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("server", object_stores.NAMES)
+def test_of_processes_that_race_for_a_stage_one_writes_it_in_every_round(
+    server: str, client_of: Callable[[str], object], tmp_path: Path
+) -> None:
+    client_of(server)
+    told = race(write_stage, f"s3://studies{tmp_path}", racers=4, rounds=100)
+    assert [len(set(sum(got, ()))) for got in told] == [1] * 100
+    assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
 
 
 def test_a_disk_without_links_is_written_all_the_same(

@@ -16,9 +16,9 @@ from mixup_core.checkpoints import EpochFacts, Store
 from mixup_core.config import DataConfig, ModelConfig, TrainConfig, stage_keys
 from mixup_core.datasets import Splits, load
 from mixup_core.training import TrainingState, fit
-from sweeps.trainable import Assignment, Storing
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.resuming import resumed
 
 CONFIG = TrainConfig(
     data=DataConfig(name="digits", num_train=128),
@@ -126,18 +126,7 @@ def _assert_goes_on(
     data: Splits, store: Path, damaged: str, final: TrainingState, heard: list[str]
 ) -> None:
     """Assert that a run finds the damage, says so, and ends as the undisturbed one."""
-    device = torch.device("cpu")
-    assignment = Assignment(
-        config=CONFIG,
-        keep=frozenset(),
-        keep_final_state=True,
-        store=str(store),
-        data_root=str(store),
-        on_gpu=False,
-    )
-    state = Storing(assignment, device).resume(
-        lambda: TrainingState.initial(CONFIG, data.info, device)
-    )
+    _, state = resumed(CONFIG, data, store)
     assert len(state.records) == STORED[-2], f"resumed at {len(state.records)}"
     assert any(damaged in line and "quarantine" in line for line in heard), heard
     assert (store / "quarantine" / damaged).exists()

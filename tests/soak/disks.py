@@ -20,11 +20,12 @@ from mixup_core.datasets import Splits, load
 from mixup_core.files import StoreFullError
 from mixup_core.records import EpochRecord
 from mixup_core.training import TrainingState, fit
-from sweeps.trainable import STORE_AT_LEAST_EVERY, Assignment, Storing
+from sweeps.trainable import STORE_AT_LEAST_EVERY
 from tests.faults.invariants import Facts, assert_nothing_was_lost, assert_store_is_whole
 from tests.faults.launches import TWO_LAWS, Launch
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.resuming import resumed
 
 CONFIG = TrainConfig(
     data=DataConfig(name="digits", num_train=128),
@@ -106,7 +107,7 @@ def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int
 
     None if the rest of the run did fit.
     """
-    storing, state = _resumed(data, store)
+    storing, state = resumed(CONFIG, data, store)
     filler = store.parent / "filler"
     stored = 0
     said = None
@@ -126,7 +127,7 @@ def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int
 
 def _assert_goes_on(data: Splits, store: Path, stored: int, reference: Reference) -> None:
     """Assert that what was stored before loads, and that the run ends as the undisturbed one."""
-    storing, state = _resumed(data, store)
+    storing, state = resumed(CONFIG, data, store)
     assert len(state.records) == stored, f"{len(state.records)} epochs of {stored}"
     assert not Store(str(store)).quarantined(), "something was damaged"
     if stored:
@@ -134,25 +135,9 @@ def _assert_goes_on(data: Splits, store: Path, stored: int, reference: Reference
     for _ in fit(CONFIG, data, state):
         storing.add(state, STORE_AT_LEAST_EVERY)
     assert (state.records, state.to_bytes()) == reference[-1], "another end"
-    _, final = _resumed(data, store)
+    _, final = resumed(CONFIG, data, store)
     assert final.records == reference[-1][0], "the end is not stored"
     assert_store_is_whole(store)
-
-
-def _resumed(data: Splits, store: Path) -> tuple[Storing, TrainingState]:
-    device = torch.device("cpu")
-    assignment = Assignment(
-        config=CONFIG,
-        keep=frozenset(),
-        keep_final_state=True,
-        store=str(store),
-        data_root=str(store),
-        on_gpu=False,
-    )
-    storing = Storing(assignment, device)
-    state = storing.resume(lambda: TrainingState.initial(CONFIG, data.info, device))
-    storing.take_rows()
-    return storing, state
 
 
 def _fill(filler: Path, room: int) -> None:

@@ -1,0 +1,133 @@
+"""The commands on a store in a bucket: what they say when it fails, and each from elsewhere."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from mixup_core.checkpoints import Store
+from mixup_core.datasets import load
+from mixup_core.training import fit
+from sweeps.trainable import STORE_AT_LEAST_EVERY
+from tests.conftest import CommandLine
+from tests.faults.launches import Task
+from tests.object_stores import moto
+from tests.soak.resuming import resumed
+
+STUDY = ("digits", "--set", "base.epochs=2", "--set", "seeds=1")
+NOBODY = "http://127.0.0.1:9"
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+
+
+def _said(mixsweep: CommandLine, *arguments: str, code: int) -> str:
+    """Return the one line that a command which fails says."""
+    said = mixsweep(*arguments, code=code).stderr.strip()
+    assert len(said.splitlines()) == 1, said
+    return said
+
+
+@pytest.mark.parametrize(
+    ("changes", "url", "code", "text"),
+    [
+        ({}, "s3://full/store", 1, "s3://full/store: full, or over its quota (QuotaExceeded)"),
+        ({}, "s3://no-such-bucket/store", 2, "s3://no-such-bucket/store: no such bucket"),
+        ({"AWS_ENDPOINT_URL": NOBODY}, "s3://studies/a", 2, "127.0.0.1:9"),
+        ({"AWS_ACCESS_KEY_ID": ""}, "s3://studies/a", 2, "Unable to locate credentials"),
+    ],
+    ids=["full", "missing", "unreachable", "no credentials"],
+)
+def test_a_store_that_fails_is_one_line_and_its_exit_code(
+    command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path,
+    changes: Mapping[str, str], url: str, code: int, text: str,
+) -> None:  # fmt: skip
+    alone = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1"}
+    mixsweep = command_line(**alone | changes)
+    assert text in _said(mixsweep, "store", "prune", "digits", "--yes", "--store", url, code=code)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"AWS_ACCESS_KEY_ID": "a-stranger"}, "InvalidAccessKeyId"),
+        pytest.param(
+            {"AWS_SECRET_ACCESS_KEY": "a-guess"}, "SignatureDoesNotMatch", marks=pytest.mark.long
+        ),
+    ],
+    ids=["unknown", "wrong"],
+)
+def test_refused_credentials_are_one_line(
+    command_line: Callable[..., CommandLine],
+    object_store: Callable[[str], Mapping[str, str]],
+    changes: Mapping[str, str],
+    reason: str,
+) -> None:
+    def said(clients: Mapping[str, str]) -> str:
+        mixsweep = command_line(**{**clients, **changes})
+        return _said(mixsweep, "store", "list", "digits", "--store", "s3://studies/a", code=2)
+
+    expected = f"s3://studies/a: the server refuses these credentials ({reason})"
+    if reason == "SignatureDoesNotMatch":
+        assert said(object_store("ceph")) == expected
+        return
+    with moto(INITIAL_NO_AUTH_ACTION_COUNT="2") as clients:  # the buckets are made before
+        assert said(clients) == expected
+
+
+def test_a_missing_package_is_one_line(command_line: Callable[..., CommandLine]) -> None:
+    without = (
+        "import sys; sys.modules['s3fs'] = None; sys.argv[0] = 'mixsweep'; "
+        "from sweeps.cli import main; main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", without, "status", "digits", "--store", "s3://studies/a"],
+        env=command_line().environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "s3://studies/a: Install s3fs to access S3\n"
+
+
+@pytest.mark.long
+def test_a_run_into_a_full_bucket_ends_with_one_line(
+    command_line: Callable[..., CommandLine], s3: Mapping[str, str]
+) -> None:
+    said = _said(command_line(), "run", *STUDY, "--store", "s3://full/store", code=1)
+    assert said == "s3://full/store: full, or over its quota (QuotaExceeded)"
+
+
+@pytest.mark.long
+def test_every_command_works_from_a_machine_that_has_only_the_address(
+    command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path
+) -> None:
+    task, url = Task("digits", ("base.epochs=2", "seeds=1")), f"s3://studies{tmp_path}"
+    for store in (url, str(tmp_path / "store")):
+        _train_here(task, store)
+
+    def laptop() -> CommandLine:
+        return command_line(MIXSWEEP_STORE=url)
+
+    arms = laptop().json("status", *task.arguments)["arms"]
+    assert [(arm["finished"], arm["expected"]) for arm in arms.values()] == [(1, 1)] * 3
+    planned = laptop().json("plan", *task.arguments)
+    assert (planned["to_run"], planned["stored"]) == (0, 3)
+    reported, local = laptop(), command_line(MIXSWEEP_STORE=str(tmp_path / "store"))
+    for mixsweep in (reported, local):
+        mixsweep("report", *task.arguments)
+    assert reported.report("digits", "runs.csv") == local.report("digits", "runs.csv")
+    assert "3 finished runs of 3 are in MLflow" in laptop()("sync", *task.arguments).stdout
+    assert "all is well" in laptop()("store", "verify").stdout
+    states = sum(stage.state is not None for stage in Store(url).stages())
+    pruned = laptop()("store", "prune", "digits", "--yes").stdout
+    assert "freed 0.0 MB" in pruned, "each state is one that a longer run would start from"
+    assert sum(stage.state is not None for stage in Store(url).stages()) == states == 3
+
+
+def _train_here(task: Task, store: str) -> None:
+    """Train a study's runs in this process and store every epoch."""
+    for run in task.study.runs():
+        data = load(run.config.data, Path(store))
+        storing, state = resumed(run.config, data, store)
+        for _ in fit(run.config, data, state):
+            storing.add(state, STORE_AT_LEAST_EVERY)

@@ -1,0 +1,79 @@
+"""Races: processes that want the same thing at the same moment, round after round."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.synchronize import Barrier
+from typing import TypeVar
+
+from mixup_core.checkpoints import EpochFacts, Store
+from mixup_core.records import EpochRecord
+from sweeps import bucket_lease
+from sweeps.holders import StudyBusyError
+from sweeps.lease import Lease
+
+Got = TypeVar("Got")
+Attempt = Callable[[str, int, int], AbstractContextManager[Got]]
+"""Given the URL of a store, a round and the number of a racer."""
+
+_PATIENCE = 50.0
+
+_barrier: Barrier
+
+
+def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list[tuple[Got, ...]]:
+    """Return what each racer got, by round.
+
+    All attempts of a round begin together, and none ends before each has got something.
+    """
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(racers)
+    with ProcessPoolExecutor(racers, context, _enter, (barrier,)) as pool:
+        runs = [pool.submit(_run, attempt, store, racer, rounds) for racer in range(racers)]
+        return list(zip(*(run.result() for run in runs), strict=True))
+
+
+@contextmanager
+def drive(store: str, number: int, racer: int) -> Iterator[bool]:
+    """Hold a study's lease, if nobody else does."""
+    bucket_lease._BEAT_EVERY = 0.2
+    try:
+        lease = Lease.acquire(Store(store), f"round-{number}", f"racer {racer}")
+    except StudyBusyError:
+        yield False
+        return
+    with lease:
+        yield lease.is_held()
+
+
+@contextmanager
+def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]]:
+    """Store a stage as one's own; get who wrote what came back, and who wrote what is there."""
+    opened, key = Store(store), f"{number:08x}"
+    written = opened.write(
+        key,
+        records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
+        facts=[EpochFacts(seconds=float(racer), stored_at_ms=1)],
+        environment={},
+        state=bytes([racer]) * 100_000,
+    )
+    stored = opened.read(key)
+    assert stored is not None
+    assert opened.read_state(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
+    yield int(written.facts[0].seconds), int(stored.facts[0].seconds)
+
+
+def _enter(barrier: Barrier) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def _run(attempt: Attempt[Got], store: str, racer: int, rounds: int) -> list[Got]:
+    found = []
+    for number in range(rounds):
+        _barrier.wait(_PATIENCE)
+        with attempt(store, number, racer) as got:
+            found.append(got)
+            _barrier.wait(_PATIENCE)
+    return found

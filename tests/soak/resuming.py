@@ -1,0 +1,28 @@
+"""Resuming: a run gone on with from a store, in this process, as a trial does it."""
+
+from pathlib import Path
+
+import torch
+
+from mixup_core.config import TrainConfig
+from mixup_core.datasets import Splits
+from mixup_core.training import TrainingState
+from sweeps.trainable import Assignment, Storing
+
+
+def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, TrainingState]:
+    """Return a run's state after the deepest stage of it that is sound, and what stores the rest.
+
+    It keeps its final state, and computes on the CPU.
+    """
+    device = torch.device("cpu")
+    assignment = Assignment(
+        config=config,
+        keep=frozenset(),
+        keep_final_state=True,
+        store=str(store),
+        data_root=str(store),
+        on_gpu=False,
+    )
+    storing = Storing(assignment, device)
+    return storing, storing.resume(lambda: TrainingState.initial(config, data.info, device))
