@@ -253,7 +253,11 @@ class Store:
                         self.files.remove(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove what dead writers of some stages left behind; what is stored stays."""
+        """Remove what dead writers of some stages left behind; what is stored stays.
+
+        Of two studies that train the same stage at the same moment, one may lose its state to the
+        other: a fork then begins at an earlier stage.
+        """
         for shard in sorted({_checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):

@@ -63,30 +63,14 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
         OSError: If the disk fails in another way; the file is as it was, or complete.
     """
     try:
-        make_private_folder(path.parent)
-        descriptor, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f"{path.name}.", suffix=".tmp"
-        )
-        try:
-            try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            if overwrite:
-                Path(temporary).replace(path)
-            elif not _link(Path(temporary), path):
-                return False
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        # Who clears up after a dead writer may take this one for it.
+        with suppress(FileNotFoundError):
+            return _write_once(path, data, overwrite=overwrite)
+        return _write_once(path, data, overwrite=overwrite)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
         raise
-    return True
 
 
 def make_private_folder(path: Path) -> None:
@@ -96,6 +80,27 @@ def make_private_folder(path: Path) -> None:
     make_private_folder(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
     _sync_folder(path.parent)
+
+
+def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
+    make_private_folder(path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if overwrite:
+            Path(temporary).replace(path)
+        elif not _link(Path(temporary), path):
+            return False
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return True
 
 
 def _link(source: Path, path: Path) -> bool:

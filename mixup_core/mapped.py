@@ -87,7 +87,11 @@ def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
 
 
 def _write(splits: Splits, key: str, root: Path) -> None:
-    """Write the file, under the lock; it appears whole."""
+    """Write the file, under the lock; it appears whole.
+
+    Raises:
+        OSError: If the disk is full or fails.
+    """
     images = {"train": splits.train, "val": splits.val, "test": splits.test}
     parts = {
         name: {"pixels": part.pixels, "labels": part.labels}
@@ -97,7 +101,10 @@ def _write(splits: Splits, key: str, root: Path) -> None:
     partial = root / _FOLDER / f"{key}.partial"
     partial.parent.mkdir(exist_ok=True)
     try:
-        torch.save(parts, partial)
+        try:
+            torch.save(parts, partial)
+        except RuntimeError as error:  # what PyTorch's own writer says of a full disk
+            raise OSError(f"{partial}: {error}") from error
         partial.replace(partial.with_name(f"{key}-{_sha256(partial)}.pt"))
     finally:
         partial.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -147,7 +148,10 @@ def run(  # noqa: PLR0913  its options
             tracker.log_report(report.folder, report.markdown)
         finally:
             tracker.grow(source.study)
-            arrived = tracker.close(read_results(source.study.runs(), store))
+            stored: Sequence[RunResult] = ()
+            with suppress(StoreError):  # the store may be what ended the launch
+                stored = read_results(source.study.runs(), store)
+            arrived = tracker.close(stored)
     click.echo(report.markdown)
     if not arrived:
         click.echo(

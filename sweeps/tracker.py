@@ -41,6 +41,10 @@ class _Backlog:
     results: tuple[RunResult, ...]
     begin: int = 0
 
+    @property
+    def end(self) -> int:
+        return self.begin + _PART
+
 
 @dataclass(frozen=True, slots=True)
 class _Call:
@@ -166,11 +170,11 @@ class Tracker:
                     assert_never(item)
         yield from self._waiting(stored.values(), ended.values())
         for part in backlog:
-            end = part.begin + _PART
-            yield partial(self._projection.catch_up, part.results[part.begin : end])
-            if end < len(part.results):
-                yield partial(self._outbox.post, replace(part, begin=end))
+            yield partial(self._projection.catch_up, part.results[part.begin : part.end])
         yield self._projection.summarise
+        for part in backlog:  # last, for what fails before is delivered again as a whole
+            if part.end < len(part.results):
+                yield partial(self._outbox.post, replace(part, begin=part.end))
 
     def _waiting(
         self, stored: Iterable[tuple[Run, list[Epoch]]], ended: Iterable[RunResult]

@@ -146,14 +146,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def _track_end(self, run: Run) -> None:
         """Let MLflow show the end of a run, and its arm's mean over one seed more."""
-        stages = (self.store.read(key) for key in reversed(stage_keys(run.config)))
-        self.tracker.end(
-            RunResult(
-                run=run,
-                stage=next((stage for stage in stages if stage is not None), None),
-                failure=self.failures.get(run.key),
-            )
-        )
+        with suppress(StoreError):  # the launch ends by writing whatever MLflow then lacks
+            deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
+            stage = next(iter(deepest_first.values()), None)
+            self.tracker.end(RunResult(run=run, stage=stage, failure=self.failures.get(run.key)))
 
     def _fail(
         self,

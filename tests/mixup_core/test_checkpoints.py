@@ -19,6 +19,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from mixup_core import files
 from mixup_core.checkpoints import (
     EpochFacts,
     Failure,
@@ -449,8 +450,7 @@ def test_verify_removes_a_state_that_no_manifest_names(store: Store, url: str) -
     write(store)
     alter(url, "/stages/", lambda _: b"")
     assert len(store.verify(stale_after=0)) == 1
-    files, root = fsspec.core.url_to_fs(url)
-    assert files.find(f"{root}/states") == []
+    assert list(store.files.names("states")) == []
 
 
 def test_a_store_loads_neither_torch_nor_numpy() -> None:
@@ -544,6 +544,23 @@ def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
             assert list(store.folder.rglob("*.tmp")) == []
             write(store)
             assert is_whole(store)
+
+
+def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
+    disk: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, cleared = files._link, []
+
+    def link_too_late(source: Path, path: Path) -> bool:
+        if not cleared:
+            cleared.append(source)
+            disk.clear_torn("aa01")
+            assert not source.exists()
+        return link(source, path)
+
+    monkeypatch.setattr(files, "_link", link_too_late)
+    write(disk, "aa01")
+    assert disk.read("aa01") is not None
 
 
 def test_a_full_disk_keeps_the_previous_stage(disk: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """One decoded file per data set and machine: the tensors of `load`, never stale, never damaged."""
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,18 @@ def test_a_root_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     root = tmp_path / "file" / "root"
     assert_equal(load_mapped(DIGITS, root), load(DIGITS, tmp_path))
+
+
+def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
+    load(DIGITS, tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # less than the digits need
+    try:
+        found = load_mapped(DIGITS, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_equal(found, load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == []
 
 
 def test_a_source_that_changed_is_refused_though_it_was_decoded(fashion: FashionMnist) -> None:

@@ -20,12 +20,14 @@ from tests.object_stores import forget_clients
 from tests.races import drive, race
 
 DRIVER = """
-import os, sys, time
+import os, signal, sys, time
 from mixup_core.checkpoints import Store
 from sweeps import bucket_lease
 from sweeps.holders import RunningRun, StudyLostError
 from sweeps.lease import Lease
 bucket_lease._BEAT_EVERY, bucket_lease._BELIEF = 0.2, 1.0
+# As a launch does: a process that a script began in the background ignores SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     with Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1") as lease:
         lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
