@@ -132,7 +132,7 @@ def one_pair(*, killed: bool, ours_first: bool) -> dict[str, float]:
 
 
 def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
-    """Search with ours; what a killed run trained and had not stored is trained again."""
+    """Search with ours; of the run that was killed, what it had not stored is trained again."""
     store = Store(str(home / "ours" / "store"))
     command = [
         sys.executable, "-m", "sweeps.cli", "run", str(home / "bench.yaml"),
@@ -145,8 +145,7 @@ def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
         "seconds": seconds,
         "exit_code": done.returncode,
         "runs_with_result": len(store.keys()),
-        "epochs_stored": len(store.keys()) * EPOCHS,
-        "epochs_trained_twice_at_most": EPOCHS if killed else 0,
+        "epochs_stored": sum(stage.epochs for stage in store.stages()),
         "points_complete": sum(point.state == "complete" for point in points),
         "points_left_open": sum(point.state == "open" for point in points),
     }

@@ -11,7 +11,7 @@ from mixup_core.checkpoints import Store
 from sweeps.lease import Lease
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
-from tests.faults.launches import TWO_LAWS, Launch, wait_for
+from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.tracking_server import TrackingServer
 from tests.servers import free_port, listens, postgres, running
 
@@ -31,33 +31,34 @@ def tracking(
 
 
 def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
-    command_line: Callable[..., CommandLine],
-    undisturbed: CommandLine,
-    tracking: TrackingServer,
-    tmp_path: Path,
+    command_line: Callable[..., CommandLine], tracking: TrackingServer, tmp_path: Path
 ) -> None:
-    mixsweep = command_line()
+    # Long enough for commands that ask a server to find it under way.
+    task = Task(TWO_LAWS.file, ("base.epochs=160",))
+    undisturbed, mixsweep = command_line(), command_line()
+    undisturbed("run", *task.arguments, "--slots", "2", "--keep-final-states")
     url = f"s3://studies{tmp_path}/store"
     places = ("--store", url, "--tracking-uri", tracking.uri)
-    first, second = TWO_LAWS.study.runs()[:2]
-    with Launch(mixsweep, TWO_LAWS, *places) as launch:
+    first, second = task.study.runs()[:2]
+    with Launch(mixsweep, task, *places) as launch:
         pid = launch.worker(first, epochs=5)
-        acknowledged = TWO_LAWS.acknowledged(url)
+        acknowledged = task.acknowledged(url)
         launch.kill_worker(pid)
+        status = wait_for(lambda: mixsweep.json("status", task.file, "--store", url)["driver"])
+        assert status["pid"] == launch.process.pid
+        busy = mixsweep("run", *task.arguments, *places, code=3).stderr
+        assert f"is driven by pid {launch.process.pid} on " in busy
         launch.worker(first, epochs=10, other_than=pid)
         launch.stage(second, epochs=10)
-        acknowledged = {**acknowledged, **TWO_LAWS.acknowledged(url)}
-        status = wait_for(lambda: mixsweep.json("status", TWO_LAWS.file, "--store", url)["driver"])
-        assert status["pid"] == launch.process.pid
-        busy = mixsweep("run", *TWO_LAWS.arguments, *places, code=3).stderr
-        assert f"is driven by pid {launch.process.pid} on " in busy
+        acknowledged = {**acknowledged, **task.acknowledged(url)}
+        assert launch.process.poll() is None, "it ended before it could be killed"
         launch.process.kill()
-    with Launch(mixsweep, TWO_LAWS, *places) as launch:
+    with Launch(mixsweep, task, *places) as launch:
         launch.end(0)
-    assert Lease.current(Store(url), TWO_LAWS.study.name) is None
+    assert Lease.current(Store(url), task.study.name) is None
     assert tracking.backend is not None
     assert_nothing_was_lost(
-        TWO_LAWS, mixsweep, undisturbed,
+        task, mixsweep, undisturbed,
         acknowledged=acknowledged, store=url, database=tracking.backend,
     )  # fmt: skip
     assert "all is well" in mixsweep("store", "verify", "--store", url).stdout
