@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
 
 from reports.figures import PANEL_INCHES, STYLE, Figure, arm_looks, finished, legend
 from reports.metrics import show
@@ -58,16 +61,19 @@ def _map(searched: Searched, complete: Sequence[Point]) -> Figure | None:
         if erm is not None:
             # Switch 0 is plain ERM for every alpha: one band instead of points.
             axes.axvspan(-0.6, 0.2, color=colours(norm(scale * erm.mean)), linewidth=0)
-        for point, mean in zip(shown, means, strict=True):
+        beside = []
+        for mean, point in sorted(zip(means, shown, strict=True), key=itemgetter(0)):
             x, y = point.values["mix.switch_epoch"], point.values["mix.law.alpha"]
             selected = point == searched.winner
             axes.scatter(
                 [x], [y], s=90, color=[colours(norm(mean))], zorder=3,
                 edgecolor=_WINNER if selected else "white", linewidth=2.2 if selected else 0.6,
             )  # fmt: skip
-            axes.annotate(
-                _spell_cell(searched, point), (x, y), xytext=(7, 3), textcoords="offset points",
-                fontsize=6.5,
+            beside.append(
+                axes.annotate(
+                    _spell_cell(searched, point), (x, y), xytext=(7, 3),
+                    textcoords="offset points", fontsize=6.5,
+                )
             )  # fmt: skip
         pruned = [p for p in searched.history.points if p.state == "pruned"]
         pruned = [p for p in pruned if all(path in p.values for path in _MAP_AXES)]
@@ -82,6 +88,7 @@ def _map(searched: Searched, complete: Sequence[Point]) -> Figure | None:
         axes.set_ylim(min(alphas) / 1.4, max(alphas) * 1.4)
         bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=axes)
         bar.set_label(show(searched.objective).heading)
+        _keep_apart(canvas, beside)
         band = " Band at 0: ERM, which switch 0 is at every alpha." if erm else ""
         crosses = " Crosses: pruned." if pruned else ""
         return finished(
@@ -89,11 +96,22 @@ def _map(searched: Searched, complete: Sequence[Point]) -> Figure | None:
             name="search_map",
             title="Alpha and switch epoch",
             caption=f"Each point: mean of last-epoch {show(searched.objective).label} over "
-            f"{_spell_seeds(searched)} by colour, mean and sd over seeds beside it; alpha on a "
-            f"logarithmic axis.{band}{crosses} Framed: selected by {searched.search.select} among "
-            f"{len(searched.history.points)} points tried.",
+            f"{_spell_seeds(searched)} by colour, mean and sd over seeds beside it where there is "
+            f"room, the lowest first; alpha on a logarithmic axis.{band}{crosses} Framed: selected "
+            f"by {searched.search.select} among {len(searched.history.points)} points tried.",
             numbers=spell_csv([_numbers(searched, point) for point in searched.history.points]),
         )
+
+
+def _keep_apart(canvas: Canvas, texts: Sequence[Text]) -> None:
+    """Hide each text that would lie over an earlier one."""
+    canvas.draw_without_rendering()
+    boxes: list[Bbox] = []
+    for text in texts:
+        box = text.get_window_extent()
+        text.set_visible(not any(box.overlaps(other) for other in boxes))
+        if text.get_visible():
+            boxes.append(box)
 
 
 def _history(searched: Searched, complete: Sequence[Point]) -> Figure:
