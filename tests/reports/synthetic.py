@@ -1,6 +1,10 @@
 """Synthetic studies: a config and records as a trainer would leave them, without training."""
 
+import csv
+import io
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from mixup_core.checkpoints import EpochFacts, Failure, Stage
 from mixup_core.config import DataConfig, MixConfig, TrainConfig
@@ -88,3 +92,11 @@ def finish(
             attempts=2,
         )
     return RunResult(run=run, stage=stage if epochs else None, failure=ended)
+
+
+def ended(study: Study, ends: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[RunResult]:
+    return [finish(run, **ends.get((run.arm, run.seed), {})) for run in study.runs()]
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))

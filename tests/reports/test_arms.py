@@ -1,0 +1,71 @@
+import pytest
+import scipy.stats
+from synthetic import ended, make_study, rows_of
+
+from reports.runs import arrange
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def test_each_arm_is_summarised_and_compared_with_erm(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    table = tabulate(study, results)
+    errors = {
+        arm: [r.records[-1].metrics["test/error"] for r in by_seed.values()]
+        for arm, by_seed in arrange(study, results).items()
+    }
+    p = scipy.stats.ttest_rel(errors["uniform"], errors["erm"]).pvalue
+    row = table.rows[2]
+    assert table.baseline == "erm"
+    assert row.summaries["test/error"].mean == pytest.approx(sum(errors["uniform"]) / 5)
+    assert row.comparison is not None
+    assert row.comparison.p == pytest.approx(p)
+    assert row.p_holm == pytest.approx(2 * p)
+    assert table.rows[0].comparison is None
+
+
+def test_the_baseline_is_the_first_arm_where_there_is_no_erm() -> None:
+    study = make_study(arms=("uniform", "midpoint"))
+    assert tabulate(study, []).baseline == "uniform"
+
+
+def test_an_arm_that_lacks_a_seed_is_never_bold_though_its_mean_is_lowest() -> None:
+    study = make_study()
+    table = tabulate(study, ended(study, {("uniform", 1): {"epochs": 3}}))
+    assert [row.is_best for row in table.rows] == [False, True, False]
+
+
+def test_a_diverged_seed_keeps_the_survivors_mean_out() -> None:
+    study = make_study()
+    diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
+    table = tabulate(study, ended(study, {("uniform", 2): diverged}))
+    row = table.rows[2]
+    assert row.seeds == "4/5, 1 diverged"
+    assert row.summaries == {}
+    assert row.comparison is None
+    assert rows_of(table.csv())[2]["test/error_mean"] == ""
+    assert "Holm over 1 comparison," in table.caption
+
+
+def test_a_dagger_marks_what_is_not_told_apart_from_the_best() -> None:
+    study = make_study()
+    near = {
+        ("midpoint", seed): {"error": 0.20 + offset}
+        for seed, offset in enumerate((0.01, -0.02, 0.02, -0.01, 0.0))
+    }
+    table = tabulate(study, ended(study, near))
+    assert [row.is_close for row in table.rows] == [False, True, False]
+    assert table.cells[1][1].endswith("†")
+    assert "†: not told apart" in table.caption
+
+
+def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
+    other = make_study().arms["midpoint"]
+    data = type(other.data)(name="cifar10", views="concat")
+    arms = {**study.arms, "midpoint": type(other)(data=data, epochs=10, batch_size=100)}
+    mixed = Study(name="mixed", description="", arms=arms, seeds=(0, 1), source="")
+    table = tabulate(mixed, ended(mixed, {}))
+    assert all(row.comparison is None and not row.is_best for row in table.rows)
+    assert "different data" in table.caption

@@ -1,0 +1,39 @@
+from dataclasses import replace
+
+from synthetic import ended, make_study
+
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def test_the_caption_says_what_the_numbers_are(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    caption = tabulate(study, results, made_with="cpu, torch 2").caption
+    for part in (
+        "Fashion-MNIST",
+        "10 000 test images",
+        "95 % t interval over seeds 0-4",
+        "selection rule none (arms fixed in advance, last epoch",
+        "Holm over 2 comparisons, intervals unadjusted",
+        "a difference of 0.81 points (midpoint) or 1.62 points (uniform) is found 4 times in 5",
+        "cpu, torch 2",
+    ):
+        assert part in caption
+
+
+def test_seeds_with_a_gap_are_named_one_by_one() -> None:
+    study = make_study(seeds=(0, 1, 5))
+    assert "over seeds 0, 1, 5;" in tabulate(study, ended(study, {})).caption
+
+
+def test_a_study_without_test_images_says_which_images_were_measured() -> None:
+    study = make_study()
+    arms = {
+        arm: replace(config, data=replace(config.data, test=False, val_size=5000))
+        for arm, config in study.arms.items()
+    }
+    caption = tabulate(replace(study, arms=arms), []).caption
+    assert "5 000 validation images" in caption
+    assert "no two seeds to pair with erm, so no tests" in caption
