@@ -155,6 +155,7 @@ class SearchSource:
 
     def _end(self, run: Run) -> None:
         is_judged = False
+        was_lost = run.key in self._lost
         self._lost.discard(run.key)
         for number, outstanding in list(self._outstanding.items()):
             if run.key in outstanding:
@@ -163,7 +164,8 @@ class SearchSource:
                     self._judge(self._points[number])
                     is_judged = True
         self._proposals.spend(self._hours())
-        if is_judged:  # growing a study costs as much as it has runs
+        # Growing a study costs as much as it has runs.
+        if is_judged or (was_lost and not self._lost):
             self._conclude()
             self._study = self._grown()
 
