@@ -71,8 +71,11 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage this report says is stored."""
-        if result.get("failure"):
+        """Release the forks whose stage this report says is stored.
+
+        Tune has flattened the report: what a failure holds is found under `failure/...`.
+        """
+        if result.get("failure/kind"):
             self._failed.add(trial_id)
         rows = result.get("rows")
         if rows and trial_id in self._live:

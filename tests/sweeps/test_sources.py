@@ -6,7 +6,16 @@ from statistics import median
 
 import pytest
 from optuna.storages.journal import JournalFileBackend
-from searching import STUDY, Driver, KilledError, WorkerLostError, expected_error, noisy, read
+from searching import (
+    STUDY,
+    BrokenRunError,
+    Driver,
+    KilledError,
+    WorkerLostError,
+    expected_error,
+    noisy,
+    read,
+)
 
 import mixup_core.datasets
 from mixup_core.checkpoints import Store
@@ -124,13 +133,16 @@ def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> 
     assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
 
 
-def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
+def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(
+    tmp_path: Path, failure: type[Exception]
+) -> None:
     study = read(tmp_path, CONFIRM)
     lost = Driver(study, tmp_path / "whole").run().source.study.arms["point 2"]
 
     def metrics(config: TrainConfig) -> dict[str, float]:
         if config.mix == lost.mix and config.seed == 1:
-            raise WorkerLostError
+            raise failure
         return noisy(config)
 
     first = Driver(study, tmp_path / "home", metrics).run()
@@ -179,6 +191,19 @@ def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
     assert driver.source.study.seeds_of("point 0") == (0, 1)
     assert Driver(study, tmp_path, metrics).run().trained == []
     assert plan_study(driver.source.study, driver.store).pending == ()
+
+
+def test_a_seed_that_fails_every_time_ends_a_search_that_prunes(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        if config.seed == 3 and config.mix.switch_epoch is not None:
+            raise BrokenRunError
+        return {**noisy(config), "val/error": 0.1 + 0.01 * config.seed}
+
+    text = CONFIRM.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n"
+    driver = Driver(read(tmp_path, text), tmp_path, metrics).run()
+    assert [point.state for point in points_of(driver)] == ["open"] * 6
+    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 4
+    assert driver.source.trouble is None
 
 
 def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
@@ -275,9 +300,7 @@ def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_p
 def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) -> None:
     text = STUDY + "  budget: {gpu_hours: 1.5}\n"
     study = read(tmp_path, text)
-    driver = Driver(study, tmp_path)
-    driver.source.gpus_per_run = 1.0
-    driver.run()
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
     points = points_of(driver)
     assert 0 < len(points) < 6
     assert all(point.state == "complete" for point in points)
