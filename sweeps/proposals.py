@@ -158,10 +158,18 @@ class Proposals:
         with self._answering:
             return float(self._study.user_attrs.get("hours", 0.0))
 
-    def spend(self, hours: float) -> None:
-        """Store the wall hours spent so far, those of earlier drivers included."""
+    @property
+    def gpu_hours(self) -> float:
+        """GPU-hours that drivers have spent on the search, as stored by `spend`."""
+        with self._answering:
+            return float(self._study.user_attrs.get("gpu_hours", 0.0))
+
+    def spend(self, hours: float, gpu_hours: float) -> None:
+        """Store the wall hours and GPU-hours spent so far, those of earlier drivers included."""
         with self._answering:
             self._study.set_user_attr("hours", hours)
+            if gpu_hours:
+                self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)

@@ -100,13 +100,20 @@ class SearchSource:
         self.trouble: SearchError | None = None
         self._clock = clock
         self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
+        self._gpu_hours_before = proposals.gpu_hours
+        self._trained = _TrainedHours()
         points = proposals.points()
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
-        closed = [point for point in points if point.state != "open"]
-        known = read_results(study.grown(closed).runs(), store)
-        self._joining = [r.run for r in known if r.outcome not in {"complete", "diverged"}]
+        known = read_results(study.grown(points).runs(), store)
+        self._trained.add(known)
+        opened = {point.arm for point in points if point.state == "open"}
+        self._joining = [
+            result.run
+            for result in known
+            if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
+        ]
         # The store had these once; a winner is not chosen without them.
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
@@ -163,7 +170,9 @@ class SearchSource:
                 if not outstanding:
                     self._judge(self._points[number])
                     is_judged = True
-        self._proposals.spend(self._hours())
+        if self._search.budget.gpu_hours is not None:
+            self._trained.add(read_results([run], self._store))
+        self._spend()
         # Growing a study costs as much as it has runs.
         if is_judged or (was_lost and not self._lost):
             self._conclude()
@@ -194,6 +203,7 @@ class SearchSource:
             self._stop_asking(f"the space has no more than {len(self._points)} different points")
 
     def _stop_asking(self, reason: str) -> None:
+        self._spend()
         self._proposals.end(reason)
         self._is_over = True
         self._conclude()
@@ -312,15 +322,29 @@ class SearchSource:
         return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
+        """Return what was spent: before the cluster is known, what earlier launches have told."""
         if self._search.budget.gpu_hours is None:
             return 0.0
-        return trained_hours(read_results(self._study.runs(), self._store)) * self.gpus_per_run
+        return max(self._gpu_hours_before, self._trained.hours * self.gpus_per_run)
+
+    def _spend(self) -> None:
+        self._proposals.spend(self._hours(), self._gpu_hours())
 
 
-def trained_hours(results: Iterable[RunResult]) -> float:
-    """Return the hours of training that are stored of some runs, shared epochs counted once."""
-    seconds = {(facts.stored_at_ms, facts.seconds) for result in results for facts in result.facts}
-    return sum(spent for _, spent in seconds) / _SECONDS_PER_HOUR
+class _TrainedHours:
+    """The hours of training that are stored of some runs, shared epochs counted once."""
+
+    def __init__(self) -> None:
+        """Count nothing yet."""
+        self.hours = 0.0
+        self._epochs: set[tuple[int, float]] = set()
+
+    def add(self, results: Iterable[RunResult]) -> None:
+        """Count the epochs of some runs that were not counted before."""
+        epochs = {(facts.stored_at_ms, facts.seconds) for r in results for facts in r.facts}
+        new = epochs - self._epochs
+        self.hours += sum(seconds for _, seconds in new) / _SECONDS_PER_HOUR
+        self._epochs |= new
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -115,7 +115,7 @@ class Driver:
         self.gpus_per_run = gpus_per_run
         self.trained: list[tuple[str, int]] = []
         self.epochs = 0
-        self.num_trained = 0
+        self.num_trained = len(self.store.keys())
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
         """Train until nothing is left, or die in a run: before it trains or after it is stored."""

@@ -309,6 +309,19 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
+def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
+    first = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    assert first.proposals.gpu_hours == pytest.approx(first.epochs * 36 / 3600)
+    for gpus_per_run in (1.0, 0.5):
+        again = Driver(study, tmp_path, gpus_per_run=gpus_per_run).run()
+        assert again.trained == []
+        assert points_of(again) == points_of(first)
+    more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
+
+
 def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
     proposals = Proposals(study, str(tmp_path / "journal.log"))
