@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from mixup_core.checkpoints import Store
+from mixup_core.files import StoreError
 from sweeps.proposals import Proposals
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, Search, SearchError
@@ -21,7 +22,7 @@ class RunSource(Protocol):
 
     gpus_per_run: float
     """GPUs of one run, for budgets; set when the cluster is known."""
-    trouble: SearchError | None
+    trouble: SearchError | StoreError | None
     """Why no more runs come although some are left; None while that is not so."""
 
     @property
@@ -47,7 +48,7 @@ class FixedSource:
     def __init__(self, study: Study, plan: Plan) -> None:
         """Make a source of a plan."""
         self.gpus_per_run = 0.0
-        self.trouble: SearchError | None = None
+        self.trouble: SearchError | StoreError | None = None
         self._study = study
         self._pending = plan.pending
 
@@ -97,7 +98,7 @@ class SearchSource:
         self._store = store
         self._proposals = proposals
         self.gpus_per_run = 0.0
-        self.trouble: SearchError | None = None
+        self.trouble: SearchError | StoreError | None = None
         self._clock = clock
         self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
@@ -135,7 +136,7 @@ class SearchSource:
             return ()
         try:
             return self._more(underway)
-        except SearchError as error:
+        except (SearchError, StoreError) as error:
             self.trouble = error
             return ()
 
@@ -145,7 +146,10 @@ class SearchSource:
             self._failed.add(run.key)
         try:
             self._end(run)
-        except SearchError as error:  # the point stays open, and the next launch judges it
+        except (
+            SearchError,
+            StoreError,
+        ) as error:  # the point stays open, and the next launch judges it
             self.trouble = error
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
@@ -223,7 +227,6 @@ class SearchSource:
 
     def _judge(self, point: Point) -> None:
         """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
-        del self._outstanding[point.number]
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
@@ -237,14 +240,14 @@ class SearchSource:
             begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
             early = None if begun == len(runs) else begun
             self._close(replace(point, state="failed", num_seeds=early))
-        elif any(run.key in self._failed for run in runs) or after is None or None in first:
-            # A seed failed, or the driver was told to stop: open, until the next launch goes on.
-            return
-        elif self._is_worse([value[0] for value in first if value is not None]):
+        elif after is not None and None not in first and not self._failed & {r.key for r in runs}:
+            if not self._is_worse([value[0] for value in first if value is not None]):
+                self._outstanding[point.number] = {run.key for run in rest}
+                self._joining += rest
+                return
             self._close(replace(point, state="pruned", num_seeds=after))
-        else:
-            self._outstanding[point.number] = {run.key for run in rest}
-            self._joining += rest
+        # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
+        del self._outstanding[point.number]
 
     def _close(self, point: Point) -> None:
         self._proposals.tell(point)

@@ -1,5 +1,6 @@
 import errno
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -18,16 +19,19 @@ from searching import (
 )
 
 import mixup_core.datasets
+import sweeps.sources
 from mixup_core.checkpoints import Store
 from mixup_core.config import TrainConfig, stage_keys
 from mixup_core.datasets import Images, load
+from mixup_core.files import StoreError
 from mixup_core.training import fit
 from sweeps.proposals import Proposals, read_history
-from sweeps.results import read_results
+from sweeps.results import RunResult, read_results
 from sweeps.search import Point
 from sweeps.selection import grown_study
 from sweeps.sources import SearchSource
 from sweeps.stages import plan_study
+from sweeps.study import Run
 from sweeps.summaries import plan_summary, spell_plan
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
@@ -231,6 +235,40 @@ def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
     assert again.source.trouble is None
     assert points_of(again) == points_of(whole)
     assert driver.trained + again.trained == whole.trained
+
+
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    study = read(tmp_path, text)
+    whole = Driver(study, tmp_path / "whole").run()
+    trained: list[tuple[str, int]] = []
+    num_troubles = 0
+    while True:
+        driver = Driver(study, tmp_path / "cut")
+        answers = num_troubles + 1
+
+        def answer(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
+            nonlocal answers
+            answers -= 1
+            if answers == 0:
+                raise StoreError("no answer")
+            return read_results(runs, store)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(sweeps.sources, "read_results", answer)
+            driver.run()
+        trained += driver.trained
+        if driver.source.trouble is None:
+            break
+        assert str(driver.source.trouble) == "no answer"
+        num_troubles += 1
+    assert num_troubles >= 5
+    assert points_of(driver) == points_of(whole)
+    assert not any(point.state == "open" for point in points_of(driver))
+    assert driver.source.study == whole.source.study
+    assert sorted(trained) == sorted(whole.trained), "each run once"
 
 
 def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
