@@ -204,7 +204,9 @@ class SearchSource:
             self._proposals.end(None)
             self._study = self._grown()
         else:
-            self._stop_asking(f"the space has no more than {len(self._points)} different points")
+            self._stop_asking(
+                f"ended with its space, which has no more than {len(self._points)} different points"
+            )
 
     def _stop_asking(self, reason: str) -> None:
         self._spend()

@@ -105,7 +105,7 @@ def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
     # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
     assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
     ended = read_history(driver.source.study, driver.url).ended
-    assert ended == "the space has no more than 3 different points"
+    assert ended == "ended with its space, which has no more than 3 different points"
 
 
 def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
