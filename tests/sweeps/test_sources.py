@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from optuna.storages.journal import JournalFileBackend
@@ -27,11 +28,11 @@ from mixup_core.files import StoreError
 from mixup_core.training import fit
 from sweeps.proposals import Proposals, read_history
 from sweeps.results import RunResult, read_results
-from sweeps.search import Point
+from sweeps.search import Point, SearchHistory
 from sweeps.selection import grown_study
 from sweeps.sources import SearchSource
 from sweeps.stages import plan_study
-from sweeps.study import Run
+from sweeps.study import Run, Study
 from sweeps.summaries import plan_summary, spell_plan
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
@@ -304,7 +305,7 @@ def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) 
         "points: 6", "sampler: grid"
     )
     study = read(tmp_path, text)
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     assert (planned["search"]["points"], planned["search"]["runs_to_ask"]) == (11, 33)
     driver = Driver(study, tmp_path).run()
     assert planned["epochs_planned"] == driver.epochs
@@ -314,7 +315,7 @@ def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) 
 def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None:
     text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
     study = read(tmp_path, text)
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     driver = Driver(study, tmp_path).run()
     assert planned["to_run"] == len(driver.trained)
     assert planned["epochs_planned"] >= driver.epochs
@@ -323,8 +324,39 @@ def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None
 
 def test_a_plan_of_a_search_names_its_budget(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 0.5}\n")
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     assert "0 known; no new ones after 2 hours or 0.5 GPU-hours\n" in spell_plan(planned)
+
+
+def planned_after(driver: Driver, study: Study) -> dict[str, Any]:
+    history = read_history(study, driver.url)
+    return plan_summary(grown_study(study, history, driver.store), history, driver.store, slots=1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "search.budget={gpu_hours: 1.5}",
+        "search.space={mix.law: {beta: {categorical: [2.0, 4.0]}}}",
+    ],
+)
+def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end: str) -> None:
+    study = read(tmp_path, CONFIRM, end, "search.points=50")
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    planned = planned_after(driver, study)
+    assert planned["to_run"] == planned["epochs_planned"] == 0
+    assert planned["runs"] == planned["stored"] == len(driver.trained)
+    assert planned["search"]["points"] == len(points_of(driver)) < 50
+    assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
+
+
+def test_a_plan_promises_no_confirmation_where_every_point_has_diverged(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        is_point = config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if is_point else noisy(config)
+
+    study = read(tmp_path, CONFIRM)
+    assert planned_after(Driver(study, tmp_path, metrics).run(), study)["to_run"] == 0
 
 
 def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
