@@ -396,7 +396,7 @@ class SearchHistory:
     points: tuple[Point, ...] = ()
     """By number."""
     ended: str | None = None
-    """Why no more points were asked for although some were left: what people read after `the
+    """Why no more points will be asked for although some are left, as a predicate of `the
     search`."""
     importances: Mapping[str, float] = field(default_factory=dict)
     """Parameter to its share of the importance for the first objective (PED-ANOVA over means of

@@ -186,9 +186,9 @@ class SearchSource:
         """Return whether one more point may be proposed."""
         if self._is_over or len(self._points) >= self._search.points:
             return False
-        reason = self._search.budget.exceeded(self._hours(), self._gpu_hours())
-        if reason is not None:
-            self._stop_asking(f"{reason}, after {len(self._points)} points")
+        if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
+            self._spend()
+            self._stop_asking()
         return not self._is_over
 
     def _ask(self) -> tuple[Point, ...]:
@@ -201,16 +201,11 @@ class SearchSource:
             self._points[point.number] = point
             self._begin(point)
         if asked:
-            self._proposals.end(None)
             self._study = self._grown()
         else:
-            self._stop_asking(
-                f"ended with its space, which has no more than {len(self._points)} different points"
-            )
+            self._stop_asking()
 
-    def _stop_asking(self, reason: str) -> None:
-        self._spend()
-        self._proposals.end(reason)
+    def _stop_asking(self) -> None:
         self._is_over = True
         self._conclude()
         self._study = self._grown()

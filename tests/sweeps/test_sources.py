@@ -350,6 +350,17 @@ def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end:
     assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
 
 
+def test_a_plan_of_a_search_whose_budget_was_raised_is_not_below_what_it_costs(
+    tmp_path: Path,
+) -> None:
+    study = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 1.5}")
+    ended = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    raised = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 99}")
+    planned = planned_after(ended, raised)
+    assert planned["to_run"] == (6 - len(points_of(ended))) * 3 + 3 * 2 > 6
+    assert planned["to_run"] >= len(Driver(raised, tmp_path, gpus_per_run=1.0).run().trained)
+
+
 def test_a_plan_promises_no_confirmation_where_every_point_has_diverged(tmp_path: Path) -> None:
     def metrics(config: TrainConfig) -> dict[str, float]:
         is_point = config.mix.switch_epoch is not None
