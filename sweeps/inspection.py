@@ -17,7 +17,7 @@ from sweeps.summaries import plan_summary, spell_plan, spell_status, status_summ
 @json_option
 def plan(request: Request, as_json: bool) -> int:
     """Say what a launch would train and cost; touch nothing."""
-    summary = plan_summary(request.grown, request.store, slots=os.cpu_count() or 1)
+    summary = plan_summary(request.grown, request.history, request.store, slots=os.cpu_count() or 1)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
     return DONE
 

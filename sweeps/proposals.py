@@ -132,6 +132,9 @@ class Proposals:
             points.append(Point(number=len(trials) + len(points), values=values, state="open"))
             if len(points) == count:
                 break
+        with self._answering:
+            if self._study.user_attrs.get(_EXHAUSTED, False) == bool(points):
+                self._study.set_user_attr(_EXHAUSTED, not points)
         return tuple(points)
 
     def tell(self, point: Point) -> None:
@@ -146,22 +149,24 @@ class Proposals:
                 ended = TrialState.PRUNED if point.state == "pruned" else TrialState.FAIL
                 self._study.tell(point.number, state=ended, skip_if_finished=True)
 
-    def end(self, reason: str | None) -> None:
-        """Store why no more points are asked for; None while more may come."""
-        with self._answering:
-            if self._study.user_attrs.get("ended") != reason:
-                self._study.set_user_attr("ended", reason)
-
     @property
     def hours(self) -> float:
         """Wall hours that drivers have spent on the search, as stored by `spend`."""
         with self._answering:
             return float(self._study.user_attrs.get("hours", 0.0))
 
-    def spend(self, hours: float) -> None:
-        """Store the wall hours spent so far, those of earlier drivers included."""
+    @property
+    def gpu_hours(self) -> float:
+        """GPU-hours that drivers have spent on the search, as stored by `spend`."""
+        with self._answering:
+            return float(self._study.user_attrs.get("gpu_hours", 0.0))
+
+    def spend(self, hours: float, gpu_hours: float) -> None:
+        """Store the wall hours and GPU-hours spent so far, those of earlier drivers included."""
         with self._answering:
             self._study.set_user_attr("hours", hours)
+            if gpu_hours:
+                self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)
@@ -203,6 +208,9 @@ _STORAGE_ERRORS = (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeEr
 
 _NUM_SEEDS = "num_seeds"
 """Attribute of Optuna's study: number of a point that was closed early to its seeds."""
+
+_EXHAUSTED = "exhausted"
+"""Attribute of Optuna's study: whether the space had no more when a point was last asked for."""
 
 
 def read_history(study: Study, url: str) -> SearchHistory:
@@ -353,11 +361,21 @@ def _points(opened: optuna.Study) -> tuple[Point, ...]:
 
 
 def _history(opened: optuna.Study, search: Search) -> SearchHistory:
+    points = _points(opened)
     return SearchHistory(
-        points=_points(opened),
-        ended=opened.user_attrs.get("ended"),
+        points=points,
+        ended=None if len(points) >= search.points else _end(opened, search, len(points)),
         importances=_importances(opened, search),
     )
+
+
+def _end(opened: optuna.Study, search: Search, num_points: int) -> str | None:
+    """Return why no point follows; a budget counts as it is today, not as it was back then."""
+    attrs = opened.user_attrs
+    if attrs.get(_EXHAUSTED):
+        return f"ended with its space, which has no more than {num_points} different points"
+    reason = search.budget.exceeded(attrs.get("hours", 0.0), attrs.get("gpu_hours", 0.0))
+    return None if reason is None else f"{reason}, after {num_points} points"
 
 
 def _importances(opened: optuna.Study, search: Search) -> dict[str, float]:

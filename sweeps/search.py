@@ -396,7 +396,8 @@ class SearchHistory:
     points: tuple[Point, ...] = ()
     """By number."""
     ended: str | None = None
-    """Why no more points were asked for although some were left, for people."""
+    """Why no more points will be asked for although some are left, as a predicate of `the
+    search`."""
     importances: Mapping[str, float] = field(default_factory=dict)
     """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
     complete points), adding up to 1; parameters that exist at every point, and two complete points

@@ -17,12 +17,27 @@ from sweeps.study import Run
 
 
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]
-    """Tune's own scheduler, which looks through every trial of the past before each event."""
+    """Tune's own scheduler without its look through every trial of the past before each event.
+
+    What Tune keeps of the living trials is a set, in another order in every launch; here, too, the
+    trial that was added first starts first.
+    """
+
+    def __init__(self) -> None:
+        """Know of no trial yet."""
+        super().__init__()
+        self._places: dict[str, int] = {}
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """Give a trial its place behind the others."""
+        del tune_controller
+        self._places.setdefault(trial.trial_id, len(self._places))
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Return a trial that waits for its actor."""
+        """Return the first trial that waits for its actor; None if none does."""
         live = tune_controller.get_live_trials()
-        return next((trial for trial in live if trial.status == trial.PENDING), None)
+        pending = (trial for trial in live if trial.status == trial.PENDING)
+        return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
 
 
 class RunSearcher(Searcher):  # type: ignore[misc]
@@ -71,8 +86,11 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage this report says is stored."""
-        if result.get("failure"):
+        """Release the forks whose stage this report says is stored.
+
+        Tune has flattened the report: what a failure holds is found under `failure/...`.
+        """
+        if result.get("failure/kind"):
             self._failed.add(trial_id)
         rows = result.get("rows")
         if rows and trial_id in self._live:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from mixup_core.checkpoints import Store
+from mixup_core.files import StoreError
 from sweeps.proposals import Proposals
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, Search, SearchError
@@ -21,7 +22,7 @@ class RunSource(Protocol):
 
     gpus_per_run: float
     """GPUs of one run, for budgets; set when the cluster is known."""
-    trouble: SearchError | None
+    trouble: SearchError | StoreError | None
     """Why no more runs come although some are left; None while that is not so."""
 
     @property
@@ -47,7 +48,7 @@ class FixedSource:
     def __init__(self, study: Study, plan: Plan) -> None:
         """Make a source of a plan."""
         self.gpus_per_run = 0.0
-        self.trouble: SearchError | None = None
+        self.trouble: SearchError | StoreError | None = None
         self._study = study
         self._pending = plan.pending
 
@@ -97,16 +98,23 @@ class SearchSource:
         self._store = store
         self._proposals = proposals
         self.gpus_per_run = 0.0
-        self.trouble: SearchError | None = None
+        self.trouble: SearchError | StoreError | None = None
         self._clock = clock
         self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
+        self._gpu_hours_before = proposals.gpu_hours
+        self._trained = _TrainedHours()
         points = proposals.points()
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
-        closed = [point for point in points if point.state != "open"]
-        known = read_results(study.grown(closed).runs(), store)
-        self._joining = [r.run for r in known if r.outcome not in {"complete", "diverged"}]
+        known = read_results(study.grown(points).runs(), store)
+        self._trained.add(known)
+        opened = {point.arm for point in points if point.state == "open"}
+        self._joining = [
+            result.run
+            for result in known
+            if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
+        ]
         # The store had these once; a winner is not chosen without them.
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
@@ -128,7 +136,7 @@ class SearchSource:
             return ()
         try:
             return self._more(underway)
-        except SearchError as error:
+        except (SearchError, StoreError) as error:
             self.trouble = error
             return ()
 
@@ -138,7 +146,10 @@ class SearchSource:
             self._failed.add(run.key)
         try:
             self._end(run)
-        except SearchError as error:  # the point stays open, and the next launch judges it
+        except (
+            SearchError,
+            StoreError,
+        ) as error:  # the point stays open, and the next launch judges it
             self.trouble = error
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
@@ -155,6 +166,7 @@ class SearchSource:
 
     def _end(self, run: Run) -> None:
         is_judged = False
+        was_lost = run.key in self._lost
         self._lost.discard(run.key)
         for number, outstanding in list(self._outstanding.items()):
             if run.key in outstanding:
@@ -162,8 +174,11 @@ class SearchSource:
                 if not outstanding:
                     self._judge(self._points[number])
                     is_judged = True
-        self._proposals.spend(self._hours())
-        if is_judged:  # growing a study costs as much as it has runs
+        if self._search.budget.gpu_hours is not None:
+            self._trained.add(read_results([run], self._store))
+        self._spend()
+        # Growing a study costs as much as it has runs.
+        if is_judged or (was_lost and not self._lost):
             self._conclude()
             self._study = self._grown()
 
@@ -171,9 +186,9 @@ class SearchSource:
         """Return whether one more point may be proposed."""
         if self._is_over or len(self._points) >= self._search.points:
             return False
-        reason = self._search.budget.exceeded(self._hours(), self._gpu_hours())
-        if reason is not None:
-            self._stop_asking(f"{reason}, after {len(self._points)} points")
+        if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
+            self._spend()
+            self._stop_asking()
         return not self._is_over
 
     def _ask(self) -> tuple[Point, ...]:
@@ -186,13 +201,11 @@ class SearchSource:
             self._points[point.number] = point
             self._begin(point)
         if asked:
-            self._proposals.end(None)
             self._study = self._grown()
         else:
-            self._stop_asking(f"the space has no more than {len(self._points)} different points")
+            self._stop_asking()
 
-    def _stop_asking(self, reason: str) -> None:
-        self._proposals.end(reason)
+    def _stop_asking(self) -> None:
         self._is_over = True
         self._conclude()
         self._study = self._grown()
@@ -211,7 +224,6 @@ class SearchSource:
 
     def _judge(self, point: Point) -> None:
         """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
-        del self._outstanding[point.number]
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
@@ -225,14 +237,14 @@ class SearchSource:
             begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
             early = None if begun == len(runs) else begun
             self._close(replace(point, state="failed", num_seeds=early))
-        elif any(run.key in self._failed for run in runs) or after is None or None in first:
-            # A seed failed, or the driver was told to stop: open, until the next launch goes on.
-            return
-        elif self._is_worse([value[0] for value in first if value is not None]):
+        elif after is not None and None not in first and not self._failed & {r.key for r in runs}:
+            if not self._is_worse([value[0] for value in first if value is not None]):
+                self._outstanding[point.number] = {run.key for run in rest}
+                self._joining += rest
+                return
             self._close(replace(point, state="pruned", num_seeds=after))
-        else:
-            self._outstanding[point.number] = {run.key for run in rest}
-            self._joining += rest
+        # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
+        del self._outstanding[point.number]
 
     def _close(self, point: Point) -> None:
         self._proposals.tell(point)
@@ -310,15 +322,29 @@ class SearchSource:
         return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
+        """Return what was spent: before the cluster is known, what earlier launches have told."""
         if self._search.budget.gpu_hours is None:
             return 0.0
-        return trained_hours(read_results(self._study.runs(), self._store)) * self.gpus_per_run
+        return max(self._gpu_hours_before, self._trained.hours * self.gpus_per_run)
+
+    def _spend(self) -> None:
+        self._proposals.spend(self._hours(), self._gpu_hours())
 
 
-def trained_hours(results: Iterable[RunResult]) -> float:
-    """Return the hours of training that are stored of some runs, shared epochs counted once."""
-    seconds = {(facts.stored_at_ms, facts.seconds) for result in results for facts in result.facts}
-    return sum(spent for _, spent in seconds) / _SECONDS_PER_HOUR
+class _TrainedHours:
+    """The hours of training that are stored of some runs, shared epochs counted once."""
+
+    def __init__(self) -> None:
+        """Count nothing yet."""
+        self.hours = 0.0
+        self._epochs: set[tuple[int, float]] = set()
+
+    def add(self, results: Iterable[RunResult]) -> None:
+        """Count the epochs of some runs that were not counted before."""
+        epochs = {(facts.stored_at_ms, facts.seconds) for r in results for facts in r.facts}
+        new = epochs - self._epochs
+        self.hours += sum(seconds for _, seconds in new) / _SECONDS_PER_HOUR
+        self._epochs |= new
 
 
 def _mean(values: Sequence[float]) -> float:

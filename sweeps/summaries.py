@@ -10,20 +10,26 @@ from sweeps.console import spell_duration
 from sweeps.costs import bytes_to_keep, seconds_to_train
 from sweeps.lease import Lease, read_progress
 from sweeps.results import RunResult, read_results
-from sweeps.search import Categorical, Distribution, Integer, Real, Search
+from sweeps.search import Categorical, Distribution, Integer, Real, Search, SearchHistory
 from sweeps.selection import foreseen_study
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
 
-def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
+def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int) -> dict[str, Any]:
     """Return what a launch would train and cost, as `plan --json` prints it.
 
     `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
     now. `seconds` and `kept_bytes` are None where nothing was measured yet.
+
+    Args:
+        study: With the points and the confirmation that it has by now.
+        history: Of its search; empty without one.
+        store: Where results are.
+        slots: Runs trained side by side.
     """
-    asked = len(study.points())
-    study = foreseen_study(study)
+    if study.search is not None and history.asks(study.search):
+        study = foreseen_study(study)
     planned = plan_study(study, store)
     results = read_results(study.runs(), store)
     stored = Counter(run.arm for run in planned.finished)
@@ -45,7 +51,7 @@ def plan_summary(study: Study, store: Store, slots: int) -> dict[str, Any]:
     }
     if study.search is None:
         return summary
-    return summary | _at_most(summary, study, study.search, planned, results, asked)
+    return summary | _at_most(summary, study, study.search, planned, results, history)
 
 
 def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
@@ -54,17 +60,19 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     search: Search,
     planned: Plan,
     results: Sequence[RunResult],
-    asked: int,
+    history: SearchHistory,
 ) -> dict[str, Any]:
     """Return what changes with the runs that a search may still ask for: the most it costs.
 
     Which points come is known of a grid alone, so no stage is taken to be shared by the others.
     """
-    to_ask = max(0, search.points - len(study.points())) if search.sampler != "grid" else 0
+    asked, asks = len(history.points), history.asks(search)
+    to_ask = search.points - asked if asks and search.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
     longest = max(config.epochs for config in corners)
     arms = [config.epochs for arm, config in study.arms.items() if arm not in study.own_seeds]
-    confirms = bool(search.confirm_seeds) and study.confirmation() is None
+    is_open = asks or any(point.state == "open" for point in history.points)
+    confirms = is_open and study.confirmation() is None
     confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
     runs = to_ask * len(study.seeds)
     epochs = runs * longest + sum(confirmed)

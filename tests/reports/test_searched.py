@@ -184,20 +184,27 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     assert report.table.metric == "val/error"
 
 
+@pytest.mark.parametrize(
+    "ended",
+    [
+        "ended on its budget of 2 hours, after 4 points",
+        "ended with its space, which has no more than 4 different points",
+    ],
+)
 def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
-    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, ended: str
 ) -> None:
-    history = replace(HISTORY, ended="ended on its budget of 2 hours, after 4 points")
+    history = replace(HISTORY, ended=ended)
     report = build_report(
         grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=history
     )
-    assert "the search ended on its budget of 2 hours, after 4 points" in report.markdown
+    assert f"the search {ended}" in report.markdown
     assert json.loads((tmp_path / "r" / "provenance.json").read_text())["search"] == {
         "sampler": "tpe",
         "sampler_seed": 0,
         "points_wanted": 4,
         "points": {"complete": 3, "pruned": 1},
-        "ended": "ended on its budget of 2 hours, after 4 points",
+        "ended": ended,
     }
 
 

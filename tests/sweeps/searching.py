@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from ray.tune.utils import flatten_dict
 
 from mixup_core.checkpoints import EpochFacts, Failure, Store
 from mixup_core.config import TrainConfig, stage_keys
@@ -86,60 +87,87 @@ def noisy(config: TrainConfig) -> dict[str, float]:
     return metrics | ({"test/error": error + 0.01} if config.data.test else {})
 
 
-class Driver:
-    """Trains a search as Ray would, one run at a time, with metrics from a formula."""
+class BrokenRunError(Exception):
+    """Raised by metrics in place of a run that fails with an error of its own."""
 
-    def __init__(self, study: Study, home: Path, metrics: Metrics = noisy, url: str = "") -> None:
+
+class Driver:
+    """Trains a search as a launch on Ray would, one run at a time, with metrics from a formula.
+
+    It calls the searcher in Tune's order with what Tune passes: flat reports, the report before the
+    failure is stored, and the end of a trial once more if the first time raised an error.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        home: Path,
+        metrics: Metrics = noisy,
+        *,
+        url: str = "",
+        gpus_per_run: float = 0.0,
+    ) -> None:
         self.store = Store(str(home / "store"))
         self.url = url or f"sqlite:///{home / 'optuna.db'}"
         self.proposals = Proposals(study, self.url)
         self.source = SearchSource(study, self.store, self.proposals)
         self.metrics = metrics
+        self.gpus_per_run = gpus_per_run
         self.trained: list[tuple[str, int]] = []
         self.epochs = 0
-        self.num_trained = 0
-        self.searcher = RunSearcher(self.source, lambda planned: {"planned": planned}, self._join)
+        self.num_trained = len(self.store.keys())
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
         """Train until nothing is left, or die in a run: before it trains or after it is stored."""
-        for number in range(10_000):
-            suggestion = self.searcher.suggest(f"t{number}")
+        first = self.source.more(())
+        self.source.gpus_per_run = self.gpus_per_run
+        searcher = RunSearcher(self.source, lambda planned: {"planned": planned}, self._join, first)
+        for number in range(1_000):
+            suggestion = searcher.suggest(f"t{number}")
             if suggestion == RunSearcher.FINISHED:
                 return self
             assert isinstance(suggestion, dict), "one slot, and nothing to wait for"
             dies = number == kill_after
             if dies and kill_in == "start":
                 raise KilledError
-            self._train(f"t{number}", suggestion["planned"], dies=dies)
+            self._train(searcher, f"t{number}", suggestion["planned"], dies=dies)
         raise AssertionError("it does not end")
 
     def _join(self, joined: Sequence[PlannedRun]) -> None:
         for planned in joined:
             self.store.clear_failure(planned.run.key)
 
-    def _train(self, trial: str, planned: PlannedRun, *, dies: bool) -> None:
+    def _train(self, searcher: RunSearcher, trial: str, planned: PlannedRun, *, dies: bool) -> None:
         run = planned.run
+        metrics: Mapping[str, float] = {}
+        failure: dict[str, Any] | None = None
         try:
             metrics = self.metrics(run.config)
         except WorkerLostError:
-            self._fail(planned.run, "failed")
-            self.searcher.on_trial_complete(trial, None, error=True)
+            searcher.on_trial_complete(trial, None, error=True)
+            self._fail(run, "failed")
             return
+        except BrokenRunError:
+            failure = {"kind": "failed", "message": "as told", "epoch": None}
         self.trained.append((run.arm, run.seed))
         self.num_trained += 1
         self.epochs += planned.epochs_to_train
-        failure: dict[str, Any] | None = None
         if math.isnan(metrics.get("val/error", 0.0)):
-            self._fail(run, "diverged")
-            failure = {"kind": "diverged"}
-        else:
+            failure = {"kind": "diverged", "message": "as told", "epoch": 0}
+        if failure is None:
             for epoch in sorted(planned.keep | {run.config.epochs}):
                 self._write(run.config, epoch, metrics)
         if dies:
             raise KilledError
         rows = [] if failure else [{"epoch": run.config.epochs - 1}]
-        self.searcher.on_trial_result(trial, {"rows": rows, "failure": failure})
-        self.searcher.on_trial_complete(trial, {})
+        last = {"epochs": len(rows), "trained": True, "warnings": [], "failure": failure}
+        searcher.on_trial_result(trial, flatten_dict(last | {"rows": rows}))
+        if failure is not None:
+            self._fail(run, failure["kind"])
+        try:
+            searcher.on_trial_complete(trial, flatten_dict(last))
+        except Exception:  # Tune logs whatever it is, and the trial runs and ends again
+            searcher.on_trial_complete(trial, flatten_dict(last))
 
     def _fail(self, run: Run, kind: Literal["diverged", "failed"]) -> None:
         self.store.write_failure(

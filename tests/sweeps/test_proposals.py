@@ -144,6 +144,24 @@ def test_a_countable_space_is_proposed_to_its_last_point(tmp_path: Path, sampler
     assert len(proposals.points()) == 3 * 20 - 1
 
 
+def test_a_search_has_ended_with_its_space_only_while_the_space_has_no_more(
+    tmp_path: Path,
+) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 4.0]")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 10")
+    proposals = Proposals(read(tmp_path, text), str(tmp_path / "j.log"))
+    while proposals.ask():
+        assert proposals.history().ended is None
+    ended = "ended with its space, which has no more than 3 different points"
+    assert proposals.history().ended == ended
+    fewer_arms = text.replace("  uniform: {mix.law: {beta: 1.0}}\n", "")
+    proposals = Proposals(read(tmp_path, fewer_arms), str(tmp_path / "j.log"))
+    point = proposals.ask()
+    assert point is not None
+    assert point.values == {"mix.law.alpha": 1.0, "mix.switch_epoch": 20}
+    assert proposals.history().ended is None
+
+
 @pytest.mark.parametrize(
     ("storage", "reason"),
     [

@@ -80,6 +80,7 @@ def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
 @dataclass(eq=False)
 class _Trial:
     status: str
+    trial_id: str
     PENDING = "PENDING"
 
 
@@ -93,10 +94,16 @@ class _Controller:
         return self._live
 
 
-def test_a_trial_that_waits_is_found_among_the_living_alone() -> None:
-    waits, runs = _Trial("PENDING"), _Trial("RUNNING")
-    assert LiveTrials().choose_trial_to_run(_Controller(runs, waits)) is waits
-    assert LiveTrials().choose_trial_to_run(_Controller(runs)) is None
+def test_trials_that_wait_start_in_the_order_in_which_they_were_added() -> None:
+    scheduler = LiveTrials()
+    trials = [_Trial("PENDING", f"{number * 7919 % 101:03d}") for number in range(100)]
+    controller = _Controller(*trials)
+    for trial in trials:
+        scheduler.on_trial_add(controller, trial)
+    for trial in trials:
+        assert scheduler.choose_trial_to_run(controller) is trial
+        trial.status = "RUNNING"
+    assert scheduler.choose_trial_to_run(controller) is None
 
 
 def test_a_report_of_an_unknown_trial_is_ignored() -> None:

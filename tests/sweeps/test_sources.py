@@ -1,24 +1,38 @@
 import errno
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from optuna.storages.journal import JournalFileBackend
-from searching import STUDY, Driver, KilledError, WorkerLostError, expected_error, noisy, read
+from searching import (
+    STUDY,
+    BrokenRunError,
+    Driver,
+    KilledError,
+    WorkerLostError,
+    expected_error,
+    noisy,
+    read,
+)
 
 import mixup_core.datasets
+import sweeps.sources
 from mixup_core.checkpoints import Store
 from mixup_core.config import TrainConfig, stage_keys
 from mixup_core.datasets import Images, load
+from mixup_core.files import StoreError
 from mixup_core.training import fit
 from sweeps.proposals import Proposals, read_history
-from sweeps.results import read_results
-from sweeps.search import Point
+from sweeps.results import RunResult, read_results
+from sweeps.search import Point, SearchHistory
 from sweeps.selection import grown_study
 from sweeps.sources import SearchSource
 from sweeps.stages import plan_study
+from sweeps.study import Run, Study
 from sweeps.summaries import plan_summary, spell_plan
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
@@ -92,7 +106,7 @@ def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
     # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
     assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
     ended = read_history(driver.source.study, driver.url).ended
-    assert ended == "the space has no more than 3 different points"
+    assert ended == "ended with its space, which has no more than 3 different points"
 
 
 def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
@@ -124,13 +138,16 @@ def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> 
     assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
 
 
-def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
+def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(
+    tmp_path: Path, failure: type[Exception]
+) -> None:
     study = read(tmp_path, CONFIRM)
     lost = Driver(study, tmp_path / "whole").run().source.study.arms["point 2"]
 
     def metrics(config: TrainConfig) -> dict[str, float]:
         if config.mix == lost.mix and config.seed == 1:
-            raise WorkerLostError
+            raise failure
         return noisy(config)
 
     first = Driver(study, tmp_path / "home", metrics).run()
@@ -181,6 +198,19 @@ def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
     assert plan_study(driver.source.study, driver.store).pending == ()
 
 
+def test_a_seed_that_fails_every_time_ends_a_search_that_prunes(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        if config.seed == 3 and config.mix.switch_epoch is not None:
+            raise BrokenRunError
+        return {**noisy(config), "val/error": 0.1 + 0.01 * config.seed}
+
+    text = CONFIRM.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n"
+    driver = Driver(read(tmp_path, text), tmp_path, metrics).run()
+    assert [point.state for point in points_of(driver)] == ["open"] * 6
+    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 4
+    assert driver.source.trouble is None
+
+
 def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +236,40 @@ def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
     assert again.source.trouble is None
     assert points_of(again) == points_of(whole)
     assert driver.trained + again.trained == whole.trained
+
+
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    study = read(tmp_path, text)
+    whole = Driver(study, tmp_path / "whole").run()
+    trained: list[tuple[str, int]] = []
+    num_troubles = 0
+    while True:
+        driver = Driver(study, tmp_path / "cut")
+        answers = num_troubles + 1
+
+        def answer(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
+            nonlocal answers
+            answers -= 1
+            if answers == 0:
+                raise StoreError("no answer")
+            return read_results(runs, store)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(sweeps.sources, "read_results", answer)
+            driver.run()
+        trained += driver.trained
+        if driver.source.trouble is None:
+            break
+        assert str(driver.source.trouble) == "no answer"
+        num_troubles += 1
+    assert num_troubles >= 5
+    assert points_of(driver) == points_of(whole)
+    assert not any(point.state == "open" for point in points_of(driver))
+    assert driver.source.study == whole.source.study
+    assert sorted(trained) == sorted(whole.trained), "each run once"
 
 
 def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
@@ -241,7 +305,7 @@ def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) 
         "points: 6", "sampler: grid"
     )
     study = read(tmp_path, text)
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     assert (planned["search"]["points"], planned["search"]["runs_to_ask"]) == (11, 33)
     driver = Driver(study, tmp_path).run()
     assert planned["epochs_planned"] == driver.epochs
@@ -251,7 +315,7 @@ def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) 
 def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None:
     text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
     study = read(tmp_path, text)
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     driver = Driver(study, tmp_path).run()
     assert planned["to_run"] == len(driver.trained)
     assert planned["epochs_planned"] >= driver.epochs
@@ -260,8 +324,50 @@ def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None
 
 def test_a_plan_of_a_search_names_its_budget(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 0.5}\n")
-    planned = plan_summary(study, Store(str(tmp_path / "store")), slots=1)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
     assert "0 known; no new ones after 2 hours or 0.5 GPU-hours\n" in spell_plan(planned)
+
+
+def planned_after(driver: Driver, study: Study) -> dict[str, Any]:
+    history = read_history(study, driver.url)
+    return plan_summary(grown_study(study, history, driver.store), history, driver.store, slots=1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "search.budget={gpu_hours: 1.5}",
+        "search.space={mix.law: {beta: {categorical: [2.0, 4.0]}}}",
+    ],
+)
+def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end: str) -> None:
+    study = read(tmp_path, CONFIRM, end, "search.points=50")
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    planned = planned_after(driver, study)
+    assert planned["to_run"] == planned["epochs_planned"] == 0
+    assert planned["runs"] == planned["stored"] == len(driver.trained)
+    assert planned["search"]["points"] == len(points_of(driver)) < 50
+    assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
+
+
+def test_a_plan_of_a_search_whose_budget_was_raised_is_not_below_what_it_costs(
+    tmp_path: Path,
+) -> None:
+    study = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 1.5}")
+    ended = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    raised = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 99}")
+    planned = planned_after(ended, raised)
+    assert planned["to_run"] == (6 - len(points_of(ended))) * 3 + 3 * 2 > 6
+    assert planned["to_run"] >= len(Driver(raised, tmp_path, gpus_per_run=1.0).run().trained)
+
+
+def test_a_plan_promises_no_confirmation_where_every_point_has_diverged(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        is_point = config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if is_point else noisy(config)
+
+    study = read(tmp_path, CONFIRM)
+    assert planned_after(Driver(study, tmp_path, metrics).run(), study)["to_run"] == 0
 
 
 def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
@@ -275,15 +381,26 @@ def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_p
 def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) -> None:
     text = STUDY + "  budget: {gpu_hours: 1.5}\n"
     study = read(tmp_path, text)
-    driver = Driver(study, tmp_path)
-    driver.source.gpus_per_run = 1.0
-    driver.run()
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
     points = points_of(driver)
     assert 0 < len(points) < 6
     assert all(point.state == "complete" for point in points)
     history = read_history(study, driver.url)
     assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
     assert not history.asks(study.search)  # type: ignore[arg-type]
+
+
+def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
+    first = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    assert first.proposals.gpu_hours == pytest.approx(first.epochs * 36 / 3600)
+    for gpus_per_run in (1.0, 0.5):
+        again = Driver(study, tmp_path, gpus_per_run=gpus_per_run).run()
+        assert again.trained == []
+        assert points_of(again) == points_of(first)
+    more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 
 def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
