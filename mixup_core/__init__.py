@@ -1,8 +1,8 @@
 """Mixup training without a sweep around it: laws, data, models, the training loop and its store.
 
-    from mixup_core.config import DataConfig, MixConfig, TrainConfig
-    from mixup_core.datasets import load
-    from mixup_core.training import fit
+    from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+    from mixup_core.images.data.datasets import load
+    from mixup_core.images.training import fit
 
 Needs torch, torchvision, numpy and fsspec only. The modules are imported by name, so that reading
 a configuration does not load torch.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mixup_core.catalog import CATALOG
-from mixup_core.config import TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG
 from reports.arms import ArmRow
 from reports.metrics import show
 from reports.spelling import spell_number

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import mixup_core
-from mixup_core.config import NUMERICS_VERSION, flatten
+from mixup_core.images.config import NUMERICS_VERSION, flatten
 from sweeps.results import RunResult
 from sweeps.search import Search, SearchHistory
 from sweeps.study import Study

@@ -16,7 +16,8 @@ from reports.figures import PANEL_INCHES, STYLE, Figure, arm_looks, finished, le
 from reports.metrics import show
 from reports.searched import Searched
 from reports.spelling import spell_csv
-from sweeps.search import Categorical, Parameter, Point, Real
+from sweeps.search import Point
+from sweeps.space import Categorical, Parameter, Real
 
 _POINTS = "#555555"
 _WINNER = "#D55E00"
@@ -229,7 +230,7 @@ def _importance(searched: Searched) -> Figure | None:
 def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
     if len(searched.search.objectives) < 2:
         return None
-    from sweeps.selection import pareto_front
+    from sweeps.searching.selection import pareto_front
 
     front = sorted(pareto_front(complete), key=lambda point: point.objectives)
     first, second = searched.search.objectives[:2]

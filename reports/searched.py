@@ -13,7 +13,7 @@ from reports.statistics import Comparison, Summary, compare, holm, summarise
 from reports.tables import Listing
 from sweeps.results import RunResult
 from sweeps.search import Point, Search, SearchHistory
-from sweeps.selection import pareto_front, select_point
+from sweeps.searching.selection import pareto_front, select_point
 from sweeps.study import Study
 
 _MOST_POINTS = 10

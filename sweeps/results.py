@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from mixup_core.checkpoints import EpochFacts, Failure, Stage, Store
-from mixup_core.config import stage_keys
+from mixup_core.images.config import stage_keys
 from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Failure, Stage, Store
 from sweeps.study import Run
 
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mixup_core.files import make_private_folder
+from mixup_core.store.files import make_private_folder
 
 _SQLITE = "sqlite:///"
 

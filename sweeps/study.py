@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mixup_core.config import TrainConfig, flatten, run_key, with_values
+from mixup_core.images.config import TrainConfig, flatten, run_key, with_values
 from sweeps.search import CONFIRM, Point, Search, confirming
 
 
@@ -23,7 +23,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """The run's name (`mixup_core.config.run_key`)."""
+        """The run's name (`mixup_core.images.config.run_key`)."""
         return run_key(self.config)
 
 

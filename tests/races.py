@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.synchronize import Barrier
 from typing import TypeVar
 
-from mixup_core.checkpoints import EpochFacts, Store
 from mixup_core.records import EpochRecord
-from sweeps import bucket_lease
-from sweeps.holders import StudyBusyError
-from sweeps.lease import Lease
+from mixup_core.store.checkpoints import EpochFacts, Store
+from sweeps.leasing import bucket_lease
+from sweeps.leasing.holders import StudyBusyError
+from sweeps.leasing.lease import Lease
 
 Got = TypeVar("Got")
 Attempt = Callable[[str, int, int], AbstractContextManager[Got]]

@@ -16,15 +16,15 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 import ray
 from ray import tune
 
-from sweeps.study_file import load_study
+from sweeps.reading.study_file import load_study
 
 
 def train(parameters: dict[str, Any]) -> None:
     """Train one run and report every epoch."""
     import torch
 
-    from mixup_core.datasets import load
-    from mixup_core.training import fit
+    from mixup_core.images.data.datasets import load
+    from mixup_core.images.training import fit
 
     torch.set_num_threads(1)
     config = parameters["config"]

@@ -20,10 +20,10 @@ from ray.tune.search.repeater import TRIAL_INDEX
 
 def train(parameters: dict[str, Any]) -> None:
     """Train one seed of one point and report its last validation error."""
-    from mixup_core.config import DataConfig, MixConfig, ModelConfig, TrainConfig
-    from mixup_core.datasets import load
+    from mixup_core.images.config import DataConfig, MixConfig, ModelConfig, TrainConfig
+    from mixup_core.images.data.datasets import load
+    from mixup_core.images.training import fit
     from mixup_core.laws import Beta
-    from mixup_core.training import fit
 
     config = TrainConfig(
         data=DataConfig(name="digits", val_size=300, test=False),

@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixup_core.checkpoints import Store
-from mixup_core.config import TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.laws import Beta
-from sweeps.proposals import Proposals, read_history
-from sweeps.study_file import load_study
+from mixup_core.store.checkpoints import Store
+from sweeps.reading.study_file import load_study
+from sweeps.searching.proposals import Proposals, read_history
 from tests.soak.findings import publish
 
 REPETITIONS = 20

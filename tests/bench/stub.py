@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixup_core.config import TrainConfig
-from mixup_core.datasets import Splits
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.training import TrainingState
 from mixup_core.records import EpochRecord
-from mixup_core.training import TrainingState
-from sweeps import trainable
+from sweeps.running import trainable
 
 ENVIRONMENT: Mapping[str, str] = {
     "RAY_RUNTIME_ENV_HOOK": f"{__name__}.spread",

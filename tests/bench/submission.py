@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from mixup_core.checkpoints import Store
+from mixup_core.store.checkpoints import Store
+from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
-from sweeps.study_file import load_study
 from tests.cluster.head import Head, started_head
 from tests.soak.findings import publish
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
-from mixup_core.datasets import load
-from mixup_core.training import fit
-from sweeps.trainable import STORE_AT_LEAST_EVERY
+from mixup_core.images.data.datasets import load
+from mixup_core.images.training import fit
+from mixup_core.store.checkpoints import Store
+from sweeps.running.trainable import STORE_AT_LEAST_EVERY
 from tests.conftest import CommandLine
 from tests.faults.launches import Task
 from tests.object_stores import moto

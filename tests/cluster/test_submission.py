@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reports.provenance import describe_repository
-from sweeps import submission
+from sweeps.commands import submission
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
 from tests.faults.launches import Task, wait_for

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from mixup_core.catalog import CATALOG
-from mixup_core.config import (
+from mixup_core.images.config import (
     DataConfig,
     DatasetName,
     MixConfig,
@@ -15,10 +14,11 @@ from mixup_core.config import (
     ModelName,
     TrainConfig,
 )
-from mixup_core.datasets import DATASETS, Images, Splits
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import DATASETS, Images, Splits
+from mixup_core.images.models import MODELS
+from mixup_core.images.training import fit
 from mixup_core.laws import Law, parse_law
-from mixup_core.models import MODELS
-from mixup_core.training import fit
 
 SPELLINGS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from mixup_core.checkpoints import EpochFacts, Stage, Store
+from mixup_core.store.checkpoints import EpochFacts, Stage, Store
+from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
 from sweeps.study import Run, Study
-from sweeps.study_file import load_study
 from tests.conftest import CommandLine
 
 Found = TypeVar("Found")

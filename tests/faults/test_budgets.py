@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
+from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
-from sweeps.proposals import read_history
+from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
-from sweeps.study_file import load_study
+from sweeps.searching.proposals import read_history
 from tests.conftest import CommandLine
 from tests.faults.nodes import Nodes
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
-from mixup_core.config import stage_key
+from mixup_core.images.config import stage_key
+from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for

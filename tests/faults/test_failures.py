@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
+from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
-from mixup_core.datasets import load
-from mixup_core.training import TrainingState, fit
+from mixup_core.images.data.datasets import load
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.store.checkpoints import Store
 from sweeps.stages import plan_runs
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.checkpoints import Store
-from sweeps.lease import Lease
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.lease import Lease
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for

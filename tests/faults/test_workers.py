@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from mixup_core.datasets import load
-from mixup_core.training import fit
+from mixup_core.images.data.datasets import load
+from mixup_core.images.training import fit
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost, assert_tracked
 from tests.faults.launches import TWO_LAWS, Launch, Task

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.config import DataConfig, ModelConfig, TrainConfig, with_values
-from mixup_core.datasets import load
-from mixup_core.training import fit
+from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, with_values
+from mixup_core.images.data.datasets import load
+from mixup_core.images.training import fit
 
 FILE = Path(__file__).parent / "losses.json"
 LAWS = {"erm": "erm", "midpoint": "midpoint", "uniform": {"beta": 1.0}}

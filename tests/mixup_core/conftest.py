@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_files import FashionMnist
 
-from mixup_core.catalog import DatasetInfo
-from mixup_core.config import DataConfig, ModelConfig, TrainConfig
-from mixup_core.datasets import Images, Splits
+from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig
+from mixup_core.images.data.catalog import DatasetInfo
+from mixup_core.images.data.datasets import Images, Splits
 
 
 def _images(info: DatasetInfo, num: int, seed: int) -> Images:

@@ -8,24 +8,15 @@ from pathlib import Path
 import pytest
 from synthetic import NOISE, finish, make_study
 
-from mixup_core.config import DataConfig, TrainConfig
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from reports.build import build_report
 from reports.search_figures import draw_search
 from reports.searched import gather, points_table, winner_table
 from sweeps.results import RunResult
-from sweeps.search import (
-    Integer,
-    Parameter,
-    Point,
-    PointState,
-    Real,
-    Search,
-    SearchHistory,
-    SelectionRule,
-    Space,
-)
+from sweeps.search import Point, PointState, Search, SearchHistory, SelectionRule
+from sweeps.space import Integer, Parameter, Real, Space
 from sweeps.study import Run, Study
 
 MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}

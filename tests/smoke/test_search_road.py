@@ -11,12 +11,12 @@ from pathlib import Path
 import optuna
 import pytest
 
-from mixup_core.checkpoints import Store
+from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
-from sweeps.proposals import read_history
+from sweeps.reading.study_file import load_study
 from sweeps.search import Point
-from sweeps.study_file import load_study
-from sweeps.tracking import read_runs
+from sweeps.searching.proposals import read_history
+from sweeps.tracking.experiment import read_runs
 from tests.conftest import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

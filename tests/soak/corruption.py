@@ -12,10 +12,10 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.checkpoints import EpochFacts, Store
-from mixup_core.config import DataConfig, ModelConfig, TrainConfig, stage_keys
-from mixup_core.datasets import Splits, load
-from mixup_core.training import TrainingState, fit
+from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, stage_keys
+from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.store.checkpoints import EpochFacts, Store
 from tests.soak.findings import publish
 from tests.soak.place import Place
 from tests.soak.resuming import resumed

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.checkpoints import Store
-from mixup_core.config import DataConfig, ModelConfig, TrainConfig
-from mixup_core.datasets import Splits, load
-from mixup_core.files import StoreFullError
+from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig
+from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.training import TrainingState, fit
 from mixup_core.records import EpochRecord
-from mixup_core.training import TrainingState, fit
-from sweeps.trainable import STORE_AT_LEAST_EVERY
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreFullError
+from sweeps.running.trainable import STORE_AT_LEAST_EVERY
 from tests.faults.invariants import Facts, assert_nothing_was_lost, assert_store_is_whole
 from tests.faults.launches import TWO_LAWS, Launch
 from tests.soak.findings import publish

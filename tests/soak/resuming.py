@@ -4,10 +4,10 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.config import TrainConfig
-from mixup_core.datasets import Splits
-from mixup_core.training import TrainingState
-from sweeps.trainable import Assignment, Storing
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.training import TrainingState
+from sweeps.running.trainable import Assignment, Storing
 
 
 def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, TrainingState]:

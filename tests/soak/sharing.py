@@ -8,15 +8,15 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mixup_core.fetching import data_root, is_present
+from mixup_core.images.data.fetching import data_root, is_present
 from tests.soak.findings import publish
 
 _LOAD = """
 import sys, time
 from pathlib import Path
-from mixup_core.config import DataConfig
-from mixup_core.datasets import load
-from mixup_core.mapped import load_mapped
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.mapped import load_mapped
 function = {"load": load, "load_mapped": load_mapped}[sys.argv[1]]
 data = DataConfig(val_size=int(sys.argv[3]))
 print("ready", flush=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from mixup_core.config import with_values
+from mixup_core.images.config import with_values
 from mixup_core.laws import Midpoint
 from sweeps.home import Home
 from sweeps.study import Study

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import pytest
 from ray.tune.utils import flatten_dict
 
-from mixup_core.checkpoints import EpochFacts, Failure, Store
-from mixup_core.config import TrainConfig, stage_keys
+from mixup_core.images.config import TrainConfig, stage_keys
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from sweeps.proposals import Proposals
-from sweeps.searcher import RunSearcher
-from sweeps.sources import SearchSource
+from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.running.searcher import RunSearcher
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.sources import SearchSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run, Study
-from sweeps.study_file import StudyError, load_study
 
 STUDY = """
 study: s

@@ -5,9 +5,15 @@ import pytest
 import yaml
 
 import sweeps.studies
-from mixup_core.config import DataConfig, MixConfig, ModelConfig, OptimizerConfig, TrainConfig
+from mixup_core.images.config import (
+    DataConfig,
+    MixConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainConfig,
+)
 from mixup_core.laws import Beta, Erm, Midpoint
-from sweeps.study_file import bundled_studies, load_study, study_schema
+from sweeps.reading.study_file import bundled_studies, load_study, study_schema
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
 

@@ -4,20 +4,10 @@ from pathlib import Path
 import pytest
 from searching import STUDY, read
 
-from mixup_core.config import MixConfig, TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta, Erm
-from sweeps.search import (
-    Budget,
-    Categorical,
-    Integer,
-    Parameter,
-    Point,
-    Real,
-    Search,
-    SearchHistory,
-    Space,
-    confirming,
-)
+from sweeps.search import Budget, Point, Search, SearchHistory, confirming
+from sweeps.space import Categorical, Integer, Parameter, Real, Space
 
 BRANCHES = Space(
     parameters=(

@@ -1,4 +1,4 @@
-from mixup_core.config import TrainConfig, run_key, with_values
+from mixup_core.images.config import TrainConfig, run_key, with_values
 from sweeps.study import Run, Study
 
 BASE = TrainConfig(epochs=2, batch_size=8)

@@ -8,13 +8,13 @@ from typing import Any
 
 from mlflow import MlflowClient
 
-from mixup_core.checkpoints import EpochFacts, Failure, Stage
-from mixup_core.config import TrainConfig, stage_key
+from mixup_core.images.config import TrainConfig, stage_key
 from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Failure, Stage
 from sweeps.home import Home
-from sweeps.projection import Projection
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
+from sweeps.tracking.projection import Projection
 
 ERM = TrainConfig(epochs=3, batch_size=10)
 NOON_MS = 1_700_000_000_000

@@ -1,0 +1,1 @@
+"""The problem `images`: its config, its training, its models and measurements."""

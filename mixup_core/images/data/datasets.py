@@ -1,0 +1,218 @@
+"""DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import DataError, DatasetInfo, Split
+from mixup_core.images.data.fetching import data_root, verify
+from mixup_core.images.data.folders import class_files, describe, folder_and_size, folder_digest
+from mixup_core.seeding import stream
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Images:
+    """Raw images of one split."""
+
+    pixels: Tensor
+    """(images, channels, height, width), uint8."""
+    labels: Tensor
+    """(images,), int64, each in [0, classes)."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Splits:
+    """A data set as one run sees it before views, subset and normalising."""
+
+    info: DatasetInfo
+    train: Images
+    """All training images but those held out for validation, in the order of the files."""
+    val: Images | None
+    """Held out of the training images, the same at every seed; None without `data.val_size`."""
+    test: Images | None
+    """None when `data.test` is false."""
+
+
+def load(data: DataConfig, root: Path | None = None) -> Splits:
+    """Load a data set from disk and check it; nothing is ever downloaded.
+
+    With `data.test` false the test images are not opened, so no number can be made from them. The
+    one exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
+
+    Args:
+        data: Which data set. `num_train`, `views` and `pool` have no effect here.
+        root: Folder of the downloaded data sets; `data_root()` if None.
+
+    Raises:
+        DataError: If files are absent or damaged, or hold anything but what the catalogue says.
+        ValueError: If validation would take every training image.
+    """
+    root = data_root() if root is None else root
+    info = describe(data)
+    loader = DATASETS[data.name]
+    train = loader(data, root, "train")
+    _check(train, info, info.num_train, f"{data.name} train")
+    test = loader(data, root, "test") if data.test else None
+    if test is not None:
+        _check(test, info, info.num_test, f"{data.name} test")
+    if data.val_size == 0:
+        return Splits(info=info, train=train, val=None, test=test)
+    train, val = _hold_out(train, data.val_size)
+    return Splits(info=info, train=train, val=val, test=test)
+
+
+def _fashion_mnist(data: DataConfig, root: Path, split: Split) -> Images:
+    """Read the idx files with torchvision; its class would trust the unpacked files unchecked."""
+    from torchvision.datasets import mnist
+
+    verify(data.name, root, split)
+    raw = root / "FashionMNIST" / "raw"
+    prefix = {"train": "train", "test": "t10k"}[split]
+    images: Tensor = mnist.read_image_file(raw / f"{prefix}-images-idx3-ubyte")
+    labels: Tensor = mnist.read_label_file(raw / f"{prefix}-labels-idx1-ubyte")
+    return Images(pixels=images.unsqueeze(1), labels=labels)
+
+
+def _cifar10(data: DataConfig, root: Path, split: Split) -> Images:
+    from torchvision.datasets import CIFAR10
+
+    return _cifar(CIFAR10, data, root, split)
+
+
+def _cifar100(data: DataConfig, root: Path, split: Split) -> Images:
+    from torchvision.datasets import CIFAR100
+
+    return _cifar(CIFAR100, data, root, split)
+
+
+def _cifar(published: Any, data: DataConfig, root: Path, split: Split) -> Images:
+    """Read the batches, which are pickles: a file with another md5 is refused before unpickling."""
+    verify(data.name, root, split)
+    # torchvision checks, and so opens, the files of both splits; without the list it cannot.
+    other = {"train": "test_list", "test": "train_list"}[split]
+    dataset = type(published.__name__, (published,), {other: []})(root, train=split == "train")
+    pixels = torch.from_numpy(np.ascontiguousarray(dataset.data.transpose(0, 3, 1, 2)))
+    return Images(pixels=pixels, labels=torch.tensor(dataset.targets, dtype=torch.int64))
+
+
+def _digits(data: DataConfig, root: Path, split: Split) -> Images:
+    """Read scikit-learn's 8 x 8 digits, pixels 0..16 times 15, cut once at a fixed permutation.
+
+    Raises:
+        DataError: If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise DataError(f"digits: scikit-learn, which brings them, is absent ({error}).") from error
+
+    del root
+    info = describe(data)
+    bundle = load_digits()
+    # Epoch 1 of the stream whose epoch 0 cuts the validation images.
+    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
+    chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
+    pixels = (15 * bundle.images[chosen]).astype(np.uint8)
+    labels = bundle.target[chosen].astype(np.int64)
+    return Images(pixels=torch.from_numpy(pixels).unsqueeze(1), labels=torch.from_numpy(labels))
+
+
+def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
+    """Decode a user's images to RGB, shorter side to `data.image_size`, centre-cropped square.
+
+    Raises:
+        DataError: If a file cannot be decoded, or the folder no longer has `data.digest`.
+    """
+    del root
+    folder, size = folder_and_size(data)
+    if split == "train" and data.digest is not None and folder_digest(folder) != data.digest:
+        raise DataError(f"{folder}: its images changed since the study was read; start it again.")
+    classes = class_files(folder, split)
+    files = [(file, label) for label, of in enumerate(classes.values()) for file in of]
+    pixels = torch.empty(len(files), 3, size, size, dtype=torch.uint8)
+    for image, (file, _) in zip(pixels, files, strict=True):
+        image.copy_(_decoded(file, size))
+    return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
+
+
+def _decoded(file: Path, size: int) -> Tensor:
+    from PIL import Image, ImageOps
+    from torchvision.transforms import functional
+
+    try:
+        with Image.open(file) as opened:
+            mode = opened.mode
+            image = ImageOps.exif_transpose(opened).convert("RGB")
+    except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
+        raise DataError(f"{file}: cannot be decoded as an image ({error}).") from error
+    if mode.startswith(("I", "F")):
+        raise DataError(f"{file}: has mode {mode}; convert it to 8 bits per channel.")
+    resized = functional.resize(image, [size])  # bilinear; on a Pillow image always antialiased
+    square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
+    return square
+
+
+Loader = Callable[[DataConfig, Path, Split], Images]
+
+DATASETS: dict[str, Loader] = {
+    "fashion-mnist": _fashion_mnist,
+    "cifar10": _cifar10,
+    "cifar100": _cifar100,
+    "digits": _digits,
+    "image-folder": _image_folder,
+}
+"""Name to the function that reads one split: (data, folder of the data sets, split) -> images."""
+
+
+def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> None:
+    pixels, labels = images.pixels, images.labels
+    expected = (num_images, info.channels, info.image_size, info.image_size)
+    if tuple(pixels.shape) != expected or pixels.dtype != torch.uint8:
+        raise DataError(
+            f"{where}: images must be uint8 of shape {expected}, "
+            f"got {pixels.dtype} of shape {tuple(pixels.shape)}."
+        )
+    if tuple(labels.shape) != (num_images,) or labels.dtype != torch.int64:
+        raise DataError(
+            f"{where}: labels must be int64 of shape {(num_images,)}, "
+            f"got {labels.dtype} of shape {tuple(labels.shape)}."
+        )
+    outside = ((labels < 0) | (labels >= info.num_classes)).nonzero()
+    if len(outside):
+        index = int(outside[0])
+        raise DataError(
+            f"{where}: label {int(labels[index])} at index {index}; "
+            f"classes are 0..{info.num_classes - 1}."
+        )
+    counts = torch.bincount(labels, minlength=info.num_classes)
+    if not counts.all():
+        raise DataError(f"{where}: class {int(counts.argmin())} has no image.")
+
+
+def _hold_out(train: Images, val_size: int) -> tuple[Images, Images]:
+    """Return the images that stay and `val_size` that are held out; a larger cut holds a smaller.
+
+    Raises:
+        ValueError: If no image would stay.
+    """
+    num_images = len(train)
+    if val_size >= num_images:
+        raise ValueError(
+            "`data.val_size < training images` must hold, "
+            f"got (data.val_size={val_size}, training images={num_images})."
+        )
+    order = torch.from_numpy(stream(0, "validation split").permutation(num_images))
+    held_out, kept = order[:val_size].sort().values, order[val_size:].sort().values
+    return (
+        Images(pixels=train.pixels[kept], labels=train.labels[kept]),
+        Images(pixels=train.pixels[held_out], labels=train.labels[held_out]),
+    )

@@ -1,0 +1,144 @@
+"""Image folders: a user's own images as `train/<class>/*` and `test/<class>/*`. No torch."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
+
+_HALVES = (0.5, 0.5, 0.5)
+
+
+def describe(data: DataConfig) -> DatasetInfo:
+    """Return what is known of a data set without decoding an image.
+
+    An image-folder is scanned: its classes are the folders under `train/`, its title is the name of
+    the folder. With `data.test` false, `test/` is not looked at and `num_test` is 0.
+
+    Raises:
+        DataError: If an image-folder is not laid out as `class_files` asks, or if the classes under
+            `train/` and `test/` differ.
+    """
+    if data.name != "image-folder":
+        return CATALOG[data.name]
+    folder, image_size = folder_and_size(data)
+    train = class_files(folder, "train")
+    test = class_files(folder, "test") if data.test else {}
+    if data.test and train.keys() != test.keys():
+        raise DataError(
+            f"{folder}: train/ and test/ must have the same classes; "
+            f"only in train/: {sorted(train.keys() - test.keys())}, "
+            f"only in test/: {sorted(test.keys() - train.keys())}."
+        )
+    return DatasetInfo(
+        title=folder.resolve().name,
+        num_train=sum(map(len, train.values())),
+        num_test=sum(map(len, test.values())),
+        num_classes=len(train),
+        channels=3,
+        image_size=image_size,
+        mean=_HALVES,
+        std=_HALVES,
+    )
+
+
+def folder_and_size(data: DataConfig) -> tuple[Path, int]:
+    """Return where an image-folder lies and the side its images get, in pixels.
+
+    Raises:
+        ValueError: If the data set is no image-folder.
+    """
+    if data.folder is None or data.image_size is None:
+        raise ValueError(f"`data.name is image-folder` must hold, got (data.name={data.name!r}).")
+    return Path(data.folder), data.image_size
+
+
+def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
+    """Return the image files of each class of one split; classes and files sorted by name.
+
+    Names that start with a dot are ignored at every level. Files are told by their suffix here; the
+    loader finds out whether they can be decoded.
+
+    Raises:
+        DataError: If a folder is missing, unreadable or empty, a file lies where a class folder
+            should be, or a class holds anything but files with an image suffix Pillow reads.
+    """
+    classes = {}
+    for class_folder in _entries(folder / split):
+        if not class_folder.is_dir():
+            raise DataError(f"{class_folder}: a file where a class folder should be.")
+        files = tuple(_entries(class_folder))
+        for file in files:
+            if not file.is_file() or file.suffix.lower() not in _image_suffixes():
+                raise DataError(f"{file}: not an image file; a class folder holds images only.")
+        if not files:
+            raise DataError(f"{class_folder}: an empty class; each class needs an image.")
+        classes[class_folder.name] = files
+    if not classes:
+        raise DataError(f"{folder / split}: no class folders; images lie in {split}/<class>/.")
+    return classes
+
+
+def folder_digest(folder: Path) -> str:
+    """Return the sha256 over the names and contents of all files under `train/` and `test/`.
+
+    It is the sha256 of what `sha256sum -z` prints for them, relative names in byte order, and so
+    the same wherever the folder lies. Hidden files do not count; neither does a missing `test/`.
+
+    Returns:
+        64 hexadecimal digits.
+
+    Raises:
+        DataError: If `train/` or a file in it is missing or unreadable.
+    """
+    splits = [folder / "train", *([folder / "test"] if (folder / "test").exists() else [])]
+    files = {os.fsencode(f.relative_to(folder).as_posix()): f for s in splits for f in _walk(s)}
+    digest = hashlib.sha256()
+    for name, file in sorted(files.items()):
+        digest.update(f"{file_digest(file)}  ".encode() + name + b"\0")
+    return digest.hexdigest()
+
+
+def file_digest(file: Path, algorithm: str = "sha256") -> str:
+    """Return the digest of a file's contents in hexadecimal digits.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, algorithm).hexdigest()
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}.") from error
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for entry in _entries(folder):
+        if entry.is_dir():
+            yield from _walk(entry)
+        else:
+            yield entry
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{folder}: not found; an image-folder holds train/<class>/* and test/<class>/*."
+        ) from error
+    except NotADirectoryError as error:
+        raise DataError(f"{folder}: a file where a folder should be.") from error
+    except OSError as error:
+        raise DataError(f"{folder}: {error.strerror}.") from error
+
+
+@cache
+def _image_suffixes() -> frozenset[str]:
+    from PIL import Image  # studies of other data sets need no Pillow
+
+    formats = Image.registered_extensions()
+    return frozenset(suffix for suffix, name in formats.items() if name in Image.OPEN)

@@ -1,0 +1,63 @@
+"""Error, negative log-likelihood and calibration error of a network on a split."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from mixup_core.images.views import EvaluationImages
+
+NUM_CALIBRATION_BINS = 15
+_IMAGES_PER_BATCH = 1000
+
+
+@torch.no_grad()
+def evaluate(
+    network: nn.Module, images: EvaluationImages, precision: torch.dtype
+) -> dict[str, float]:
+    """Return the metrics of a network in evaluation mode, one pass over the images.
+
+    Returns:
+        `error`: fraction of images whose largest logit is not the label's, in [0, 1].
+        `nll`: mean cross entropy, in nats.
+        `calibration_error`: see `calibration_error`, in [0, 1].
+    """
+    network.eval()
+    logits = torch.cat(
+        [
+            _forward(network, images[start : start + _IMAGES_PER_BATCH], precision)
+            for start in range(0, len(images), _IMAGES_PER_BATCH)
+        ]
+    )
+    labels = images.labels
+    return {
+        "error": float((logits.argmax(1) != labels).double().mean()),
+        "nll": float(cross_entropy(logits.double(), labels)),
+        "calibration_error": calibration_error(logits, labels),
+    }
+
+
+def calibration_error(logits: Tensor, labels: Tensor) -> float:
+    """Return the expected calibration error of the predicted class, in [0, 1].
+
+        sum over bins of (images in bin / images) * |accuracy in bin - mean confidence in bin|
+
+    with 15 bins of equal width over the confidence, each open on the left and closed on the right.
+
+    Source: Guo et al. 2017, arXiv:1706.04599, equation 3.
+
+    Args:
+        logits: (images, classes), float.
+        labels: (images,), int64.
+    """
+    confidence, predicted = logits.double().softmax(1).max(1)
+    correct = (predicted == labels).double()
+    bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1
+    gaps = torch.zeros(NUM_CALIBRATION_BINS, dtype=torch.float64, device=logits.device)
+    gaps.index_add_(0, bins, correct - confidence)
+    return float(gaps.abs().sum() / len(labels))
+
+
+def _forward(network: nn.Module, images: Tensor, precision: torch.dtype) -> Tensor:
+    with torch.autocast(images.device.type, precision, enabled=precision != torch.float32):
+        logits: Tensor = network(images.contiguous(memory_format=torch.channels_last))
+    return logits.float()

@@ -1,0 +1,1 @@
+"""What was trained, under content keys, on a disk or in a bucket."""

@@ -1,0 +1,462 @@
+"""Store: what has been trained, kept under stage keys on a disk or in a bucket.
+
+    stages/<2 hex>/<key>.json            manifest: records, facts, environment, name of the state
+    states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
+    failures/<run key>.json              why a run ended early
+    quarantine/                          damaged files, moved here by whoever read them
+
+A state is bytes here, so that reading a store loads neither torch nor numpy.
+"""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mixup_core.records import EpochRecord
+from mixup_core.store.files import Bucket, Folder, StoreError, open_files
+
+FORMAT = 1
+"""Raised when the content of a manifest changes its meaning. How a manifest carries its sha256
+never changes, so that one of a newer format can be told from a damaged one."""
+
+_MANIFEST_NAME = re.compile(r"stages/../([0-9a-f]+)\.json")
+_STATE_NAME = re.compile(r"states/../([0-9a-f]+)-[0-9a-f]{64}\.bin")
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochFacts:
+    """What is true of one training of an epoch but not of the computation; no key contains it."""
+
+    seconds: float
+    """Wall seconds of training and evaluating the epoch."""
+    stored_at_ms: int
+    """Unix time in ms at which the epoch was first stored; the timestamp of its MLflow points."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StateRef:
+    """Which file holds a state."""
+
+    sha256: str
+    """Of the whole file, as `sha256sum` prints it."""
+    size: int
+    """Bytes of the whole file."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """The first epochs of every run that has this stage key."""
+
+    key: str
+    records: tuple[EpochRecord, ...]
+    """One per epoch, epoch 0 first."""
+    facts: tuple[EpochFacts, ...]
+    """One per epoch, as `records`."""
+    environment: Mapping[str, str]
+    """Host, device, versions, threads: what else can change bits, as the writer gave it."""
+    state: StateRef | None
+    """State after the last of these epochs; None when only the records are kept."""
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs trained."""
+        return len(self.records)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Why a run ended before its last epoch."""
+
+    run_key: str
+    kind: Literal["diverged", "failed"]
+    """`diverged`: the loss left the finite numbers, as it would again. `failed`: anything else."""
+    message: str
+    epoch: int | None
+    """0-based epoch that was being trained; None if none had begun."""
+    attempts: int
+    """How often the run was tried."""
+
+
+class FormatError(StoreError):
+    """The store was written by a newer version of this program."""
+
+
+class Store:
+    """Stages and failures under one URL. Holds no state of its own: share it, or make another.
+
+    Whatever a method has written is durable when it returns, and a process or machine that stops
+    in between leaves the file as it was or as it should be. A stage is written once: of two
+    writers the first wins.
+
+    Damaged files are moved to `quarantine/`, logged, and from then on absent: the epochs are
+    trained again, with the same numbers.
+    """
+
+    url: str
+    """As given; a local path is absolute, so that every process finds it."""
+    folder: Path | None
+    """The store on a local disk; None in a bucket."""
+    files: Folder | Bucket
+    """What the store is made of."""
+
+    def __init__(self, url: str) -> None:
+        """Name a store; nothing is created before the first write.
+
+        Args:
+            url: A path, or any URL of fsspec whose files appear whole (`s3://`, `gs://`, ...).
+
+        Raises:
+            StoreError: If nobody knows such a URL, or a package for it is missing.
+        """
+        self.files = open_files(url)
+        self.folder = self.files.root if isinstance(self.files, Folder) else None
+        self.url = url if self.folder is None else str(self.folder)
+
+    def keys(self) -> Mapping[str, bool]:
+        """Return every stored stage key with whether a state lies beside it; reads no file.
+
+        A name is no proof: `read` and `read_state` find out whether the content is good.
+        """
+        states = {_STATE_NAME.sub(r"\1", name) for name in self.files.names("states")}
+        stages = map(_MANIFEST_NAME.fullmatch, self.files.names("stages"))
+        return {match[1]: match[1] in states for match in stages if match}
+
+    def read(self, key: str) -> Stage | None:
+        """Return the stage stored under a key; None if there is none or its manifest is damaged.
+
+        Raises:
+            FormatError: If a newer version of this program wrote it.
+        """
+        return next(iter(self.read_all([key]).values()), None)
+
+    def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
+        """Return those of some stages that are stored and sound, in the order given.
+
+        In a bucket they are asked for together. What is stored beside them costs nothing.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        names = {_manifest_name(key): key for key in keys}
+        found = {}
+        for name, sealed in self.files.read_present(names):
+            content, key = self._opened(name, sealed), names[name]
+            if content is None:
+                continue
+            if content["key"] != key:
+                self._quarantine(name, f"is the manifest of {content['key']}")
+                continue
+            found[key] = Stage(
+                key=key,
+                records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
+                facts=tuple(EpochFacts(**facts) for facts in content["facts"]),
+                environment=content["environment"],
+                state=None if content["state"] is None else StateRef(**content["state"]),
+            )
+        return {key: found[key] for key in names.values() if key in found}
+
+    def read_state(self, stage: Stage) -> bytes | None:
+        """Return the bytes given to `write`; None if they are not kept, missing or damaged."""
+        if stage.state is None:
+            return None
+        name = _state_name(stage.key, stage.state)
+        try:
+            blob = self.files.read(name)
+        except FileNotFoundError:
+            return None
+        header = _state_header(stage.key)
+        if _state_ref(blob) != stage.state or not blob.startswith(header):
+            self._quarantine(name, "has another size or sha256, or belongs to another stage")
+            return None
+        return blob.removeprefix(header)
+
+    def refuse_state(self, stage: Stage, reason: str) -> None:
+        """Quarantine a state whose bytes are sound and yet of no use; the records stay."""
+        if stage.state is not None:
+            self._quarantine(_state_name(stage.key, stage.state), reason)
+
+    def write(
+        self,
+        key: str,
+        *,
+        records: Sequence[EpochRecord],
+        facts: Sequence[EpochFacts],
+        environment: Mapping[str, str],
+        state: bytes | None,
+    ) -> Stage:
+        """Store a stage and return what is stored under its key now.
+
+        A stage that is there already stays, except that one without a good state gains the state
+        given, if the records are equal. Other records are a finding (an epoch that cannot be
+        reproduced): they are logged and not stored.
+
+        Args:
+            key: The stage key (`mixup_core.images.config.stage_key`).
+            records: One per epoch, epoch 0 first, all metrics finite.
+            facts: One per epoch.
+            environment: What else can change bits.
+            state: Model and optimizer after the last epoch, serialised; None keeps records only.
+
+        Raises:
+            ValueError: If records or facts are not one per epoch, or a number is not finite.
+            StoreFullError: If the disk is full.
+            FormatError: If a newer version of this program wrote the stage that is there.
+        """
+        _check_epochs(records, facts)
+        blob = None if state is None else _state_header(key) + state
+        stage = Stage(
+            key=key,
+            records=tuple(records),
+            facts=tuple(facts),
+            environment=dict(environment),
+            state=None if blob is None else _state_ref(blob),
+        )
+        manifest = _sealed(_stage_content(stage))
+        while (stored := self.read(key)) is None:
+            self._write_state(stage, blob)
+            if self.files.create(_manifest_name(key), manifest):
+                return stage
+        if stored.records != stage.records:
+            _logger.warning("stage %s: trained again with other records; the first stay", key)
+            return stored
+        if blob is None or self.read_state(stored) is not None:
+            return stored
+        self._write_state(stage, blob)
+        return self._replace(stored, stage.state)
+
+    def drop_state(self, key: str) -> None:
+        """Remove the state of a stage and keep its records.
+
+        Raises:
+            FormatError: If a newer version of this program wrote the stage.
+        """
+        stage = self.read(key)
+        if stage is not None and stage.state is not None:
+            self._replace(stage, None)
+        self._remove_states(key)
+
+    def delete(self, *keys: str) -> None:
+        """Remove stages altogether, with all that dead writers of them left behind."""
+        for top in ("stages", "states"):
+            for shard in sorted({_checked(key)[:2] for key in keys}):
+                for name in list(self.files.names(f"{top}/{shard}")):
+                    if re.split(r"[-.]", Path(name).name)[0] in keys:
+                        self.files.remove(name)
+
+    def clear_torn(self, *keys: str) -> None:
+        """Remove what dead writers of some stages left behind; what is stored stays.
+
+        Of two studies that train the same stage at the same moment, one may lose its state to the
+        other: a fork then begins at an earlier stage.
+        """
+        for shard in sorted({_checked(key)[:2] for key in keys}):
+            for top in ("stages", "states"):
+                for name in list(self.files.names(f"{top}/{shard}")):
+                    key = re.split(r"[-.]", Path(name).name)[0]
+                    is_torn = name.endswith(".tmp") or top == "states"
+                    if is_torn and key in keys and self.read(key) is None:
+                        self.files.remove(name)
+
+    def stages(self) -> Iterator[Stage]:
+        """Yield every readable stage, in the order of the keys.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        for key in sorted(self.keys()):
+            stage = self.read(key)
+            if stage is not None:
+                yield stage
+
+    def quarantined(self) -> tuple[str, ...]:
+        """Return the names of the damaged files that were put aside, sorted."""
+        return tuple(sorted(self.files.names("quarantine")))
+
+    def write_failure(self, failure: Failure) -> None:
+        """Store why a run ended early, in place of what was stored for that run before.
+
+        Raises:
+            StoreFullError: If the disk is full.
+        """
+        self.files.write(_failure_name(failure.run_key), _sealed(dataclasses.asdict(failure)))
+
+    def failures(self) -> Mapping[str, Failure]:
+        """Return the stored failures by run key.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        found = {}
+        for name in list(self.files.names("failures")):
+            content = self._read_manifest(name) if name.endswith(".json") else None
+            if content is not None:
+                del content["format"]
+                failure = Failure(**content)
+                found[failure.run_key] = failure
+        return found
+
+    def clear_failure(self, run_key: str) -> None:
+        """Forget why a run ended early; without a failure, do nothing."""
+        self.files.remove(_failure_name(run_key))
+
+    def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
+        """Read every file, quarantine what is damaged, remove what dead writers left behind.
+
+        Args:
+            stale_after: Age in seconds from which a file that no manifest names is taken for left
+                behind; a younger one may belong to a stage that is being written.
+
+        Returns:
+            One line per damaged or missing file; empty if all is well.
+
+        Raises:
+            FormatError: If a newer version of this program wrote a manifest.
+        """
+        problems, named = [], set()
+        for key in sorted(self.keys()):
+            stage = self.read(key)
+            if stage is None:
+                problems.append(f"{_manifest_name(key)}: damaged")
+            elif stage.state is not None:
+                name = _state_name(key, stage.state)
+                named.add(name)
+                if self.read_state(stage) is None:
+                    problems.append(f"{name}: missing or damaged")
+        failures = [name for name in self.files.names("failures") if name.endswith(".json")]
+        problems += [f"{name}: damaged" for name in failures if self._read_manifest(name) is None]
+        for top in ("stages", "states", "failures"):
+            for name in list(self.files.names(top)):
+                unnamed = top == "states" and name not in named
+                left_behind = unnamed or name.endswith(".tmp")
+                if left_behind and self.files.age(name) >= stale_after:
+                    self.files.remove(name)
+        return tuple(problems)
+
+    def _read_manifest(self, name: str) -> dict[str, Any] | None:
+        try:
+            sealed = self.files.read(name)
+        except FileNotFoundError:
+            return None
+        return self._opened(name, sealed)
+
+    def _opened(self, name: str, sealed: bytes) -> dict[str, Any] | None:
+        content = _unsealed(sealed)
+        if content is None:
+            self._quarantine(name, "does not have the sha256 it states")
+            return None
+        if content["format"] > FORMAT:
+            raise FormatError(f"store format {content['format']}, this program knows {FORMAT}")
+        return content
+
+    def _write_state(self, stage: Stage, blob: bytes | None) -> None:
+        if blob is not None and stage.state is not None:
+            self.files.write(_state_name(stage.key, stage.state), blob)
+
+    def _replace(self, stage: Stage, state: StateRef | None) -> Stage:
+        changed = dataclasses.replace(stage, state=state)
+        self.files.write(_manifest_name(stage.key), _sealed(_stage_content(changed)))
+        return changed
+
+    def _remove_states(self, key: str) -> None:
+        for name in list(self.files.names(_states_folder(key))):
+            if Path(name).name.startswith(f"{key}-"):
+                self.files.remove(name)
+
+    def _quarantine(self, name: str, reason: str) -> None:
+        try:
+            self.files.move(name, f"quarantine/{Path(name).name}")
+        except FileNotFoundError:
+            return  # another reader was faster
+        _logger.warning("%s %s; moved to quarantine", name, reason)
+
+
+def _check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
+    epochs = [record.epoch for record in records]
+    if not epochs or epochs != list(range(len(epochs))):
+        raise ValueError(f"`one record per epoch, epoch 0 first` must hold, got ({epochs=}).")
+    if len(facts) != len(records):
+        raise ValueError(
+            f"`one facts per record` must hold, got (records={len(records)}, facts={len(facts)})."
+        )
+    for record, fact in zip(records, facts, strict=True):
+        for name, value in {**record.metrics, "seconds": fact.seconds}.items():
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"`{name} is finite` must hold, got (value={value}, epoch={record.epoch})."
+                )
+
+
+def _checked(key: str) -> str:
+    """Return a key that is safe in a path.
+
+    Raises:
+        ValueError: If it is not made of lower-case hexadecimal digits.
+    """
+    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
+        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
+    return key
+
+
+def _manifest_name(key: str) -> str:
+    return f"stages/{_checked(key)[:2]}/{key}.json"
+
+
+def _states_folder(key: str) -> str:
+    return f"states/{_checked(key)[:2]}"
+
+
+def _state_name(key: str, state: StateRef) -> str:
+    return f"{_states_folder(key)}/{key}-{state.sha256}.bin"
+
+
+def _failure_name(run_key: str) -> str:
+    return f"failures/{_checked(run_key)}.json"
+
+
+def _state_header(key: str) -> bytes:
+    """Return what a state's file begins with: it binds the content to its stage."""
+    return f"mixsweep state of stage {_checked(key)}\n".encode()
+
+
+def _state_ref(blob: bytes) -> StateRef:
+    return StateRef(sha256=hashlib.sha256(blob).hexdigest(), size=len(blob))
+
+
+def _stage_content(stage: Stage) -> dict[str, Any]:
+    return {
+        "key": stage.key,
+        "records": [record.to_plain() for record in stage.records],
+        "facts": [dataclasses.asdict(facts) for facts in stage.facts],
+        "environment": stage.environment,
+        "state": None if stage.state is None else dataclasses.asdict(stage.state),
+    }
+
+
+def _sealed(content: Mapping[str, Any]) -> bytes:
+    """Return canonical JSON with its own sha256 put in front of the other keys."""
+    text = json.dumps(
+        {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+    return _seal(text.encode()) + text.encode()[1:]
+
+
+def _unsealed(sealed: bytes) -> dict[str, Any] | None:
+    """Return the content `_sealed` was given and its format; None if a single bit differs."""
+    text = b"{" + sealed[len(_seal(b"")) :]
+    if not sealed.startswith(_seal(text)):
+        return None
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def _seal(text: bytes) -> bytes:
+    return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode()

@@ -1,0 +1,62 @@
+"""What this machine has and lacks for training and tracking."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+
+import psutil
+import torch
+
+from mixup_core.images.data.fetching import data_root, statuses
+from sweeps.home import Home
+
+_PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")
+_LOW_DISK_GB = 2.0
+
+
+def findings(home: Home) -> Iterator[str]:
+    """Yield one line per thing looked at: its name, then what was found."""
+    yield f"python       {platform.python_version()} on {platform.platform()}"
+    yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    memory = psutil.virtual_memory()
+    yield (
+        f"machine      {os.cpu_count()} CPUs, {memory.total / 1e9:.0f} GB memory "
+        f"({memory.available / 1e9:.0f} GB free)"
+    )
+    yield f"GPUs         {_gpus()}"
+    yield f"bfloat16     {_bfloat16()}"
+    existing = next(
+        folder
+        for folder in (home.folder.resolve(), *home.folder.resolve().parents)
+        if folder.exists()
+    )
+    free = shutil.disk_usage(existing).free / 1e9
+    yield f"home         {home.folder}, {free:.1f} GB free" + (
+        "" if free > _LOW_DISK_GB else ": low"
+    )
+    for found in statuses(data_root()):
+        here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+        yield f"data         {found.name}: {here}"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _gpus() -> str:
+    if not torch.cuda.is_available():
+        return "none; runs train on CPUs, one thread each"
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return ", ".join(names)
+
+
+def _bfloat16() -> str:
+    if torch.cuda.is_available():
+        return "fast on this GPU" if torch.cuda.is_bf16_supported() else "not on this GPU"
+    fast = torch.cpu.get_capabilities().get("amx_bf16", False)
+    return "fast on this CPU (AMX)" if fast else "no gain on this CPU (no AMX)"

@@ -1,0 +1,118 @@
+"""Housekeeping: what a store holds for which study, and which states nobody needs any more."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mixup_core.images.config import stage_keys
+from mixup_core.store.checkpoints import Stage, Store
+from sweeps.study import Study
+
+_SPARE = 2
+"""Newest states of an unfinished run that stay: the second serves if the first proves damaged."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holding:
+    """What a store holds of one study, or of none of those asked for."""
+
+    title: str
+    num_runs: int
+    num_finished: int
+    stages: tuple[Stage, ...]
+    prunable: tuple[Stage, ...]
+    """Those of the stages whose state no run of any study asked for will start from."""
+
+    @property
+    def num_states(self) -> int:
+        """Number of stages that keep their state."""
+        return sum(stage.state is not None for stage in self.stages)
+
+
+def state_bytes(stages: Iterable[Stage]) -> int:
+    """Return the size of the states of some stages, in bytes."""
+    return sum(stage.state.size for stage in stages if stage.state is not None)
+
+
+def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
+    """Return what a store holds of each study, then what belongs to none of them.
+
+    A stage that several studies share is listed with the first of them.
+
+    Args:
+        studies: Studies with distinct names.
+        store: Where their runs are stored.
+    """
+    stages = {stage.key: stage for stage in store.stages()}
+    diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
+    prefixes = {run.key: stage_keys(run.config) for study in studies for run in study.runs()}
+    needed = {
+        key
+        for run_key, keys in prefixes.items()
+        for key in _needed(keys, stages, has_diverged=run_key in diverged)
+    }
+    stored = set(stages)
+    holdings = []
+    for study in studies:
+        runs = [prefixes[run.key] for run in study.runs()]
+        own = [stages.pop(key) for keys in runs for key in keys if key in stages]
+        holdings.append(
+            Holding(
+                title=study.name,
+                num_runs=len(runs),
+                num_finished=sum(keys[-1] in stored for keys in runs),
+                stages=tuple(own),
+                prunable=tuple(s for s in own if s.state is not None and s.key not in needed),
+            )
+        )
+    rest = Holding(
+        title="(others)", num_runs=0, num_finished=0, stages=tuple(stages.values()), prunable=()
+    )
+    return (*holdings, rest)
+
+
+def prune(holdings: Iterable[Holding], store: Store) -> int:
+    """Remove the prunable states and return the bytes that this frees; every record stays.
+
+    A driver of one of the studies must not be at work: hold their leases.
+    """
+    freed = 0
+    for holding in holdings:
+        for stage in holding.prunable:
+            store.drop_state(stage.key)
+        freed += state_bytes(holding.prunable)
+    return freed
+
+
+def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
+    """Return a table for people.
+
+    Args:
+        holdings: Its rows.
+        quarantined: Number of damaged files that were put aside.
+    """
+    width = max(len(title) for title in ("study", *(holding.title for holding in holdings)))
+    lines = [f"{'study':<{width}}  finished  stages  states          MB  prunable MB"]
+    for holding in holdings:
+        runs = f"{holding.num_finished}/{holding.num_runs}" if holding.num_runs else ""
+        lines.append(
+            f"{holding.title:<{width}}  {runs:>8}  {len(holding.stages):>6}  "
+            f"{holding.num_states:>6}  {_megabytes(holding.stages):>10}  "
+            f"{_megabytes(holding.prunable):>11}"
+        )
+    if quarantined:
+        lines.append(f"{quarantined} damaged files are in quarantine/")
+    return "\n".join(lines)
+
+
+def _needed(keys: Sequence[str], stages: Mapping[str, Stage], *, has_diverged: bool) -> list[str]:
+    """Return the stages of a run whose state has a use: its last, or those it would go on from."""
+    if keys[-1] in stages:
+        return [keys[-1]]
+    if has_diverged:
+        return []
+    resumable = [key for key in keys if key in stages and stages[key].state is not None]
+    return resumable[-_SPARE:]
+
+
+def _megabytes(stages: Iterable[Stage]) -> str:
+    return f"{state_bytes(stages) / 1e6:,.1f}"

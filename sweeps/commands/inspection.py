@@ -1,0 +1,59 @@
+"""Inspection: the commands that look and change nothing."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from sweeps.commands.request import DONE, Request, home_option, json_option, on_study
+from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
+from sweeps.home import Home
+from sweeps.reading.study_file import bundled_studies, study_schema
+
+
+@click.command()
+@on_study
+@json_option
+def plan(request: Request, as_json: bool) -> int:
+    """Say what a launch would train and cost; touch nothing."""
+    summary = plan_summary(request.grown, request.history, request.store, slots=os.cpu_count() or 1)
+    click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
+    return DONE
+
+
+@click.command()
+@on_study
+@json_option
+def status(request: Request, as_json: bool) -> int:
+    """Say how far a study is, running or not."""
+    summary = status_summary(request.grown, request.store)
+    click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
+    return DONE
+
+
+@click.command()
+@home_option
+def doctor(home: Path) -> int:
+    """Say what this machine has and lacks."""
+    from sweeps.commands.doctor import findings
+
+    for line in findings(Home(folder=home)):
+        click.echo(line)
+    return DONE
+
+
+@click.command()
+def schema() -> int:
+    """Print the JSON Schema of a study file, for editors."""
+    click.echo(json.dumps(study_schema(), indent=2))
+    return DONE
+
+
+@click.command("studies")
+def list_studies() -> int:
+    """List the bundled studies."""
+    for name, description in bundled_studies().items():
+        summary, _, _ = description.partition(". ")
+        click.echo(f"{name:<18} {summary}")
+    return DONE

@@ -1,0 +1,204 @@
+"""Request: a study and its places as a command line names them, and how commands end."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mixup_core.images.data.fetching import checksums, data_root, is_present
+from mixup_core.store.checkpoints import Store
+from sweeps.home import Home, masked
+from sweeps.reading.study_file import load_study
+from sweeps.results import RunResult, read_results
+from sweeps.search import SearchHistory
+from sweeps.searching.selection import grown_study
+from sweeps.study import Study
+
+DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes."""
+
+home_option = click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    envvar="MIXSWEEP_HOME",
+    show_default=True,
+    help="Folder that holds all results.",
+)
+store_option = click.option(
+    "--store",
+    "store_url",
+    envvar="MIXSWEEP_STORE",
+    help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+class RefusedError(Exception):
+    """A request that cannot be met, in one line for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A study and where its results are."""
+
+    reference: str
+    """The study as it was named."""
+    overrides: tuple[str, ...]
+    """What was overridden in it."""
+    study: Study
+    """As its file says, without the points of a search."""
+    home: Home
+    """Where everything is kept."""
+
+    @cached_property
+    def history(self) -> SearchHistory:
+        """What has been proposed by now, if the study is a search."""
+        if self.study.search is None:
+            return SearchHistory()
+        from sweeps.searching.proposals import read_history
+
+        return read_history(self.study, self.home.optuna_url)
+
+    @property
+    def grown(self) -> Study:
+        """The study with the points and the confirmation that it has by now."""
+        return grown_study(self.study, self.history, self.store)
+
+    @property
+    def store(self) -> Store:
+        """The checkpoint store."""
+        return Store(self.home.store)
+
+    def results(self) -> tuple[RunResult, ...]:
+        """Return what is stored of each run."""
+        return read_results(self.grown.runs(), self.store)
+
+    def spell(self, verb: str) -> str:
+        """Return the command line that does something else with the same study and places."""
+        places = {
+            "--home": str(self.home.folder),
+            "--store": self.home.store_url,
+            "--tracking-uri": self.home.tracking_server,
+            "--optuna": self.home.optuna and masked(self.home.optuna),
+        }
+        given = [part for name, place in places.items() if place for part in (name, place)]
+        overrides = [part for override in self.overrides for part in ("--set", override)]
+        return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+
+    def refreshed(self) -> "Request":
+        """Return the request without what it remembers of its search, which has gone on."""
+        return replace(self)
+
+    def data_checksums(self) -> dict[str, dict[str, str]]:
+        """Return data set to file to checksum, for the provenance of a report."""
+        merged: dict[str, dict[str, str]] = {}
+        seen = {(c.data.name, c.data.folder, c.data.test): c.data for c in self.study.arms.values()}
+        for data in seen.values():
+            if is_present(data.name, data_root()):
+                merged.setdefault(data.name, {}).update(checksums(data))
+        return merged
+
+
+def on_study(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command its study, its home and `--set`, as a `Request`."""
+
+    def with_request(  # noqa: PLR0913  the options that every command on a study has
+        study: str,
+        home: Path,
+        store_url: str | None,
+        tracking: str | None,
+        optuna: str | None,
+        overrides: Sequence[str],
+        **options: Any,
+    ) -> int:
+        request = Request(
+            reference=study,
+            overrides=tuple(overrides),
+            study=load_study(study, overrides),
+            home=Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna),
+        )
+        return command(request, **options)
+
+    with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = with_request
+    for decorate in (
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="Override a path of the study file, e.g. seeds=6; repeatable.",
+        ),
+        click.option(
+            "--tracking-uri",
+            "tracking",
+            envvar="MLFLOW_TRACKING_URI",
+            help="MLflow server or database; default: mlflow.db in the home.",
+        ),
+        click.option(
+            "--optuna",
+            envvar="MIXSWEEP_OPTUNA",
+            help="Storage of a search, a database URL or the path of a journal file; "
+            "default: optuna.db in the home.",
+        ),
+        store_option,
+        home_option,
+        click.argument("study"),
+    ):
+        wrapped = decorate(wrapped)
+    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    decorated: Callable[..., int] = wrapped
+    return decorated
+
+
+def placement_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that say where its runs go, and whether they keep their weights.
+
+    Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
+    `keep_final_states`.
+    """
+    for decorate in reversed(_PLACEMENT):
+        command = decorate(command)
+    return command
+
+
+_PLACEMENT = (
+    click.option(
+        "--slots",
+        type=click.IntRange(min=1),
+        help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
+    ),
+    click.option(
+        "--gpus-per-run",
+        type=click.FloatRange(min=0),
+        help="0, 1 or 1/k; default: 1 where there are GPUs.",
+    ),
+    click.option(
+        "--cpus-per-run",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="CPUs reserved for a run, which computes in one thread all the same.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu"]),
+        help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
+    ),
+    click.option(
+        "--keep-final-states",
+        is_flag=True,
+        help="Keep the weights of finished runs, so that longer runs can go on from them.",
+    ),
+)
+
+
+def command_line() -> str:
+    """Return the command line of this process, passwords in addresses masked."""
+    return masked(shlex.join(["mixsweep", *sys.argv[1:]]))

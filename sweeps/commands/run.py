@@ -1,0 +1,145 @@
+"""run: train what is missing of a study, then write its report."""
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.store.files import StoreError
+from sweeps.commands.report import conclude, write_report
+from sweeps.commands.request import (
+    RefusedError,
+    Request,
+    command_line,
+    on_study,
+    placement_options,
+)
+from sweeps.commands.sync import open_tracker
+from sweeps.leasing.lease import Lease
+from sweeps.results import RunResult, read_results
+from sweeps.running.placement import Placement
+from sweeps.stages import Plan, plan_study
+from sweeps.study import Study
+
+if TYPE_CHECKING:
+    from sweeps.searching.sources import RunSource
+
+
+class SearchLostError(Exception):
+    """A search whose storage stopped answering while it ran."""
+
+
+_CLUSTER_PATIENCE = 10.0
+"""Seconds to wait for a cluster's port."""
+
+
+@click.command()
+@on_study
+@placement_options
+@click.option("--address", help="Ray cluster to train on; default: this machine.")
+def run(  # noqa: PLR0913  its options
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | None,
+    cpus_per_run: int,
+    device: Literal["cpu"] | None,
+    address: str | None,
+    keep_final_states: bool,
+) -> int:
+    """Train what is missing of a study, then write its report."""  # noqa: DOC501
+    placement = Placement(
+        slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
+    )
+    if address is not None:
+        _require_cluster(address)
+        os.environ["RAY_ADDRESS"] = address
+    from sweeps.running.launch import train
+
+    _require_data(request.study)
+    store, study = request.store, request.study
+    with Lease.acquire(store, study.name, command_line()) as lease:
+        plan = plan_study(request.grown, store)
+        click.echo(_announcement(request, plan), err=True)
+        source = _source(request, plan)
+        tracker = open_tracker(request, lease)
+        tracker.start(request.results())
+        try:
+            results = train(
+                source, store, tracker, lease, placement, keep_final_states=keep_final_states
+            )
+            if source.trouble is not None:
+                raise SearchLostError(
+                    f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
+                )
+            request = request.refreshed()
+            report = write_report(request, results, None)
+            tracker.grow(source.study)
+            tracker.log_report(report.folder, report.markdown)
+        finally:
+            tracker.grow(source.study)
+            stored: Sequence[RunResult] = ()
+            with suppress(StoreError):  # the store may be what ended the launch
+                stored = read_results(source.study.runs(), store)
+            arrived = tracker.close(stored)
+    click.echo(report.markdown)
+    if not arrived:
+        click.echo(
+            f"tracking is incomplete; when the server is back: {request.spell('sync')}", err=True
+        )
+    return conclude(request, results, report)
+
+
+def _require_data(study: Study) -> None:
+    root = data_root()
+    for name in {config.data.name for config in study.arms.values()} - {"image-folder"}:
+        if not is_present(name, root):
+            raise RefusedError(
+                f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
+            )
+
+
+def _require_cluster(address: str) -> None:
+    """Check that somebody listens at an address; Ray itself would wait for minutes.
+
+    Raises:
+        RefusedError: If the address is none or nobody answers.
+    """
+    host, _, port = address.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise RefusedError(f"`--address is HOST:PORT` must hold, got ({address=})")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CLUSTER_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise RefusedError(f"{address}: no Ray cluster answers ({error})") from error
+
+
+def _source(request: Request, plan: Plan) -> "RunSource":
+    from sweeps.searching.proposals import Proposals
+    from sweeps.searching.sources import FixedSource, SearchSource
+
+    if request.study.search is None:
+        return FixedSource(request.study, plan)
+    proposals = Proposals(request.study, request.home.optuna_url)
+    return SearchSource(request.study, request.store, proposals)
+
+
+def _announcement(request: Request, plan: Plan) -> str:
+    study = request.study
+    if study.search is not None:
+        points = request.history.points
+        closed = sum(point.state != "open" for point in points)
+        return (
+            f"{study.name}: {study.search.points} points by {study.search.sampler}, {closed} told, "
+            f"{len(points) - closed} open; {len(plan.finished)} runs stored"
+        )
+    if not plan.pending:
+        return f"{study.name}: {len(plan.finished)} runs are stored, nothing to train"
+    shared = plan.epochs_naive - plan.epochs_planned
+    return (
+        f"{study.name}: {len(plan.pending)} runs to train, {len(plan.finished)} stored; "
+        f"{plan.epochs_planned} epochs" + (f" ({shared} stored or shared)" if shared else "")
+    )

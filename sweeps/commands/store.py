@@ -1,0 +1,90 @@
+"""Store commands: say what the checkpoint store holds, check it, and free what is not needed."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mixup_core.store.checkpoints import Store
+from sweeps.commands.housekeeping import prune, spell_stock, take_stock
+from sweeps.commands.request import (
+    DONE,
+    SOME_FAILED,
+    RefusedError,
+    command_line,
+    home_option,
+    store_option,
+)
+from sweeps.home import Home
+from sweeps.leasing.lease import Lease
+from sweeps.reading.study_file import load_study
+from sweeps.study import Study
+
+
+@click.group("store")
+def store_commands() -> None:
+    """Say what the checkpoint store holds, check it, and free what is not needed."""
+
+
+def _on_store(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the store of a home and some studies."""
+
+    def with_store(
+        home: Path, store_url: str | None, studies: Sequence[str], **options: Any
+    ) -> int:
+        store = Store(Home(folder=home, store_url=store_url).store)
+        by_name = {study.name: study for study in map(load_study, studies)}
+        return command(store, tuple(by_name.values()), **options)
+
+    with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
+    wrapped: Any = with_store
+    for decorate in (store_option, home_option, click.argument("studies", nargs=-1)):
+        wrapped = decorate(wrapped)
+    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    decorated: Callable[..., int] = wrapped
+    return decorated
+
+
+@store_commands.command("list")
+@_on_store
+def list_store(store: Store, studies: Sequence[Study]) -> int:
+    """Say what is stored of some STUDIES, what of others, and what could be freed."""
+    click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
+    return DONE
+
+
+@store_commands.command("verify")
+@home_option
+@store_option
+def verify_store(home: Path, store_url: str | None) -> int:
+    """Check every file against its sha256; damaged ones are put aside, exit code 1."""
+    problems = Store(Home(folder=home, store_url=store_url).store).verify()
+    for problem in problems:
+        click.echo(problem, err=True)
+    click.echo(f"{len(problems)} files are damaged or missing" if problems else "all is well")
+    return SOME_FAILED if problems else DONE
+
+
+@store_commands.command("prune")
+@_on_store
+@click.option("--yes", is_flag=True, help="Remove them; without it they are only listed.")
+def prune_store(store: Store, studies: Sequence[Study], yes: bool) -> int:
+    """Free the states that no run of some STUDIES will start from; every record stays."""  # noqa: DOC501
+    if not studies:
+        raise RefusedError("name the studies whose runs are to be looked at")
+    with contextlib.ExitStack() as leases:
+        if yes:
+            for study in studies:
+                leases.enter_context(Lease.acquire(store, study.name, command_line()))
+        stock = take_stock(studies, store)
+        click.echo(spell_stock(stock, len(store.quarantined())))
+        for holding in stock:
+            for stage in holding.prunable:
+                click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
+        if yes:
+            click.echo(f"freed {prune(stock, store) / 1e6:,.1f} MB")
+        elif any(holding.prunable for holding in stock):
+            click.echo("nothing was removed; add --yes", err=True)
+    return DONE

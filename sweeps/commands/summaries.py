@@ -1,0 +1,256 @@
+"""What `plan` and `status` say of a study: as values for machines, and spelled for people."""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, assert_never
+
+from mixup_core.store.checkpoints import Store
+from sweeps.commands.costs import bytes_to_keep, seconds_to_train
+from sweeps.leasing.lease import Lease, read_progress
+from sweeps.results import RunResult, read_results
+from sweeps.running.console import spell_duration
+from sweeps.search import Search, SearchHistory
+from sweeps.searching.selection import foreseen_study
+from sweeps.space import Categorical, Distribution, Integer, Real
+from sweeps.stages import Plan, plan_study
+from sweeps.study import Study
+
+
+def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int) -> dict[str, Any]:
+    """Return what a launch would train and cost, as `plan --json` prints it.
+
+    `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
+    now. `seconds` and `kept_bytes` are None where nothing was measured yet.
+
+    Args:
+        study: With the points and the confirmation that it has by now.
+        history: Of its search; empty without one.
+        store: Where results are.
+        slots: Runs trained side by side.
+    """
+    if study.search is not None and history.asks(study.search):
+        study = foreseen_study(study)
+    planned = plan_study(study, store)
+    results = read_results(study.runs(), store)
+    stored = Counter(run.arm for run in planned.finished)
+    to_run = Counter(pending.run.arm for pending in planned.pending)
+    summary = {
+        "study": study.name,
+        "runs": len(results),
+        "stored": len(planned.finished),
+        "to_run": len(planned.pending),
+        "epochs_naive": sum(result.run.config.epochs for result in results),
+        "epochs_planned": planned.epochs_planned,
+        "arms": {
+            arm: {"runs": len(study.seeds_of(arm)), "stored": stored[arm], "to_run": to_run[arm]}
+            for arm in study.arms
+        },
+        "slots": slots,
+        "seconds": seconds_to_train(planned, results, slots),
+        "kept_bytes": bytes_to_keep(planned, results),
+    }
+    if study.search is None:
+        return summary
+    return summary | _at_most(summary, study, study.search, planned, results, history)
+
+
+def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
+    summary: dict[str, Any],
+    study: Study,
+    search: Search,
+    planned: Plan,
+    results: Sequence[RunResult],
+    history: SearchHistory,
+) -> dict[str, Any]:
+    """Return what changes with the runs that a search may still ask for: the most it costs.
+
+    Which points come is known of a grid alone, so no stage is taken to be shared by the others.
+    """
+    asked, asks = len(history.points), history.asks(search)
+    to_ask = search.points - asked if asks and search.sampler != "grid" else 0
+    corners = [search.config_of(values) for values in search.space.corners()]
+    longest = max(config.epochs for config in corners)
+    arms = [config.epochs for arm, config in study.arms.items() if arm not in study.own_seeds]
+    is_open = asks or any(point.state == "open" for point in history.points)
+    confirms = is_open and study.confirmation() is None
+    confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
+    runs = to_ask * len(study.seeds)
+    epochs = runs * longest + sum(confirmed)
+    states = runs * max(len(search.fork_epochs(config)) for config in corners)
+    seconds = [facts.seconds for result in results for facts in result.facts]
+    more = epochs * median(seconds) / summary["slots"] if seconds else None
+    return {
+        "runs": summary["runs"] + runs + len(confirmed),
+        "to_run": summary["to_run"] + runs + len(confirmed),
+        "epochs_naive": summary["epochs_naive"] + epochs,
+        "epochs_planned": summary["epochs_planned"] + epochs,
+        "seconds": None if more is None else (summary["seconds"] or 0.0) + more,
+        "kept_bytes": bytes_to_keep(planned, results, states),
+        "search": {
+            "adaptive": search.sampler != "grid",
+            "points": len(study.points()) + to_ask,
+            "points_known": asked,
+            "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),
+            "runs_to_confirm": len(confirmed),
+            "budget": {
+                name: limit
+                for name in ("hours", "gpu_hours")
+                if (limit := getattr(search.budget, name)) is not None
+            },
+            "space": [
+                {"path": p.path, **_spell_distribution(p.distribution)}
+                for p in search.space.parameters
+            ],
+        },
+    }
+
+
+def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
+    match distribution:
+        case Real(low=low, high=high, is_log=is_log):
+            return {"kind": "log_uniform" if is_log else "uniform", "low": low, "high": high}
+        case Integer(low=low, high=high, step=step):
+            return {"kind": "int", "low": low, "high": high, "step": step}
+        case Categorical(choices=choices):
+            return {"kind": "categorical", "choices": list(choices)}
+        case _:
+            assert_never(distribution)
+
+
+def spell_plan(summary: dict[str, Any]) -> str:
+    """Return a plan summary as lines for people."""
+    naive, planned = summary["epochs_naive"], summary["epochs_planned"]
+    seconds, kept = summary["seconds"], summary["kept_bytes"]
+    time = "not known before a first run"
+    if seconds is not None:
+        time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
+    disk = "records only"
+    if kept != 0:
+        disk = "not known before a first run" if kept is None else f"{kept / 1e6:.1f} MB of states"
+    width = max(len(arm) for arm in ("arm", *summary["arms"]))
+    search = summary.get("search")
+    lines = [] if search is None else _spell_search(search)
+    most = "" if search is None else "at most "
+    return "\n".join(
+        [
+            f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
+            f"{summary['to_run']} to run",
+            f"{'arm':<{width}}  runs  stored  to run",
+            *(
+                f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
+                for arm, row in summary["arms"].items()
+            ),
+            *lines,
+            f"epochs    {most}{naive} naive, {most}{planned} to train",
+            f"time      {time}",
+            f"disk      {disk}",
+        ]
+    )
+
+
+def _spell_search(search: dict[str, Any]) -> list[str]:
+    space = [
+        f"{part['path']} {part['kind']} "
+        + (
+            ", ".join(map(str, part["choices"]))
+            if part["kind"] == "categorical"
+            else f"{part['low']:g}..{part['high']:g}"
+        )
+        for part in search["space"]
+    ]
+    kind = "adaptive: which points is not known yet" if search["adaptive"] else "every one"
+    units = {"hours": "hours", "gpu_hours": "GPU-hours"}
+    limits = [f"{limit:g} {units[name]}" for name, limit in search["budget"].items()]
+    ends = f"; no new ones after {' or '.join(limits)}" if limits else ""
+    return [
+        f"points    {search['points']} ({kind}), {search['points_known']} known{ends}",
+        f"space     {'; '.join(space)}",
+        f"to ask    {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
+    ]
+
+
+def status_summary(study: Study, store: Store) -> dict[str, Any]:
+    """Return how far a study is, as `status --json` prints it."""
+    results = read_results(study.runs(), store)
+    progress = read_progress(store, study.name)
+    running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
+    arms = {
+        arm: {
+            "expected": len(of_arm),
+            "finished": sum(result.outcome == "complete" for result in of_arm),
+            "running": sum((arm, result.run.seed) in running for result in of_arm),
+            "failed": sum(result.outcome in {"failed", "diverged"} for result in of_arm),
+        }
+        for arm, of_arm in _by_arm(results).items()
+    }
+    holder = Lease.current(store, study.name)
+    planned = plan_study(study, store)
+    points = [arms[arm] for arm in study.points()]
+    searched = {} if study.search is None else {
+        "points": {
+            "expected": study.search.points,
+            "asked": len(points),
+            "finished": sum(point["finished"] == point["expected"] for point in points),
+        }
+    }  # fmt: skip
+    return {
+        "study": study.name,
+        **searched,
+        "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+        "arms": arms,
+        "epochs": {
+            "done": sum(len(result.records) for result in results),
+            "expected": sum(result.run.config.epochs for result in results),
+        },
+        "running": [
+            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch} for run in running.values()
+        ],
+        "failures": [
+            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
+            for result in results
+            if result.failure is not None and result.outcome != "complete"
+        ],
+        "seconds_left": seconds_to_train(planned, results, max(1, len(running))),
+    }
+
+
+def spell_status(summary: dict[str, Any]) -> str:
+    """Return a status summary as lines for people."""
+    width = max(len(arm) for arm in ("arm", *summary["arms"]))
+    driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
+    lines = [
+        f"{summary['study']}: "
+        + (f"driven by pid {driver['pid']} on {driver['host']}" if driver else "not running"),
+        f"{'arm':<{width}}  done   running  failed",
+        *(
+            f"{arm:<{width}}  {row['finished']}/{row['expected']:<4} {row['running']:>7} "
+            f"{row['failed']:>7}"
+            for arm, row in summary["arms"].items()
+        ),
+        f"epochs    {epochs['done']} of {epochs['expected']} stored",
+    ]
+    if "points" in summary:
+        points = summary["points"]
+        lines.append(
+            f"points    {points['asked']} of {points['expected']} asked, "
+            f"{points['finished']} trained"
+        )
+    lines += [
+        f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
+        for run in summary["running"]
+    ]
+    lines += [
+        f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
+        for failure in summary["failures"]
+    ]
+    if driver and left:
+        lines.append(f"ETA       {spell_duration(left)}")
+    return "\n".join(lines)
+
+
+def _by_arm(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
+    arms: dict[str, list[RunResult]] = {}
+    for result in results:
+        arms.setdefault(result.run.arm, []).append(result)
+    return arms

@@ -1,0 +1,48 @@
+"""sync: MLflow brought to what the store holds."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
+from sweeps.leasing.lease import Lease
+
+if TYPE_CHECKING:
+    from sweeps.tracking.tracker import Tracker
+
+
+@click.command()
+@on_study
+def sync(request: Request) -> int:
+    """Bring MLflow to exactly what the store holds, from an empty database too."""  # noqa: DOC501
+    with Lease.acquire(request.store, request.study.name, command_line()) as lease:
+        results = request.results()
+        tracker = open_tracker(request, lease)
+        tracker.start(results)
+        arrived = tracker.close(results)
+    if not arrived:
+        raise RefusedError("the tracking server did not answer; try again when it is back")
+    click.echo(
+        f"{request.study.name}: {sum(r.outcome == 'complete' for r in results)} finished "
+        f"runs of {len(results)} are in MLflow"
+    )
+    return DONE
+
+
+def open_tracker(request: Request, lease: Lease) -> "Tracker":
+    """Return the tracker of a study, for the driver that holds its lease."""
+    from reports.provenance import origin_tags
+    from reports.statistics import summarise_runs
+    from sweeps.tracking.projection import Projection
+    from sweeps.tracking.tracker import Tracker
+
+    return Tracker(
+        Projection(
+            request.grown,
+            request.home.tracking_uri,
+            summarise=summarise_runs,
+            artifact_location=request.home.artifact_location,
+            tags=origin_tags(),
+        ),
+        may_write=lease.is_held,
+    )

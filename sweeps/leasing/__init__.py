@@ -1,0 +1,1 @@
+"""One driver per study."""

@@ -1,0 +1,230 @@
+"""BucketLease: one driver per study, kept by an object store that creates an object only once.
+
+    leases/<study>/<token>.json     the holder; created, never changed: of two creators one wins
+    leases/<study>/<token>.beat     a number that grows while the holder lives, and its progress
+
+Whoever finds a token whose beat does not change for `_EXPIRY` seconds, on its own monotonic clock,
+creates the next token: no two clocks are ever compared. A holder believes in its lease only for
+a shorter time after its last beat, so it stops writing before anyone may take over, and when it
+finds a newer token it interrupts its own process. What no client can prevent is the one write that
+was on its way while its process was frozen; stages are written once and points in MLflow carry
+stored times, so such a write repeats what is there.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mixup_core.store.files import Bucket, StoreError
+from sweeps.leasing.holders import Holder, Progress, RunningRun, StudyBusyError, checked
+
+_BEAT_EVERY = 2.0
+_EXPIRY = 30.0
+"""Seconds without a beat after which a driver is taken for dead."""
+_BELIEF = 20.0
+"""Seconds since its last beat for which a driver may write."""
+_SILENCE = 6.0
+"""Seconds without a beat after which a driver is not shown as living."""
+_LOOK_EVERY = 0.25
+_SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that also counts while the machine sleeps."""
+
+
+class BucketLease:
+    """The lease of a study whose store is in a bucket; renewed by a thread."""
+
+    def __init__(self, files: Bucket, study: str, command: str) -> None:
+        """Take it.
+
+        Raises:
+            StudyBusyError: If another driver holds it.
+            StoreError: If the bucket cannot be written, or does not create an object only once.
+            ValueError: If the name is no study name.
+        """
+        self.successor: Holder | None = None
+        self._files = files
+        self._study = checked(study)
+        if not files.creates_atomically:
+            raise StoreError(
+                "`the store decides who is first` must hold to drive a study: use a folder that "
+                "every machine sees, or s3://, gs:// or abfs://."
+            )
+        last = _newest(files, study)
+        if last:
+            _await_end(files, study, last)
+        self.holder = Holder.here(last + 1, command)
+        self._take(study)
+        self._running: tuple[RunningRun, ...] = ()
+        self._beats = 0
+        self._ends = threading.Event()
+        self._believed_at = time.clock_gettime(_SUSPENDS_TOO)
+        self._beat()
+        self._thread = threading.Thread(target=self._keep_beating, name="lease", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def latest(files: Bucket, study: str) -> Holder | None:
+        """Return whoever took the lease last, living or not."""
+        token = _newest(files, study)
+        return _read_holder(files, study, token) if token else None
+
+    @staticmethod
+    def current(files: Bucket, study: str) -> Holder | None:
+        """Return the living driver of a study, if it has one; seconds pass if it is silent."""
+        token = _newest(files, study)
+        return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
+
+    @staticmethod
+    def progress(files: Bucket, study: str) -> Progress | None:
+        """Return what the driver of a study is doing; None if none lives or it has not said."""
+        token = _newest(files, study)
+        if not _lives(files, study, token, _SILENCE):
+            return None
+        beat = _read(files, _beat_name(study, token))
+        progress = beat and beat["progress"]
+        return Progress.from_plain(progress) if progress else None
+
+    def is_held(self) -> bool:
+        """Return whether nobody can have taken over yet; asks nobody."""
+        since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
+        return self.successor is None and not self._ends.is_set() and since < _BELIEF
+
+    def write_progress(self, running: Sequence[RunningRun]) -> None:
+        """Let the next beat say which runs are in training."""
+        self._running = tuple(running)
+
+    def release(self) -> None:
+        """Let the next driver in; a second call does nothing."""
+        if self._ends.is_set():
+            return
+        self._ends.set()
+        self._thread.join()
+        if self.successor is None:
+            with contextlib.suppress(StoreError):  # without it, the next driver waits
+                self._beat()
+
+    def _take(self, study: str) -> None:
+        name = _holder_name(study, self.holder.token)
+        mark = os.urandom(8).hex()  # two processes in containers may look the same
+        record = {**dataclasses.asdict(self.holder), "mark": mark, "namespace": _namespace()}
+        if not self._files.create(name, json.dumps(record).encode()):
+            raise StudyBusyError(study, _read_holder(self._files, study, self.holder.token))
+        if self._files.create(name, b"{}"):
+            self._files.remove(name)
+            raise StoreError("the object store ignores `If-None-Match`: it cannot keep a lease")
+        newest = _newest(self._files, study)
+        if newest != self.holder.token:  # it was listed too long ago
+            self._files.remove(name)
+            raise StudyBusyError(study, _read_holder(self._files, study, newest))
+        for old in list(self._files.names(_folder(study))):
+            if _token(old) < self.holder.token:
+                self._files.remove(old)
+
+    def _keep_beating(self) -> None:
+        while not self._ends.wait(_BEAT_EVERY):
+            began = time.clock_gettime(_SUSPENDS_TOO)
+            with contextlib.suppress(StoreError):  # tried again; `is_held` ends by itself
+                newest = _newest(self._files, self._study)
+                if newest > self.holder.token:
+                    self.successor = _read_holder(self._files, self._study, newest)
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                    return
+                self._beat()
+                self._believed_at = began
+
+    def _beat(self) -> None:
+        self._beats += 1
+        running = Progress.now(self.holder.token, self._running).to_plain()
+        beat = {
+            "beats": self._beats,
+            "released": self._ends.is_set(),
+            "progress": running if self._running else None,
+        }
+        self._files.write(_beat_name(self._study, self.holder.token), json.dumps(beat).encode())
+
+
+def _await_end(files: Bucket, study: str, token: int) -> None:
+    """Return once a holder has released its lease, or surely cannot use it any more.
+
+    Raises:
+        StudyBusyError: If it is alive.
+    """
+    record = _read(files, _holder_name(study, token))
+    if record is not None and _has_died_here(record):
+        return
+    if _lives(files, study, token, _EXPIRY):
+        raise StudyBusyError(study, _read_holder(files, study, token))
+
+
+def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
+    """Return whether a holder's beat changes within some seconds; False at once if released."""
+    name = _beat_name(study, token)
+    first = _read(files, name) if token else {"released": True}
+    give_up_at = time.monotonic() + patience
+    while not (first or {}).get("released"):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(_LOOK_EVERY)
+        beat = _read(files, name)
+        if beat != first:
+            return beat is not None and not beat["released"]
+    return False
+
+
+def _has_died_here(record: dict[str, Any]) -> bool:
+    """Return whether a holder was a process that this one would see if it were alive."""
+    here = Holder.here(0, "")
+    is_near = here.boot_id is not None and record["boot_id"] == here.boot_id
+    is_seen = _namespace() is not None and record["namespace"] == _namespace()
+    return is_near and is_seen and not Path(f"/proc/{record['pid']}").exists()
+
+
+def _namespace() -> str | None:
+    """Return which processes this one sees, where Linux tells it."""
+    with contextlib.suppress(OSError):
+        return str(Path("/proc/self/ns/pid").readlink())
+    return None
+
+
+def _newest(files: Bucket, study: str) -> int:
+    """Return the greatest token of a study; 0 if it never had a driver."""
+    names = files.names(_folder(study))
+    return max((_token(name) for name in names if name.endswith(".json")), default=0)
+
+
+def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
+    record = _read(files, _holder_name(study, token))
+    if record is None:
+        return None
+    return Holder(**{field.name: record[field.name] for field in dataclasses.fields(Holder)})
+
+
+def _read(files: Bucket, name: str) -> dict[str, Any] | None:
+    try:
+        content: dict[str, Any] = json.loads(files.read(name))
+    except FileNotFoundError:
+        return None
+    return content
+
+
+def _folder(study: str) -> str:
+    return f"leases/{checked(study)}"
+
+
+def _holder_name(study: str, token: int) -> str:
+    return f"{_folder(study)}/{token}.json"
+
+
+def _beat_name(study: str, token: int) -> str:
+    return f"{_folder(study)}/{token}.beat"
+
+
+def _token(name: str) -> int:
+    return int(name.rpartition("/")[2].partition(".")[0])

@@ -1,0 +1,113 @@
+"""Lease: one driver per study, whether its store is a folder or a bucket."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import Bucket
+from sweeps.leasing.bucket_lease import BucketLease
+from sweeps.leasing.folder_lease import FolderLease
+from sweeps.leasing.holders import Holder, Progress, RunningRun, StudyLostError
+
+
+class Lease:
+    """The right to drive a study, held until `release`, the end of a `with`, or the process's."""
+
+    def __init__(self, held: FolderLease | BucketLease, study: str) -> None:
+        """Wrap a lease that is held; use `acquire`."""
+        self._held = held
+        self._study = study
+
+    @classmethod
+    def acquire(cls, store: Store, study: str, command: str) -> Self:
+        """Take the lease of a study.
+
+        In a bucket that takes up to half a minute after a driver that was killed elsewhere.
+
+        Args:
+            store: Store in which the study's runs are kept.
+            study: Name of the study.
+            command: What was started, for whoever finds the study busy.
+
+        Raises:
+            StudyBusyError: If another driver holds it.
+            StoreError: If the store cannot be written, or its server cannot keep a lease.
+            ValueError: If the name is no study name.
+        """
+        if isinstance(store.files, Bucket):
+            return cls(BucketLease(store.files, study, command), study)
+        return cls(FolderLease(store.files.root, study, command), study)
+
+    @classmethod
+    def current(cls, store: Store, study: str) -> Holder | None:
+        """Return the living driver of a study, if it has one; takes and creates nothing.
+
+        Raises:
+            ValueError: If the name is no study name.
+        """
+        if isinstance(store.files, Bucket):
+            return BucketLease.current(store.files, study)
+        return FolderLease.current(store.files.root, study)
+
+    @classmethod
+    def latest(cls, store: Store, study: str) -> Holder | None:
+        """Return whoever took the lease of a study last, living or not.
+
+        Raises:
+            StoreError: If the store is in a bucket that cannot be reached.
+            ValueError: If the name is no study name.
+        """
+        if isinstance(store.files, Bucket):
+            return BucketLease.latest(store.files, study)
+        return FolderLease.latest(store.files.root, study)
+
+    @property
+    def holder(self) -> Holder:
+        """This driver."""
+        return self._held.holder
+
+    @property
+    def token(self) -> int:
+        """Fencing number of this lease; a newer driver's is larger."""
+        return self.holder.token
+
+    def is_held(self) -> bool:
+        """Return whether this is surely still the only driver; ask before writing to others."""
+        return self._held.is_held()
+
+    def write_progress(self, running: Sequence[RunningRun]) -> None:
+        """Say which runs are in training; meant for about one call a second.
+
+        Raises:
+            StoreFullError: If the disk is full.
+        """
+        self._held.write_progress(running)
+
+    def release(self) -> None:
+        """Let the next driver in; a second call does nothing."""
+        self._held.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+        if self._held.successor is not None:
+            raise StudyLostError(self._study, self._held.successor) from error
+
+
+def read_progress(store: Store, study: str) -> Progress | None:
+    """Return what the driver of a study is doing; None if none lives or it has not said yet.
+
+    Raises:
+        ValueError: If the name is no study name.
+    """
+    if isinstance(store.files, Bucket):
+        return BucketLease.progress(store.files, study)
+    return FolderLease.progress(store.files.root, study)

@@ -1,0 +1,1 @@
+"""From a study file to a checked study."""

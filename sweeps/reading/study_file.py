@@ -1,0 +1,142 @@
+"""Study files: YAML in, a checked `Study` out, or every problem of the file at once."""
+
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mixup_core.images.config import MAX_SEED
+from sweeps.reading.arm_names import ARM_NAME
+from sweeps.reading.config_paths import ALPHA_PATHS, TYPES, config_schemas, did_you_mean, schema_of
+from sweeps.reading.overrides import override
+from sweeps.reading.search_schema import search_schema
+from sweeps.reading.strict_yaml import MAX_BYTES, Place, Problem, read_yaml
+from sweeps.reading.study_reader import MAX_RUNS, REQUIRED_KEYS, STUDY_NAME, StudyReader
+from sweeps.study import Study
+
+
+class StudyError(Exception):
+    """A study that cannot be read: all that is wrong with it, one line per problem."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
+    """Return the study of a file, checked so that every run of it can start.
+
+    Neither torch nor Ray is loaded, and nothing is written. An image-folder is read in full for its
+    digest.
+
+    Args:
+        reference: Name of a bundled study, or else the path of a study file. Relative image
+            folders count from the folder of that file.
+        overrides: `PATH=VALUE` texts, set in the file's tree before it is checked: `seeds=6`,
+            `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
+
+    Raises:
+        StudyError: If the file, an override or the study is not right.
+    """
+    content, name, folder = _content_of(reference)
+    root, problems = read_yaml(content, lambda line: Place(source=name, line=line))
+    if isinstance(root.value, dict):
+        for text in overrides:
+            problems += override(root, text)
+    study = StudyReader(folder, problems).study(root)
+    if study is None:
+        problems.sort(key=lambda problem: problem.place.line or math.inf)
+        raise StudyError(tuple(dict.fromkeys(map(str, problems))))
+    return study
+
+
+def bundled_studies() -> Mapping[str, str]:
+    """Return the bundled studies, name to description, sorted by name."""
+    return {name: load_study(name).description for name in _bundled_names()}
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file, for editors.
+
+    It holds names, types and choices; rules that join several values are checked by `load_study`
+    alone.
+    """
+    paths = [*TYPES, *ALPHA_PATHS]
+    overrides = {path: schema_of(path) for path in paths}
+    axes = {path: {"type": "array", "items": schema_of(path), "minItems": 1} for path in paths}
+    seed = {"type": "integer", "minimum": 0, "maximum": MAX_SEED}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mixsweep study",
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(REQUIRED_KEYS),
+        "properties": {
+            "study": {
+                "description": "Name of the study and of its MLflow experiment.",
+                "type": "string",
+                "pattern": f"^{STUDY_NAME}$",
+            },
+            "description": {"description": "What the study asks.", "type": "string"},
+            "base": {"$ref": "#/$defs/TrainConfig"},
+            "arms": {
+                "description": "Arms compared by seed: name to overrides on base.",
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": {"pattern": f"^{ARM_NAME}$"},
+                "additionalProperties": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": overrides,
+                },
+            },
+            "grid": {
+                "description": "Every combination of these values is taken with every arm.",
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": axes,
+            },
+            "search": search_schema([*TYPES, *ALPHA_PATHS]),
+            "seeds": {
+                "description": "A number of seeds, counted from 0, or the seeds themselves.",
+                "oneOf": [
+                    {"type": "integer", "minimum": 1, "maximum": MAX_RUNS},
+                    {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True},
+                ],
+            },
+        },
+        "$defs": config_schemas(),
+    }
+
+
+def _bundled_names() -> list[str]:
+    files = resources.files("sweeps.studies").iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
+
+
+def _content_of(reference: str) -> tuple[bytes, str, Path]:
+    """Return a study file's bytes, the name that messages give it, and the folder it lies in.
+
+    Raises:
+        StudyError: If there is no such file, or it cannot be read.
+    """
+    bundled = _bundled_names()
+    if reference in bundled:
+        name = f"{reference}.yaml"
+        return resources.files("sweeps.studies").joinpath(name).read_bytes(), name, Path()
+    path = Path(reference)
+    try:
+        if path.is_file():
+            with path.open("rb") as stream:
+                return stream.read(MAX_BYTES + 1), reference, path.parent
+        what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else ""
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+    if what:
+        text = f"{what}; expected a study file"
+    else:
+        hint = did_you_mean(path.stem, bundled)
+        text = f"no such file or bundled study{hint}; bundled are {', '.join(bundled)}"
+    raise StudyError((str(Problem(place=Place(source=reference), path="", text=text)),))

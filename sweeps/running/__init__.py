@@ -1,0 +1,1 @@
+"""A launch on Ray: what trains, where, and who watches."""

@@ -1,0 +1,177 @@
+"""Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
+
+import logging
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+# Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
+# ports are on the loopback, and its token dies with this process.
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+# Tune's snapshots of all its trials are never read, and grow with every run.
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+if "RAY_ADDRESS" not in os.environ:
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+import ray
+from ray import tune
+
+from mixup_core.store.checkpoints import Failure, Store
+from sweeps.leasing.lease import Lease
+from sweeps.results import RunResult, read_results
+from sweeps.running.interrupts import Interrupts
+from sweeps.running.placement import Node, Placement, Slots
+from sweeps.running.searcher import LiveTrials, RunSearcher
+from sweeps.running.trainable import REPORTS_PER_SECOND, Assignment, train_run
+from sweeps.running.watch import Watch
+from sweeps.searching.sources import RunSource
+from sweeps.stages import PlannedRun
+from sweeps.tracking.tracker import Tracker
+
+_MAX_WORKER_DEATHS = 3
+_OBJECT_STORE_BYTES = 100 * 2**20
+_MAX_TEMPDIR = 30
+
+# With Tune's own result files off, it complains that it cannot read them.
+logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
+
+
+def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    source: RunSource,
+    store: Store,
+    tracker: Tracker,
+    lease: Lease,
+    placement: Placement,
+    *,
+    keep_final_states: bool = False,
+) -> tuple[RunResult, ...]:
+    """Train the runs a study lacks and return the result of every run, in the study's order.
+
+    Raises:
+        KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
+        StoreError: If a node does not see the store; likewise.
+    """
+    failures: dict[str, Failure] = {}
+    first = source.more(())
+    if first:
+        with (
+            _cluster(placement, runs=_num_waiting(source, first)) as slots,
+            Interrupts() as interrupts,
+        ):
+            source.gpus_per_run = slots.gpus_per_run
+            watch = Watch(source, store, tracker, lease)
+            _tune(first, watch, interrupts, slots, keep_final_states=keep_final_states)
+            failures = watch.failures
+    return tuple(
+        replace(result, failure=result.failure or failures.get(result.run.key))
+        for result in read_results(source.study.runs(), store)
+    )
+
+
+def _num_waiting(source: RunSource, first: Sequence[PlannedRun]) -> int:
+    """Return how many runs a launch has for its slots."""
+    search = source.study.search
+    return len(first) if search is None else search.points * len(source.study.seeds)
+
+
+def _tune(
+    first: Sequence[PlannedRun],
+    watch: Watch,
+    interrupts: Interrupts,
+    slots: Slots,
+    *,
+    keep_final_states: bool,
+) -> None:
+    """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
+    store = watch.store
+    own_data = os.environ.get("MIXSWEEP_DATA")
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        assignment = Assignment(
+            config=planned.run.config,
+            keep=planned.keep,
+            keep_final_state=keep_final_states,
+            store=store.url,
+            data_root=str(Path(own_data).absolute()) if own_data else None,
+            on_gpu=slots.on_gpu,
+            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
+        )
+        return {
+            "run_key": planned.run.key,
+            "assignment": assignment,
+            "study": watch.source.study.name,
+            "driver": watch.lease.holder,
+        }
+
+    with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
+        tune.Tuner(
+            tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
+            tune_config=tune.TuneConfig(
+                search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+                scheduler=LiveTrials(),
+                num_samples=-1,
+                max_concurrent_trials=slots.limit,
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: trial.trial_id,
+            ),
+            run_config=tune.RunConfig(
+                name=f"{watch.source.study.name}-{watch.lease.token}",
+                storage_path=scratch,
+                verbose=0,
+                callbacks=[watch, interrupts],
+                failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+            ),
+        ).fit()
+
+
+@contextmanager
+def _cluster(placement: Placement, *, runs: int) -> Iterator[Slots]:
+    """Join or start a Ray cluster and say how many runs it trains side by side."""
+    joins = "RAY_ADDRESS" in os.environ
+    threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
+    with tempfile.TemporaryDirectory(
+        prefix="ray-", dir=_short_folder(), ignore_cleanup_errors=True
+    ) as scratch:
+        if joins:
+            ray.init(logging_level="WARNING", log_to_driver=False)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                logging_level="WARNING",
+                log_to_driver=False,
+                runtime_env=threads,
+                _temp_dir=scratch,
+            )
+        try:
+            slots = placement.on(_nodes(), runs=runs, can_grow=joins)
+            # So many trials may wait for a node that joins; Ray's own default is one.
+            os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+            yield slots
+        finally:
+            ray.shutdown()
+
+
+def _nodes() -> list[Node]:
+    return [
+        Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def _short_folder() -> str | None:
+    """Return a folder whose path leaves room for the names of Ray's sockets, 107 bytes at most."""
+    return None if len(tempfile.gettempdir()) <= _MAX_TEMPDIR else "/tmp"  # noqa: S108

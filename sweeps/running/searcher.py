@@ -1,0 +1,164 @@
+"""RunSearcher: hands ready runs to Tune, and releases forks when their stage is stored.
+
+What an event costs here must not grow with the runs of the study.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ray.tune.schedulers import FIFOScheduler
+from ray.tune.search import Searcher
+
+from sweeps.searching.sources import RunSource
+from sweeps.stages import Fork, PlannedRun
+from sweeps.study import Run
+
+
+class LiveTrials(FIFOScheduler):  # type: ignore[misc]
+    """Tune's own scheduler without its look through every trial of the past before each event.
+
+    What Tune keeps of the living trials is a set, in another order in every launch; here, too, the
+    trial that was added first starts first.
+    """
+
+    def __init__(self) -> None:
+        """Know of no trial yet."""
+        super().__init__()
+        self._places: dict[str, int] = {}
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """Give a trial its place behind the others."""
+        del tune_controller
+        self._places.setdefault(trial.trial_id, len(self._places))
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Any:
+        """Return the first trial that waits for its actor; None if none does."""
+        live = tune_controller.get_live_trials()
+        pending = (trial for trial in live if trial.status == trial.PENDING)
+        return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
+
+
+class RunSearcher(Searcher):  # type: ignore[misc]
+    """Tune's source of trials: the runs of a study, each as soon as it can start.
+
+    Tune polls `suggest` several times a second, so everything is answered from memory but new
+    points. The store is the truth of what is done; nothing is saved here, and relaunching the study
+    resumes it.
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        parameters: Callable[[PlannedRun], dict[str, Any]],
+        join: Callable[[Sequence[PlannedRun]], None],
+        first: Sequence[PlannedRun] = (),
+    ) -> None:
+        """Queue the first runs.
+
+        Args:
+            source: Where runs come from.
+            parameters: Gives the Tune configuration of a run's trial.
+            join: Told of runs that have joined, before any of them starts.
+            first: Runs that the source has given already.
+        """
+        super().__init__()
+        self._source = source
+        self._parameters = parameters
+        self._join = join
+        self._ready: deque[PlannedRun] = deque()
+        self._waiting: dict[str, list[PlannedRun]] = {}
+        self._underway: dict[str, PlannedRun] = {}
+        self._live: dict[str, Run] = {}
+        self._failed: set[str] = set()
+        self._queue(first)
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        """Return the next run, None if it must wait for a stage, or that nothing is left."""
+        if not self._ready:
+            self._take_more()
+        if self._ready:
+            planned = self._ready.popleft()
+            self._live[trial_id] = planned.run
+            return self._parameters(planned)
+        finished: str = Searcher.FINISHED
+        return None if self._live else finished
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Release the forks whose stage this report says is stored.
+
+        Tune has flattened the report: what a failure holds is found under `failure/...`.
+        """
+        if result.get("failure/kind"):
+            self._failed.add(trial_id)
+        rows = result.get("rows")
+        if rows and trial_id in self._live:
+            self._release(self._live[trial_id].key, stored=rows[-1]["epoch"] + 1)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Forget a trial; forks that still wait for it choose a new trunk among themselves."""
+        del result
+        run = self._live.pop(trial_id, None)
+        if run is not None:
+            del self._underway[run.key]
+            self._replace_trunk(run.key)
+            self._source.end(run, failed=error or trial_id in self._failed)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write nothing: Tune snapshots its searcher, but the store is the truth."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Refuse: a study is resumed by launching it again.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            f"`a study is resumed by launching it again` must hold, got ({checkpoint_path=})."
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def _take_more(self) -> None:
+        self._queue(self._source.more(self._underway.values()))
+
+    def _queue(self, joined: Sequence[PlannedRun]) -> None:
+        if joined:
+            self._join(joined)
+        for planned in joined:
+            self._underway[planned.run.key] = planned
+            if planned.fork is None:
+                self._ready.append(planned)
+            else:
+                self._waiting.setdefault(planned.fork.trunk, []).append(planned)
+
+    def _release(self, trunk: str, stored: int) -> None:
+        waiting = self._waiting.pop(trunk, [])
+        still = [planned for planned in waiting if planned.first_epoch > stored]
+        self._ready += [planned for planned in waiting if planned.first_epoch <= stored]
+        if still:
+            self._waiting[trunk] = still
+
+    def _replace_trunk(self, ended: str) -> None:
+        """Let the deepest fork of a trunk that ended early train the rest of the shared epochs.
+
+        All forks of one trunk share its epochs, so the others share the deepest one's.
+        """
+        orphans = self._waiting.pop(ended, [])
+        if not orphans:
+            return
+        deepest = max(orphans, key=lambda planned: planned.first_epoch)
+        shared = {planned.first_epoch for planned in orphans}
+        heir = replace(deepest, fork=None, keep=deepest.keep | shared)
+        others = [
+            replace(planned, fork=Fork(trunk=heir.run.key, epoch=planned.first_epoch))
+            for planned in orphans
+            if planned is not deepest
+        ]
+        self._ready.append(heir)
+        self._underway |= {planned.run.key: planned for planned in (heir, *others)}
+        self._waiting.setdefault(heir.run.key, []).extend(others)

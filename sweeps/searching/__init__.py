@@ -1,0 +1,1 @@
+"""Searches: their space, their points, and what is selected of them."""

@@ -1,0 +1,126 @@
+"""Selection: which point of a search wins, which are pruned, and what study follows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import stdev
+
+from mixup_core.images.config import stage_keys
+from mixup_core.store.checkpoints import Store
+from sweeps.results import read_results
+from sweeps.search import CONFIRM, Point, Search, SearchHistory
+from sweeps.study import Study
+
+
+def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
+    """Return a study with the points proposed so far and, after the last, the confirmation.
+
+    A point that is open because a seed of it failed does not keep the others from being confirmed.
+    A study without a search is returned as it is.
+    """
+    search = study.search
+    if search is None:
+        return study
+    grown = study.grown(history.points)
+    if not search.confirm_seeds or history.asks(search):
+        return grown
+    failures = store.failures()
+    for point in history.points:
+        if point.state == "open" and not any(r.key in failures for r in grown.runs_of(point.arm)):
+            return grown
+    return study.grown(history.points, winner_of(study, history.points, store))
+
+
+def foreseen_study(study: Study) -> Study:
+    """Return a grown study with the points that its search will ask for, if it is a grid's.
+
+    These are all that differ from the arms and from each other (`Proposals.ask`).
+    """
+    search = study.search
+    if search is None or search.sampler != "grid":
+        return study
+    arms, seeds = dict(study.arms), dict(study.own_seeds)
+    known = {stage_keys(arms[arm])[-1] for arm in arms if not arm.startswith(CONFIRM)}
+    number = len(study.points())
+    for values in search.space.grid():
+        config = search.config_of(values)
+        content = stage_keys(config)[-1]
+        if content not in known:
+            point = Point(number=number, values=values, state="open")
+            arms[point.arm], seeds[point.arm] = config, study.seeds
+            known.add(content)
+            number += 1
+    return replace(study, arms=arms, own_seeds=seeds)
+
+
+def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
+    """Return the point that a study's search selects, its spread read from the store."""
+    search = study.search
+    assert search is not None
+    errors: dict[str, float] = {}
+    complete = [point for point in points if point.state == "complete"]
+    if search.select == "val-1se":
+        grown = study.grown(complete)
+        for point in complete:
+            results = read_results(grown.runs_of(point.arm), store)
+            ends = [result.records[-1] for result in results if result.outcome == "complete"]
+            values = [record.metrics[search.objectives[0]] for record in ends]
+            errors[point.arm] = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return select_point(search, points, errors)
+
+
+def select_point(search: Search, points: Sequence[Point], standard_errors: Mapping[str, float]
+                 ) -> Point | None:  # fmt: skip
+    """Return the point that a search's rule picks; None if no point is complete.
+
+    `val-mean` takes the lowest mean of the first objective, the earlier point in a tie. `val-1se`
+    takes the simplest point (`Space.rank`) within one standard error of that one.
+
+    Args:
+        search: Names the rule.
+        points: All points.
+        standard_errors: Arm of each complete point to the standard error of its mean, needed by
+            `val-1se` alone; without it, for the store has lost the runs, it counts as 0.
+    """
+    complete = [point for point in points if point.state == "complete"]
+    if not complete:
+        return None
+    best = min(complete, key=lambda point: (point.objectives[0], point.number))
+    if search.select == "val-mean":
+        return best
+    limit = best.objectives[0] + standard_errors.get(best.arm, 0.0)
+    close = [point for point in complete if point.objectives[0] <= limit]
+    return min(close, key=lambda point: (search.space.rank(point.values), point.number))
+
+
+def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the complete points that no other beats in one objective and equals in the rest."""
+    complete = [point for point in points if point.state == "complete"]
+    return tuple(
+        point
+        for point in complete
+        if not any(_dominates(other.objectives, point.objectives) for other in complete)
+    )
+
+
+def is_clearly_worse(errors: Sequence[float], best: Sequence[float]) -> bool:
+    """Return whether a point may be pruned: worse than the best at the same seeds, beyond noise.
+
+    That is so if the one-sided 95 % bound of the mean paired difference, by Student's t, is above
+    zero. At two seeds t is 6.3, so that only a large and even difference counts.
+
+    Args:
+        errors: Objective of the point, one per seed, at least two.
+        best: Of the best complete point so far, at the same seeds.
+    """
+    from scipy.stats import t  # takes longer to load than everything else that reads a study
+
+    differences = [ours - theirs for ours, theirs in zip(errors, best, strict=True)]
+    n = len(differences)
+    mean = math.fsum(differences) / n
+    sd = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1))
+    return bool(mean > float(t.ppf(0.95, n - 1)) * sd / math.sqrt(n))
+
+
+def _dominates(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
+    return ours != theirs and all(a <= b for a, b in zip(ours, theirs, strict=True))

@@ -1,0 +1,351 @@
+"""Sources of runs: where a study's runs come from, all at once or one point after another."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreError
+from sweeps.results import RunResult, read_results
+from sweeps.search import Point, Search, SearchError
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.selection import is_clearly_worse, winner_of
+from sweeps.stages import Plan, PlannedRun, plan_runs
+from sweeps.study import Run, Study
+
+_SECONDS_PER_HOUR = 3600
+
+
+class RunSource(Protocol):
+    """Runs to train. What it knows of a run that ended it reads from the store."""
+
+    gpus_per_run: float
+    """GPUs of one run, for budgets; set when the cluster is known."""
+    trouble: SearchError | StoreError | None
+    """Why no more runs come although some are left; None while that is not so."""
+
+    @property
+    def study(self) -> Study:
+        """The study with every arm that it has by now."""
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return runs that join, none if there are none at the moment.
+
+        Called often, whenever a slot is free and nothing waits for it.
+
+        Args:
+            underway: Runs returned before that have not ended.
+        """
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Take note that a run has ended, and whether it failed."""
+
+
+class FixedSource:
+    """The runs that a study without a search lacks, all at once."""
+
+    def __init__(self, study: Study, plan: Plan) -> None:
+        """Make a source of a plan."""
+        self.gpus_per_run = 0.0
+        self.trouble: SearchError | StoreError | None = None
+        self._study = study
+        self._pending = plan.pending
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._study
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return the plan, once."""
+        del underway
+        pending, self._pending = self._pending, ()
+        return pending
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Do nothing: no run depends on another's result."""
+
+
+class SearchSource:
+    """Arms, then points as they are proposed, then the confirmation of the winner.
+
+    The points are in Optuna's storage and their results in the checkpoint store; a source made
+    again from the two goes on where the last one stopped, whatever stopped it.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        proposals: Proposals,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Adopt what was proposed before.
+
+        Args:
+            study: A study with a search.
+            store: Where results are.
+            proposals: The points of the search.
+            clock: Seconds, for the budget.
+
+        Raises:
+            SearchError: If the storage of the points does not answer.
+        """
+        assert study.search is not None
+        self._bare = study
+        self._search: Search = study.search
+        self._store = store
+        self._proposals = proposals
+        self.gpus_per_run = 0.0
+        self.trouble: SearchError | StoreError | None = None
+        self._clock = clock
+        self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
+        self._gpu_hours_before = proposals.gpu_hours
+        self._trained = _TrainedHours()
+        points = proposals.points()
+        self._points = {point.number: point for point in points}
+        self._outstanding: dict[int, set[str]] = {}
+        self._failed: set[str] = set()
+        known = read_results(study.grown(points).runs(), store)
+        self._trained.add(known)
+        opened = {point.arm for point in points if point.state == "open"}
+        self._joining = [
+            result.run
+            for result in known
+            if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
+        ]
+        # The store had these once; a winner is not chosen without them.
+        self._lost = {run.key for run in self._joining if run.arm not in study.arms}
+        self._winner: Point | None = None
+        self._is_over = False
+        for point in points:
+            if point.state == "open":
+                self._begin(point)
+        self._conclude()
+        self._study = self._grown()
+
+    @property
+    def study(self) -> Study:
+        """The study with every point so far, and with the confirmation once it has begun."""
+        return self._study
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return runs of known arms and points first, then of a new point, then to confirm."""
+        if self.trouble is not None:
+            return ()
+        try:
+            return self._more(underway)
+        except (SearchError, StoreError) as error:
+            self.trouble = error
+            return ()
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Judge the point of a run once all of its seeds have ended."""
+        if failed:
+            self._failed.add(run.key)
+        try:
+            self._end(run)
+        except (
+            SearchError,
+            StoreError,
+        ) as error:  # the point stays open, and the next launch judges it
+            self.trouble = error
+
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        while True:
+            is_grid = self._search.sampler == "grid"
+            if self._asks() and (is_grid or not self._joining):
+                # All points of a grid at once, so that stages are shared best.
+                self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
+            if not self._joining and not self._asks():
+                return ()
+            joining, self._joining = self._joining, []
+            if planned := self._planned(joining, underway):
+                return planned
+
+    def _end(self, run: Run) -> None:
+        is_judged = False
+        was_lost = run.key in self._lost
+        self._lost.discard(run.key)
+        for number, outstanding in list(self._outstanding.items()):
+            if run.key in outstanding:
+                outstanding.discard(run.key)
+                if not outstanding:
+                    self._judge(self._points[number])
+                    is_judged = True
+        if self._search.budget.gpu_hours is not None:
+            self._trained.add(read_results([run], self._store))
+        self._spend()
+        # Growing a study costs as much as it has runs.
+        if is_judged or (was_lost and not self._lost):
+            self._conclude()
+            self._study = self._grown()
+
+    def _asks(self) -> bool:
+        """Return whether one more point may be proposed."""
+        if self._is_over or len(self._points) >= self._search.points:
+            return False
+        if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
+            self._spend()
+            self._stop_asking()
+        return not self._is_over
+
+    def _ask(self) -> tuple[Point, ...]:
+        point = self._proposals.ask()
+        return () if point is None else (point,)
+
+    def _begin_all(self, asked: Sequence[Point]) -> None:
+        """Let points join that were just asked for; there are no more if there are none."""
+        for point in asked:
+            self._points[point.number] = point
+            self._begin(point)
+        if asked:
+            self._study = self._grown()
+        else:
+            self._stop_asking()
+
+    def _stop_asking(self) -> None:
+        self._is_over = True
+        self._conclude()
+        self._study = self._grown()
+
+    def _begin(self, point: Point) -> None:
+        """Let the first seeds of a point join: all of them, or those before pruning."""
+        runs = self._runs(point)
+        first = runs[: self._search.prune_after]
+        self._outstanding[point.number] = {run.key for run in first}
+        self._joining += first
+        ended = {run.key for run in first if self._has_ended(run)}
+        self._outstanding[point.number] -= ended
+        if not self._outstanding[point.number]:
+            self._joining = [run for run in self._joining if run not in first]
+            self._judge(point)
+
+    def _judge(self, point: Point) -> None:
+        """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
+        runs = self._runs(point)
+        values = [self._objectives(result) for result in read_results(runs, self._store)]
+        measured = [value for value in values if value is not None]
+        rest = [run for run in runs if not self._has_ended(run)]
+        after = self._search.prune_after
+        first = values[:after]
+        if len(measured) == len(runs):
+            means = [_mean(column) for column in zip(*measured, strict=True)]
+            self._close(replace(point, state="complete", objectives=tuple(means)))
+        elif any(self._has_diverged(run) for run in runs):
+            begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
+            early = None if begun == len(runs) else begun
+            self._close(replace(point, state="failed", num_seeds=early))
+        elif after is not None and None not in first and not self._failed & {r.key for r in runs}:
+            if not self._is_worse([value[0] for value in first if value is not None]):
+                self._outstanding[point.number] = {run.key for run in rest}
+                self._joining += rest
+                return
+            self._close(replace(point, state="pruned", num_seeds=after))
+        # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
+        del self._outstanding[point.number]
+
+    def _close(self, point: Point) -> None:
+        self._proposals.tell(point)
+        self._points[point.number] = point
+
+    def _is_worse(self, errors: Sequence[float]) -> bool:
+        complete = [point for point in self._points.values() if point.state == "complete"]
+        if not complete:
+            return False
+        best = min(complete, key=lambda point: (point.objectives[0], point.number))
+        results = read_results(self._runs(best)[: len(errors)], self._store)
+        theirs = [value[0] for r in results if (value := self._objectives(r)) is not None]
+        return len(theirs) == len(errors) and is_clearly_worse(errors, theirs)
+
+    def _conclude(self) -> None:
+        """Choose the winner and let its confirmation join, once every point is closed."""
+        enough = len(self._points) >= self._search.points or self._is_over
+        if not enough or self._lost or self._winner is not None:
+            return
+        if any(self._is_awaited(point) for point in self._points.values()):
+            return
+        self._is_over = True
+        if not self._search.confirm_seeds:
+            return
+        points = tuple(self._points.values())
+        self._winner = winner_of(self._bare, points, self._store)
+        if self._winner is not None:
+            confirmation = self._grown().part(
+                arm for arm in self._grown().own_seeds if arm not in {p.arm for p in points}
+            )
+            self._joining += confirmation.runs()
+
+    def _is_awaited(self, point: Point) -> bool:
+        """Return whether an open point may still be closed, or was left by a stop of the driver."""
+        if point.state != "open" or point.number in self._outstanding:
+            return point.state == "open"
+        return self._failed.isdisjoint(run.key for run in self._runs(point))
+
+    def _grown(self) -> Study:
+        return self._bare.grown(self._points.values(), self._winner)
+
+    def _runs(self, point: Point) -> tuple[Run, ...]:
+        return self._bare.grown([replace(point, num_seeds=None)]).runs_of(point.arm)
+
+    def _planned(
+        self, runs: Iterable[Run], underway: Collection[PlannedRun]
+    ) -> tuple[PlannedRun, ...]:
+        wanted = [run for run in runs if not self._has_diverged(run)]
+        plan = plan_runs(wanted, self._store.keys(), underway)
+        return tuple(self._keeping_forks(planned) for planned in plan.pending)
+
+    def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
+        if self._search.sampler == "grid" and self._search.prune_after is None:
+            return planned  # every run was planned at once, with the states that others need
+        epochs = self._search.fork_epochs(planned.run.config)
+        own = {epoch for epoch in epochs if epoch > planned.first_epoch}
+        return replace(planned, keep=planned.keep | own)
+
+    def _has_diverged(self, run: Run) -> bool:
+        failure = self._store.failures().get(run.key)
+        return failure is not None and failure.kind == "diverged"
+
+    def _has_ended(self, run: Run) -> bool:
+        (result,) = read_results([run], self._store)
+        return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
+
+    def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
+        """Return the objectives of a complete run, read from the store; else None."""
+        if result.outcome != "complete":
+            return None
+        last = result.records[-1].metrics
+        return tuple(last[objective] for objective in self._search.objectives)
+
+    def _hours(self) -> float:
+        return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
+
+    def _gpu_hours(self) -> float:
+        """Return what was spent: before the cluster is known, what earlier launches have told."""
+        if self._search.budget.gpu_hours is None:
+            return 0.0
+        return max(self._gpu_hours_before, self._trained.hours * self.gpus_per_run)
+
+    def _spend(self) -> None:
+        self._proposals.spend(self._hours(), self._gpu_hours())
+
+
+class _TrainedHours:
+    """The hours of training that are stored of some runs, shared epochs counted once."""
+
+    def __init__(self) -> None:
+        """Count nothing yet."""
+        self.hours = 0.0
+        self._epochs: set[tuple[int, float]] = set()
+
+    def add(self, results: Iterable[RunResult]) -> None:
+        """Count the epochs of some runs that were not counted before."""
+        epochs = {(facts.stored_at_ms, facts.seconds) for r in results for facts in r.facts}
+        new = epochs - self._epochs
+        self.hours += sum(seconds for _, seconds in new) / _SECONDS_PER_HOUR
+        self._epochs |= new
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

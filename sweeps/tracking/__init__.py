@@ -1,0 +1,1 @@
+"""MLflow, kept equal to the store."""

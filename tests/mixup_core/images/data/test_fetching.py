@@ -1,0 +1,430 @@
+"""Fetching: each source in turn, nothing unverified, nothing half done. No network is used."""
+
+import dataclasses
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torchvision.datasets
+from torchvision.datasets import CIFAR10, CIFAR100
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data import fetching
+from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.fetching import (
+    FILES,
+    checksums,
+    data_root,
+    fetch,
+    is_present,
+    statuses,
+    verify,
+)
+from tests.mirror import mirror
+
+REFUSING = "http://127.0.0.1:9/"
+
+
+@dataclasses.dataclass
+class Sources:
+    """Stand-ins for every place Fashion-MNIST comes from; all without it until given."""
+
+    mirror: Path
+    debian: Path
+    contents: dict[str, bytes]
+
+    def publish(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        for name, content in self.contents.items():
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
+    contents = {}
+    for split in FILES["fashion-mnist"].values():
+        for path in tuple(split):
+            content = f"content of {path}".encode()
+            contents[Path(path).name] = content
+            monkeypatch.setitem(split, path, f"sha256:{hashlib.sha256(content).hexdigest()}")
+    found = Sources(tmp_path / "mirror", tmp_path / "debian", contents)
+    mirrors = [REFUSING, found.mirror.as_uri() + "/"]
+    monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", mirrors)
+    monkeypatch.setattr(fetching, "_DEBIAN_FOLDER", found.debian)
+    monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
+    return found
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+def fetched(root: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (root / "FashionMNIST" / "raw").iterdir()}
+
+
+def visible(root: Path) -> list[Path]:
+    return [file for file in root.rglob("*") if not file.name.endswith(".lock")]
+
+
+def test_fetching_and_describing_load_no_torch() -> None:
+    data = "mixup_core.images.data"
+    code = f"import sys, {data}.fetching, {data}.folders; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("published", [CIFAR10, CIFAR100])
+def test_the_cifar_files_and_digests_are_torchvisions(published: Any) -> None:
+    ours = FILES[published.__name__.lower()]
+    meta = [published.meta["filename"], published.meta["md5"]]
+    for split, files in (("train", published.train_list), ("test", published.test_list)):
+        expected = {f"{published.base_folder}/{file}": f"md5:{md5}" for file, md5 in [*files, meta]}
+        assert ours[split] == expected  # type: ignore[index]
+
+
+def test_the_root_is_our_variable_else_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    monkeypatch.delenv("MIXSWEEP_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert data_root() == Path("/h/.cache/mixsweep/datasets")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
+    assert data_root() == Path("/c/mixsweep/datasets")
+    monkeypatch.setenv("MIXSWEEP_DATA", "/d")
+    assert data_root() == Path("/d")
+    monkeypatch.setenv("MIXSWEEP_DATA", "here")
+    assert data_root() == Path.cwd() / "here"
+
+
+def test_a_refusing_mirror_gives_way_to_the_next(sources: Sources, root: Path) -> None:
+    sources.publish(sources.mirror)
+    sources.publish(sources.debian)
+    assert fetch("fashion-mnist", root) == sources.mirror.as_uri() + "/"
+    assert fetched(root) == sources.contents
+
+
+def test_without_mirrors_the_installed_package_serves(sources: Sources, root: Path) -> None:
+    sources.publish(sources.debian)
+    assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, installed"
+    assert fetched(root) == sources.contents
+
+
+def write_program(folder: Path, name: str, script: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_the_package_is_downloaded_and_unpacked_without_installing(
+    sources: Sources, root: Path, tmp_path: Path
+) -> None:
+    inside = sources.debian.relative_to("/")
+    sources.publish(tmp_path / "content" / inside)
+    programs = tmp_path / "no-programs"
+    write_program(programs, "apt-get", '[ "$1" = download ] && touch dataset.deb')
+    write_program(programs, "dpkg-deb", f'[ "$2" = dataset.deb ] && cp -r {tmp_path}/content "$3"')
+    assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, downloaded"
+    assert fetched(root) == sources.contents
+
+
+def test_when_every_source_fails_each_reason_and_the_way_by_hand_are_named(
+    sources: Sources, root: Path, tmp_path: Path
+) -> None:
+    complaint = "E: Unable to locate package dataset-fashion-mnist"
+    write_program(tmp_path / "no-programs", "apt-get", f"echo '{complaint}' >&2; exit 100")
+    with pytest.raises(DataError) as caught:
+        fetch("fashion-mnist", root)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "fashion-mnist: no source has it."
+    assert "refused" in lines[1]
+    assert "mirror" in lines[2]
+    assert "installed" in lines[3]
+    assert complaint in lines[4]
+    assert "apt-get update" in lines[4]
+    assert "apt-get install dataset-fashion-mnist" in lines[5]
+    assert "MIXSWEEP_DATA" in lines[5]
+    assert not visible(root)
+
+
+def test_a_machine_without_apt_is_told_so(sources: Sources, root: Path) -> None:
+    with pytest.raises(DataError, match="downloaded: there is no apt-get on this machine"):
+        fetch("fashion-mnist", root)
+
+
+def test_a_hanging_mirror_is_given_up_at_once(
+    sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources.publish(sources.debian)
+    monkeypatch.setattr(fetching, "_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mirror = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [mirror])
+        start = time.monotonic()
+        assert "installed" in fetch("fashion-mnist", root)
+        assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize("damage", ["cut short", "other content", "not gzip", "absent"])
+def test_a_damaged_download_is_never_put_in_place(
+    damage: str, sources: Sources, root: Path
+) -> None:
+    sources.publish(sources.mirror)
+    archive = sources.mirror / "t10k-labels-idx1-ubyte.gz"
+    whole = archive.read_bytes()
+    damaged = {"cut short": whole[:-9], "other content": gzip.compress(b"?"), "not gzip": b"<html>"}
+    archive.unlink()
+    if damage in damaged:
+        archive.write_bytes(damaged[damage])
+    with pytest.raises(DataError):
+        fetch("fashion-mnist", root)
+    assert not visible(root)
+    archive.write_bytes(whole)
+    fetch("fashion-mnist", root)
+    assert fetched(root) == sources.contents
+
+
+def test_a_gzip_bomb_is_stopped(
+    sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_MAX_UNPACKED", 1000)
+    sources.contents["train-images-idx3-ubyte"] = bytes(1001)
+    sources.publish(sources.debian)
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz expands to more than 1000"):
+        fetch("fashion-mnist", root)
+
+
+def test_what_is_there_and_intact_is_kept_what_is_damaged_replaced(
+    sources: Sources, root: Path
+) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    shutil.rmtree(sources.mirror)
+    assert fetch("fashion-mnist", root).startswith("already in ")
+    (root / "FashionMNIST" / "raw" / "t10k-labels-idx1-ubyte").write_bytes(b"damaged")
+    sources.publish(sources.mirror)
+    assert "mirror" in fetch("fashion-mnist", root)
+    assert fetched(root) == sources.contents
+
+
+def test_what_a_killed_fetch_left_is_not_taken_for_complete(sources: Sources, root: Path) -> None:
+    leftover = root / ".fashion-mnist.partial" / "FashionMNIST" / "raw"
+    leftover.mkdir(parents=True)
+    for name in sources.contents:
+        (leftover / name).write_bytes(b"half")
+    assert not is_present("fashion-mnist", root)
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    assert fetched(root) == sources.contents
+    assert not (root / ".fashion-mnist.partial").exists()
+
+
+def test_two_at_once_fetch_once(sources: Sources, root: Path) -> None:
+    sources.publish(sources.mirror)
+    with ThreadPoolExecutor(2) as pool:
+        came_from = sorted(pool.map(lambda _: fetch("fashion-mnist", root), range(2)))
+    assert [source.split()[0] for source in came_from] == [
+        "already",
+        sources.mirror.as_uri() + "/",
+    ]
+
+
+# Waits for a line after its imports, so that several begin together.
+FETCH = """
+import json, sys
+from pathlib import Path
+import torchvision.datasets
+from mixup_core.images.data import fetching
+fetching.FILES["fashion-mnist"] = json.loads(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+print(fetching.fetch("fashion-mnist", Path(sys.argv[2])))
+"""
+
+
+def test_processes_that_begin_together_download_each_file_once(
+    sources: Sources, root: Path, tmp_path: Path
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    for name, content in sources.contents.items():
+        (served / name).write_bytes(content)
+    with mirror(served) as (proxy, asked):
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", FETCH, json.dumps(FILES["fashion-mnist"]), str(root)],
+                env={**os.environ, **proxy}, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        came_from = sorted(process.communicate("go\n")[0] for process in processes)
+    assert came_from[0].startswith("already in ")
+    assert came_from[1].startswith("http://fashion-mnist.")
+    assert sorted(asked) == sorted(f"{name}.gz" for name in sources.contents)
+    assert fetched(root) == sources.contents
+
+
+def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:
+    """Write an archive of the true layout, one byte per file, and make its digests the right ones.
+
+    Args:
+        path: Of the archive.
+        monkeypatch: Restores the true digests.
+        member: Name of one more member, for hostile archives.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = {name for split in FILES["cifar100"].values() for name in split}
+    with tarfile.open(path, "w:gz") as tar:
+        for name in [*sorted(names), *([member] if member else [])]:
+            header = tarfile.TarInfo(name)
+            header.size = 1
+            tar.addfile(header, io.BytesIO(b"x"))
+    for split in FILES["cifar100"].values():
+        for name in tuple(split):
+            monkeypatch.setitem(split, name, f"md5:{hashlib.md5(b'x').hexdigest()}")
+    monkeypatch.setattr(CIFAR100, "tgz_md5", hashlib.md5(path.read_bytes()).hexdigest())
+
+
+def test_cifar_is_downloaded_checked_and_unpacked(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "server" / "cifar-100-python.tar.gz"
+    write_cifar_archive(archive, monkeypatch)
+    monkeypatch.setattr(CIFAR100, "url", archive.as_uri())
+    assert fetch("cifar100", root) == archive.as_uri()
+    assert is_present("cifar100", root)
+    assert {file.name for file in (root / "cifar-100-python").iterdir()} == {
+        "train",
+        "test",
+        "meta",
+    }
+
+
+def test_a_cifar_archive_put_there_by_hand_is_taken(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = root / "cifar-100-python.tar.gz"
+    monkeypatch.setattr(CIFAR100, "url", REFUSING)
+    with pytest.raises(DataError, match=f"(?s)refused.*By hand: put .* at {archive}"):
+        fetch("cifar100", root)
+    write_cifar_archive(archive, monkeypatch)
+    assert fetch("cifar100", root) == str(archive)
+    assert is_present("cifar100", root)
+
+
+def test_a_tampered_cifar_archive_is_not_even_unpacked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = root / "cifar-100-python.tar.gz"
+    write_cifar_archive(archive, monkeypatch)
+    archive.write_bytes(archive.read_bytes() + b"\0")
+    monkeypatch.setattr(CIFAR100, "url", REFUSING)
+    monkeypatch.setattr(tarfile, "open", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(DataError, match=f"{archive}: md5 differs: expected"):
+        fetch("cifar100", root)
+    assert visible(root) == [archive]
+
+
+def test_a_member_outside_the_archive_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = root / "cifar-100-python.tar.gz"
+    write_cifar_archive(archive, monkeypatch, member="../../escaped")
+    monkeypatch.setattr(CIFAR100, "url", REFUSING)
+    with pytest.raises(DataError, match="outside the destination"):
+        fetch("cifar100", root)
+    assert not (root / "escaped").exists()
+    assert visible(root) == [archive]
+
+
+def test_digits_come_with_scikit_learn(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fetch("digits", root) == "scikit-learn"
+    assert is_present("digits", root)
+    (name, digest), *others = checksums(DataConfig(name="digits"), root).items()
+    assert name == "digits.csv.gz"
+    assert len(digest) == 64
+    assert not others
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    assert not is_present("digits", root)
+    for refusing in (fetch, lambda *_: checksums(DataConfig(name="digits"), root)):
+        with pytest.raises(DataError, match="pip install scikit-learn"):
+            refusing("digits", root)
+
+
+@pytest.mark.parametrize("name", ["mnist", "image-folder"])
+def test_what_cannot_be_fetched_is_refused_with_what_can(name: str, root: Path) -> None:
+    with pytest.raises(DataError, match=f"{name}: not a data set to fetch; .*fashion-mnist"):
+        fetch(name, root)
+
+
+def test_a_root_that_cannot_be_made_is_a_data_error(sources: Sources, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be put there"):
+        fetch("fashion-mnist", tmp_path / "file" / "root")
+
+
+def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
+    sources: Sources, root: Path
+) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
+    verify("fashion-mnist", root, "train")
+    labels.write_bytes(b"")
+    assert not is_present("fashion-mnist", root)
+    with pytest.raises(DataError, match="labels-idx1-ubyte: has 0 bytes; `mixsweep data fetch"):
+        verify("fashion-mnist", root, "train")
+    verify("fashion-mnist", root, "test")
+    labels.unlink()
+    with pytest.raises(DataError, match="not found; get it with `mixsweep data fetch fashion-"):
+        verify("fashion-mnist", root, "train")
+    labels.mkdir()
+    with pytest.raises(DataError, match="labels-idx1-ubyte: Is a directory"):
+        verify("fashion-mnist", root, "train")
+
+
+def test_the_list_shows_every_data_set_and_its_place(sources: Sources, root: Path) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    shown = {status.name: (status.is_present, status.place) for status in statuses(root)}
+    assert list(shown) == list(CATALOG)
+    assert shown["fashion-mnist"] == (True, str(root / "FashionMNIST" / "raw"))
+    assert shown["cifar10"] == (False, str(root / "cifar-10-batches-py"))
+    assert shown["digits"] == (True, "scikit-learn")
+
+
+def test_checksums_cover_the_files_a_run_loads(sources: Sources, root: Path) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    every = {
+        f"FashionMNIST/raw/{name}": hashlib.sha256(content).hexdigest()
+        for name, content in sources.contents.items()
+    }
+    assert checksums(DataConfig(), root) == every
+    without_test = {name: sha256 for name, sha256 in every.items() if "t10k" not in name}
+    assert checksums(DataConfig(test=False), root) == without_test
+
+
+def test_an_image_folder_is_present_and_its_checksum_is_its_digest(tmp_path: Path) -> None:
+    file = tmp_path / "pets" / "train" / "cat" / "0.png"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x")
+    config = DataConfig(name="image-folder", folder=str(tmp_path / "pets"), image_size=8)
+    listing = f"{hashlib.sha256(b'x').hexdigest()}  train/cat/0.png\0"
+    assert is_present("image-folder", tmp_path)
+    assert checksums(config) == {"pets/": hashlib.sha256(listing.encode()).hexdigest()}

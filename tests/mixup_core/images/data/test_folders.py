@@ -1,0 +1,138 @@
+"""Image folders: what they say of themselves, what names them, what is refused."""
+
+import dataclasses
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.folders import class_files, describe, folder_digest
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    """A folder of two classes: three training images, two test images."""
+    folder = tmp_path / "pets"
+    for file in ("train/cat/0.png", "train/cat/1.JPEG", "train/dog/0.png", "test/cat/0.png"):
+        save(folder / file)
+    save(folder / "test/dog/0.bmp")
+    return folder
+
+
+def save(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (4, 4)).save(file)
+
+
+def config(folder: Path, **fields: Any) -> DataConfig:
+    return DataConfig(name="image-folder", folder=str(folder), image_size=12, **fields)
+
+
+def test_a_folder_describes_itself(pets: Path) -> None:
+    assert dataclasses.asdict(describe(config(pets))) == {
+        "title": "pets",
+        "num_train": 3,
+        "num_test": 2,
+        "num_classes": 2,
+        "channels": 3,
+        "image_size": 12,
+        "mean": (0.5, 0.5, 0.5),
+        "std": (0.5, 0.5, 0.5),
+    }
+
+
+def test_other_data_sets_are_described_by_the_catalogue() -> None:
+    assert describe(DataConfig(name="digits")) is CATALOG["digits"]
+
+
+def test_classes_and_files_are_sorted_and_hidden_ones_ignored(pets: Path) -> None:
+    for hidden in (".DS_Store", "train/.DS_Store", "train/cat/.DS_Store"):
+        (pets / hidden).write_bytes(b"x")
+    (pets / "train" / ".cache").mkdir()
+    files = class_files(pets, "train")
+    assert list(files) == ["cat", "dog"]
+    assert [file.name for file in files["cat"]] == ["0.png", "1.JPEG"]
+
+
+def test_the_test_images_are_not_looked_at_when_not_asked_for(pets: Path) -> None:
+    (pets / "test" / "stray.txt").write_text("x")
+    assert describe(config(pets, test=False)).num_test == 0
+    with pytest.raises(DataError, match=r"stray\.txt"):
+        describe(config(pets))
+
+
+def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
+    save(pets / "test/cow/0.png")
+    save(pets / "train/ant/0.png")
+    with pytest.raises(DataError, match=r"only in train/: \['ant'\], only in test/: \['cow'\]"):
+        describe(config(pets))
+
+
+@pytest.mark.parametrize(
+    ("place", "make", "message"),
+    [
+        ("train/cow", Path.mkdir, "train/cow: an empty class"),
+        ("train/a.png", Path.touch, "train/a.png: a file where a class folder should be"),
+        ("train/cat/notes.txt", Path.touch, "train/cat/notes.txt: not an image file"),
+        ("train/cat/kittens", Path.mkdir, "train/cat/kittens: not an image file"),
+        ("train/cat/pipe.png", os.mkfifo, "train/cat/pipe.png: not an image file"),
+    ],
+)
+def test_what_does_not_belong_in_a_folder_is_named(
+    place: str, make: Any, message: str, pets: Path
+) -> None:
+    make(pets / place)
+    with pytest.raises(DataError, match=message):
+        describe(config(pets))
+
+
+def test_a_missing_folder_a_file_for_a_folder_and_an_empty_split_are_refused(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(DataError, match=r"none/train: not found; .* train/<class>/"):
+        describe(config(tmp_path / "none"))
+    (tmp_path / "train").touch()
+    with pytest.raises(DataError, match="train: a file where a folder should be"):
+        describe(config(tmp_path))
+    (tmp_path / "train").unlink()
+    (tmp_path / "train").mkdir()
+    with pytest.raises(DataError, match="train: no class folders"):
+        describe(config(tmp_path))
+
+
+def test_the_digest_is_the_sha256_of_a_sorted_sha256sum_listing(tmp_path: Path) -> None:
+    contents = {"train/b/1.png": b"one", "train/a/2.png": b"two", "test/a/é.png": b"three"}
+    for name, content in contents.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    listing = b"".join(
+        hashlib.sha256(contents[name]).hexdigest().encode() + b"  " + name.encode() + b"\0"
+        for name in ("test/a/é.png", "train/a/2.png", "train/b/1.png")
+    )
+    assert folder_digest(tmp_path) == hashlib.sha256(listing).hexdigest()
+
+
+def test_the_digest_follows_names_and_contents_not_the_place_or_hidden_files(pets: Path) -> None:
+    digest = folder_digest(pets)
+    (pets / "train" / ".DS_Store").touch()
+    (pets / "readme.txt").touch()
+    pets = pets.rename(pets.with_name("animals"))
+    assert folder_digest(pets) == digest
+    cat = pets / "test" / "cat" / "0.png"
+    original = cat.read_bytes()
+    cat.write_bytes(original + b"x")
+    assert folder_digest(pets) != digest
+    cat.write_bytes(original)
+    assert folder_digest(pets) == digest
+    cat.rename(cat.with_name("1.png"))
+    assert folder_digest(pets) != digest
+
+
+def test_the_digest_of_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="train: not found"):
+        folder_digest(tmp_path)

@@ -1,0 +1,166 @@
+"""One decoded file per data set and machine: the tensors of `load`, never stale, never damaged."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small_files import FashionMnist, folder_config, write_images
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.datasets import DATASETS, Splits, load
+from mixup_core.images.data.folders import folder_digest
+from mixup_core.images.data.mapped import load_mapped
+
+DIGITS = DataConfig(name="digits", val_size=100)
+
+# Prints which file each process maps, once all of them do.
+SEE = """
+import sys
+from pathlib import Path
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.mapped import load_mapped
+splits = load_mapped(DataConfig(name="digits"), Path(sys.argv[1]))
+print({line.split()[4] for line in open("/proc/self/maps") if "/decoded/" in line})
+"""
+
+
+def assert_equal(one: Splits, other: Splits) -> None:
+    assert one.info == other.info
+    for name in ("train", "val", "test"):
+        ours, theirs = getattr(one, name), getattr(other, name)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert torch.equal(ours.pixels, theirs.pixels)
+            assert torch.equal(ours.labels, theirs.labels)
+            assert ours.pixels.dtype == theirs.pixels.dtype
+            assert ours.pixels.stride() == theirs.pixels.stride()
+
+
+def decoded(root: Path) -> list[Path]:
+    return sorted((root / "decoded").iterdir())
+
+
+@pytest.mark.parametrize("val_size", [0, 100])
+@pytest.mark.parametrize("test", [True, False])
+def test_mapped_images_are_those_that_load_returns(
+    tmp_path: Path, val_size: int, test: bool
+) -> None:
+    data = DataConfig(name="digits", val_size=val_size, test=test)
+    for _ in ("decoded", "found"):
+        assert_equal(load_mapped(data, tmp_path), load(data, tmp_path))
+
+
+def test_what_is_decoded_is_not_decoded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_mapped(DIGITS, tmp_path)
+    monkeypatch.setitem(DATASETS, "digits", lambda *_: pytest.fail("decoded again"))
+    load_mapped(DIGITS, tmp_path)
+    load_mapped(DataConfig(name="digits", val_size=100, num_train=7, pool=2), tmp_path)
+    assert len(decoded(tmp_path)) == 1
+
+
+def test_another_cut_for_validation_is_another_file(tmp_path: Path) -> None:
+    load_mapped(DIGITS, tmp_path)
+    assert load_mapped(DataConfig(name="digits"), tmp_path).val is None
+    assert len(decoded(tmp_path)) == 2
+
+
+def test_writing_to_the_images_changes_neither_the_file_nor_another_process(
+    tmp_path: Path,
+) -> None:
+    mine, other = load_mapped(DIGITS, tmp_path), load_mapped(DIGITS, tmp_path)
+    mine.train.pixels.fill_(255)
+    assert_equal(other, load(DIGITS, tmp_path))
+    assert_equal(load_mapped(DIGITS, tmp_path), other)
+
+
+@pytest.mark.parametrize("damage", ["a byte", "cut short", "empty"])
+def test_a_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None:
+    load_mapped(DIGITS, tmp_path)
+    (file,) = decoded(tmp_path)
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    damaged = {
+        "a byte": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+        "cut short": whole[:middle],
+        "empty": b"",
+    }
+    file.write_bytes(damaged[damage])
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == [file]
+    assert file.read_bytes() == whole
+
+
+def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
+    load_mapped(DIGITS, tmp_path)
+    (file,) = decoded(tmp_path)
+    whole = file.read_bytes()
+    partial = file.with_name(f"{file.stem.rpartition('-')[0]}.partial")
+    file.unlink()
+    partial.write_bytes(whole[:1000])
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == [file]
+
+
+def test_a_root_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    root = tmp_path / "file" / "root"
+    assert_equal(load_mapped(DIGITS, root), load(DIGITS, tmp_path))
+
+
+def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
+    load(DIGITS, tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # less than the digits need
+    try:
+        found = load_mapped(DIGITS, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert_equal(found, load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == []
+
+
+def test_a_source_that_changed_is_refused_though_it_was_decoded(fashion: FashionMnist) -> None:
+    load_mapped(DataConfig(), fashion.root)
+    images = fashion.root / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-1] + b"\0")
+    with pytest.raises(DataError, match=f"{images}: sha256 differs"):
+        load_mapped(DataConfig(), fashion.root)
+    images.unlink()
+    with pytest.raises(DataError, match="not found; get it with `mixsweep data fetch"):
+        load_mapped(DataConfig(), fashion.root)
+
+
+def test_an_image_folder_that_changed_is_decoded_anew_or_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "pets"
+    noise = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
+    write_images(folder, "train", a=Image.fromarray(noise[0]), b=Image.fromarray(noise[1]))
+    data = folder_config(folder, test=False)
+    as_read = folder_config(folder, test=False, digest=folder_digest(folder))
+    for config in (data, as_read):
+        assert load_mapped(config, tmp_path).train.pixels[0].float().std() > 0
+    write_images(folder, "train", a=Image.new("RGB", (8, 8), (9, 9, 9)))
+    assert (load_mapped(data, tmp_path).train.pixels[0] == 9).all()
+    with pytest.raises(DataError, match="changed since the study was read"):
+        load_mapped(as_read, tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NOT CHECKED: /proc/self/maps is Linux's")
+def test_processes_that_start_together_map_one_file(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", SEE, str(tmp_path)], stdout=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    seen = [process.communicate()[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    (file,) = decoded(tmp_path)
+    assert set(seen) == {f"{{'{file.stat().st_ino}'}}\n".encode()}

@@ -1,0 +1,64 @@
+import pytest
+import torch
+from torch import Tensor, nn
+from torchmetrics.functional.classification import multiclass_calibration_error
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Images
+from mixup_core.images.evaluation import calibration_error, evaluate
+from mixup_core.images.views import EvaluationImages
+
+
+@pytest.mark.parametrize("sharpness", [0.1, 1.0, 8.0])
+def test_calibration_error_is_that_of_torchmetrics(sharpness: float) -> None:
+    rng = torch.Generator().manual_seed(0)
+    logits = sharpness * torch.randn(2000, 10, generator=rng)
+    labels = torch.randint(0, 10, (2000,), generator=rng)
+    reference = multiclass_calibration_error(
+        logits.double().softmax(1), labels, num_classes=10, n_bins=15, norm="l1"
+    )
+    assert calibration_error(logits, labels) == pytest.approx(float(reference), abs=1e-5)
+
+
+def test_a_confident_and_right_network_is_calibrated_a_wrong_one_is_not() -> None:
+    logits = torch.tensor([[100.0, 0.0], [0.0, 100.0]])
+    assert calibration_error(logits, torch.tensor([0, 1])) == pytest.approx(0)
+    assert calibration_error(logits, torch.tensor([1, 0])) == pytest.approx(1)
+
+
+class _Sees(nn.Module):
+    """Logits that favour the class written into the first pixel; counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        assert not self.training
+        self.batches.append(len(images))
+        claimed = ((images[:, 0, 0, 0] + 1) / 2 * 255).round().long() // 20
+        return nn.functional.one_hot(claimed, 10).float() * 3
+
+
+def test_error_and_likelihood_are_those_of_the_whole_split() -> None:
+    labels = torch.arange(10).repeat(250)
+    claimed = labels.clone()
+    claimed[:500] = (claimed[:500] + 1) % 10
+    pixels = torch.zeros(2500, 1, 8, 8, dtype=torch.uint8)
+    pixels[:, 0, 0, 0] = (claimed * 20 + 5).to(torch.uint8)
+    split = EvaluationImages(
+        Images(pixels=pixels, labels=labels),
+        CATALOG["digits"],
+        DataConfig(name="digits"),
+        torch.device("cpu"),
+    )
+    network = _Sees()
+    measured = evaluate(network, split, torch.float32)
+    right = torch.tensor(3.0).exp() / (torch.tensor(3.0).exp() + 9)
+    wrong = 1 / (torch.tensor(3.0).exp() + 9)
+    nll = -(0.8 * right.log() + 0.2 * wrong.log())
+    assert measured["error"] == pytest.approx(0.2)
+    assert measured["nll"] == pytest.approx(float(nll), rel=1e-6)
+    assert measured["calibration_error"] == pytest.approx(abs(0.8 - float(right)), rel=1e-5)
+    assert sum(network.batches) == 2500

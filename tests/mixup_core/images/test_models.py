@@ -1,0 +1,79 @@
+import pytest
+import torch
+from torch import nn
+from torchvision.models import resnet18
+
+from mixup_core.images.config import ModelConfig
+from mixup_core.images.models import MODELS, build_model
+
+
+def _num_parameters(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("channels", "classes", "size", "parameters"),
+    [(2, 10, 28, 11_173_386), (6, 10, 32, 11_175_690), (6, 100, 32, 11_221_860)],
+)
+def test_resnet18_has_the_published_number_of_parameters(
+    channels: int, classes: int, size: int, parameters: int
+) -> None:
+    network = build_model(ModelConfig(name="resnet18"), channels, classes, size, seed=0)
+    assert _num_parameters(network) == parameters
+
+
+def test_resnet18_computes_what_torchvisions_does_with_the_stem_replaced() -> None:
+    ours = build_model(ModelConfig(name="resnet18"), 6, 10, 32, seed=0)
+    theirs = resnet18(num_classes=10)
+    theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
+    theirs.maxpool = nn.Identity()
+    tensors = list(ours.state_dict().values())
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), tensors, strict=True)))
+    images = torch.randn(4, 6, 32, 32, generator=torch.Generator().manual_seed(0))
+    for mode in (True, False):
+        ours.train(mode)
+        theirs.train(mode)
+        torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
+
+
+def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() -> None:
+    network = build_model(ModelConfig(name="narrow-resnet"), 2, 10, 14, seed=0)
+    convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
+    widths = [(c.in_channels, c.out_channels, c.stride[0]) for c in convolutions]
+    assert widths == [
+        (2, 12, 2),
+        (12, 12, 1), (12, 12, 1),
+        (12, 24, 2), (24, 24, 1), (12, 24, 2),
+        (24, 48, 2), (48, 48, 1), (24, 48, 2),
+    ]  # fmt: skip
+
+
+def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
+    wide = build_model(ModelConfig(name="narrow-resnet", width=8), 1, 10, 8, seed=0)
+    assert wide.get_parameter("fc.weight").shape == (10, 32)
+    mlp = build_model(ModelConfig(name="mlp"), 1, 10, 28, seed=0)
+    shapes = [tuple(p.shape) for name, p in mlp.named_parameters() if name.endswith("weight")]
+    assert shapes == [(300, 784), (100, 300), (10, 100)]
+    assert _num_parameters(build_model(ModelConfig(name="mlp", hidden=(5,)), 1, 2, 2, seed=0)) == 37
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name: str) -> None:
+    before = torch.get_rng_state()
+    first, again, other = (
+        build_model(ModelConfig(name=name), 1, 10, 8, seed).state_dict()  # type: ignore[arg-type]
+        for seed in (0, 0, 1)
+    )
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert not all(torch.equal(first[key], other[key]) for key in first)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
+    network = build_model(ModelConfig(name=name), 2, 10, 8, seed=0)  # type: ignore[arg-type]
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            bound = module.weight[0].numel() ** -0.5
+            assert module.weight.abs().max() <= bound
+            assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)

@@ -1,0 +1,216 @@
+import dataclasses
+import itertools
+import math
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+
+from mixup_core.images.config import TrainConfig, stage_keys, with_values
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.training import DivergedError, StateError, TrainingState, fit
+from mixup_core.images.views import TrainingImages
+from mixup_core.mixing import label_entropy
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
+
+CPU = torch.device("cpu")
+LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
+
+
+def _trained(config: TrainConfig, splits: Splits) -> tuple[list[EpochRecord], bytes]:
+    state = TrainingState.initial(config, splits.info, CPU)
+    return list(fit(config, splits, state)), state.to_bytes()
+
+
+def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits) -> None:
+    records, _ = _trained(with_values(config, {"epochs": 12}), splits)
+    assert [record.epoch for record in records] == list(range(12))
+    assert set(records[0].metrics) == {
+        "train/loss", "train/excess_loss", "test/error", "test/nll", "test/calibration_error",
+    }  # fmt: skip
+    assert records[-1].metrics["train/loss"] < 0.7 * records[0].metrics["train/loss"]
+
+
+def test_held_out_images_are_measured_every_few_epochs(config: TrainConfig, splits: Splits) -> None:
+    records, _ = _trained(with_values(config, {"eval_every": 2}), splits)
+    assert ["test/error" in record.metrics for record in records] == [False, True, False, True]
+
+
+def test_a_run_without_test_images_has_no_test_number(config: TrainConfig, splits: Splits) -> None:
+    blind = dataclasses.replace(splits, test=None, val=splits.test)
+    records, _ = _trained(config, blind)
+    assert not any(name.startswith("test/") for record in records for name in record.metrics)
+    assert "val/error" in records[-1].metrics
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
+    config: TrainConfig, splits: Splits, law: Any, precision: str
+) -> None:
+    config = with_values(config, {"mix.law": law, "precision": precision})
+    whole, end = _trained(config, splits)
+    for stop in range(1, config.epochs):
+        state = TrainingState.initial(config, splits.info, CPU)
+        first = list(itertools.islice(fit(config, splits, state), stop))
+        resumed = TrainingState.initial(with_values(config, {"seed": 9}), splits.info, CPU)
+        resumed.load_bytes(state.to_bytes(), first)
+        rest = list(fit(config, splits, resumed))
+        assert first + rest == whole
+        assert resumed.to_bytes() == end
+
+
+def test_a_fork_equals_the_run_that_was_not_forked(config: TrainConfig, splits: Splits) -> None:
+    trunk = with_values(config, {"mix.law": {"beta": 1.0}})
+    for switch_epoch in range(config.epochs + 1):
+        forked = with_values(trunk, {"mix.switch_epoch": switch_epoch})
+        shared = sum(a == b for a, b in zip(stage_keys(trunk), stage_keys(forked), strict=True))
+        assert shared == switch_epoch
+        state = TrainingState.initial(trunk, splits.info, CPU)
+        first = list(itertools.islice(fit(trunk, splits, state), shared))
+        rest = list(fit(forked, splits, state))
+        records, end = _trained(forked, splits)
+        assert first + rest == records
+        assert state.to_bytes() == end
+
+
+@pytest.mark.parametrize("scope", ["batch", "sample"])
+@pytest.mark.parametrize("partner", ["dataset", "permutation"])
+def test_one_epoch_is_the_one_written_out_by_hand(
+    config: TrainConfig, splits: Splits, scope: str, partner: str
+) -> None:
+    """The first loss of an epoch against soft labels and plain autograd, no mixing module."""
+    values = {
+        "mix.law": "midpoint", "mix.lam_scope": scope, "mix.partner": partner,
+        "batch_size": 96, "epochs": 1,
+    }  # fmt: skip
+    config = with_values(config, values)
+    record = next(fit(config, splits))
+    state = TrainingState.initial(config, splits.info, CPU)
+    images = TrainingImages(splits.train, splits.info, config.data, config.seed, CPU)
+
+    order = torch.from_numpy(stream(0, "batch order", 0).permutation(96))
+    gamma = torch.from_numpy(stream(0, "view scaling", 0).random((2, 96), dtype="float32"))
+    rng = stream(0, "mixing", 0)
+    if partner == "dataset":
+        partners = torch.from_numpy(rng.integers(96, size=96))
+    else:
+        partners = order[torch.from_numpy(rng.permutation(96))]
+    mixed = (images.batch(order, gamma[0]) + images.batch(partners, gamma[1])) / 2
+    targets = (one_hot(images.labels[order], 4) + one_hot(images.labels[partners], 4)) / 2
+    loss = cross_entropy(state.network(mixed), targets).detach()
+    assert record.metrics["train/loss"] == pytest.approx(float(loss), rel=1e-5)
+    floor = record.metrics["train/loss"] - record.metrics["train/excess_loss"]
+    differ = 0.75 if partner == "dataset" else (1 - 1 / 96) * 72 / 95
+    assert floor == pytest.approx(differ * label_entropy(config.mix.law))
+
+
+def test_arms_of_a_seed_see_the_same_weights_images_and_batches(
+    config: TrainConfig, splits: Splits
+) -> None:
+    """With a learning rate too small to matter, ERM and Beta near 1 see the same first epoch."""
+    config = with_values(config, {"optimizer.lr": 1e-12, "epochs": 1})
+    erm = next(fit(config, splits)).metrics["train/loss"]
+    same = next(fit(with_values(config, {"mix.law": {"beta": 1e-6}}), splits)).metrics["train/loss"]
+    other = next(fit(with_values(config, {"seed": 1}), splits)).metrics["train/loss"]
+    assert same == pytest.approx(erm, rel=0.2)
+    assert other != pytest.approx(erm, rel=1e-6)
+
+
+def test_the_last_batch_is_smaller_and_not_dropped(config: TrainConfig, splits: Splits) -> None:
+    small = with_values(config, {"epochs": 1, "optimizer.lr": 1e-12, "batch_size": 96})
+    ragged = with_values(small, {"batch_size": 50})
+    whole = next(fit(small, splits)).metrics["train/loss"]
+    assert next(fit(ragged, splits)).metrics["train/loss"] == pytest.approx(whole, rel=0.05)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_and_is_named(
+    config: TrainConfig, splits: Splits
+) -> None:
+    hot = with_values(config, {"optimizer": dataclasses.replace(config.optimizer, lr=1e30)})
+    with pytest.raises(DivergedError, match=r"loss=.*epoch=0, batch=\d, law=Erm\(\), lr=1e\+30"):
+        list(fit(hot, splits))
+
+
+def test_an_evaluation_that_is_not_finite_ends_the_run_too(
+    config: TrainConfig, splits: Splits
+) -> None:
+    state = TrainingState.initial(config, splits.info, CPU)
+    records = fit(config, splits, state)
+    next(records)
+    for name, buffer in state.network.named_buffers():
+        if name.endswith("running_mean"):
+            buffer.fill_(math.nan)
+    with pytest.raises(DivergedError) as caught:
+        next(records)
+    assert caught.value.epoch == 1
+
+
+def test_no_code_in_a_stored_state_is_run(config: TrainConfig, splits: Splits) -> None:
+    class Payload:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (exec, ("raise SystemExit('executed')",))
+
+    state = TrainingState.initial(config, splits.info, CPU)
+    with pytest.raises(StateError, match="UnpicklingError"):
+        state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
+
+
+def test_the_global_generators_are_left_alone(config: TrainConfig, splits: Splits) -> None:
+    before = torch.get_rng_state()
+    list(fit(config, splits))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
+    """Resume in another process, at each epoch: the bytes of the state are compared by hash."""
+    program = """
+import hashlib, itertools, sys, torch
+from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, with_values
+from mixup_core.images.data.datasets import load
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
+from mixup_core.images.training import TrainingState, fit
+torch.set_num_threads(1)
+config = TrainConfig(data=DataConfig(name="digits", num_train=300), epochs=3, batch_size=100,
+                     model=ModelConfig(name="narrow-resnet"))
+config = with_values(config, {"mix.law": {"beta": 1.0}, "mix.switch_epoch": 2})
+data = load(config.data)
+start, stop, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+state = TrainingState.initial(config, data.info, torch.device("cpu"))
+if start:
+    records = [EpochRecord(epoch=e, metrics={}) for e in range(start)]
+    state.load_bytes(open(file, "rb").read(), records)
+for _ in itertools.islice(fit(config, data, state), stop - start): pass
+open(file, "wb").write(state.to_bytes())
+print(hashlib.sha256(state.to_bytes()).hexdigest())
+"""
+
+    def run(start: int, stop: int, name: str) -> str:
+        command = [sys.executable, "-c", program, str(start), str(stop), str(tmp_path / name)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    whole = run(0, 3, "whole")
+    for stop in (1, 2):
+        run(0, stop, "part")
+        assert run(stop, 3, "part") == whole
+
+
+def test_a_shortage_of_memory_is_not_taken_for_a_damaged_state(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = TrainingState.initial(config, splits.info, CPU)
+
+    def short(*args: Any, **options: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(torch, "load", short)
+    with pytest.raises(MemoryError):
+        state.load_bytes(b"", [])

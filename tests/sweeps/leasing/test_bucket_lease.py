@@ -1,0 +1,257 @@
+"""BucketLease: one driver per study in a bucket, with real processes on a real server."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreError
+from sweeps.leasing import bucket_lease
+from sweeps.leasing.holders import RunningRun, StudyBusyError, StudyLostError
+from sweeps.leasing.lease import Lease, read_progress
+from tests.object_stores import forget_clients
+from tests.races import drive, race
+
+DRIVER = """
+import os, signal, sys, time
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing import bucket_lease
+from sweeps.leasing.holders import RunningRun, StudyLostError
+from sweeps.leasing.lease import Lease
+bucket_lease._BEAT_EVERY, bucket_lease._BELIEF = 0.2, 1.0
+# As a launch does: a process that a script began in the background ignores SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    with Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1") as lease:
+        lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+        print("held", flush=True)
+        while True:
+            time.sleep(0.05)
+            asked_at = time.monotonic()
+            print(asked_at, lease.is_held(), flush=True)
+except StudyLostError as error:
+    print(error, flush=True)
+    # The exit of an interpreter that has loaded s3fs takes most of the time on a busy machine.
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def store(s3: Mapping[str, str], request: pytest.FixtureRequest) -> Store:
+    return Store(f"s3://studies/{abs(hash(request.node.name))}")
+
+
+@pytest.fixture
+def driver(store: Store) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, store.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n", process.communicate()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process take a driver for dead after two seconds."""
+    monkeypatch.setattr(bucket_lease, "_EXPIRY", 2.0)
+    monkeypatch.setattr(bucket_lease, "_SILENCE", 2.0)
+
+
+def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
+    assert Lease.latest(store, "table1") is None
+    for command in ("first", "second"):
+        with Lease.acquire(store, "table1", command) as lease:
+            assert Lease.latest(store, "table1") == lease.holder
+    found = Lease.latest(store, "table1")
+    assert found is not None
+    assert (found.command, found.token) == ("second", 2)
+
+
+def test_a_living_driver_is_named_to_a_second_one(
+    store: Store, driver: "subprocess.Popen[str]"
+) -> None:
+    with pytest.raises(StudyBusyError, match=rf"pid {driver.pid} on .* \(token 1\)"):
+        Lease.acquire(store, "table1", "second")
+    holder = Lease.current(store, "table1")
+    assert holder is not None
+    assert (holder.pid, holder.command) == (driver.pid, "mixsweep run table1")
+    with Lease.acquire(store, "table2", "another study"):
+        pass
+
+
+def test_progress_is_what_the_driver_last_wrote(
+    store: Store, driver: "subprocess.Popen[str]"
+) -> None:
+    shown: Any = None
+    for _ in range(20):
+        shown = shown or read_progress(store, "table1")
+    assert shown.running == (RunningRun(arm="erm", seed=0, epoch=7),)
+
+
+def test_a_driver_killed_on_this_machine_frees_its_study_at_once(
+    store: Store, driver: "subprocess.Popen[str]"
+) -> None:
+    driver.kill()
+    driver.wait()
+    with Lease.acquire(store, "table1", "next") as lease:
+        assert lease.token == 2
+        assert lease.is_held()
+
+
+def test_a_driver_killed_elsewhere_frees_its_study_once_it_was_silent(
+    store: Store,
+    driver: "subprocess.Popen[str]",
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bucket_lease, "_namespace", lambda: "another machine")
+    driver.kill()
+    driver.wait()
+    started = time.monotonic()
+    with Lease.acquire(store, "table1", "next") as lease:
+        assert lease.token == 2
+    assert time.monotonic() - started >= 2.0
+
+
+def test_a_driver_that_was_stopped_and_overtaken_wakes_up_unsure_and_ends(
+    store: Store, driver: "subprocess.Popen[str]", quick: None
+) -> None:
+    assert driver.stdout is not None
+    assert driver.stdout.readline().endswith("True\n")
+    driver.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, driver.pid, os.WSTOPPED)
+    with Lease.acquire(store, "table1", "next") as lease:
+        woken_at = time.monotonic()
+        driver.send_signal(signal.SIGCONT)
+        *asked, end = driver.communicate(timeout=40)[0].splitlines()
+        assert f"was taken over by pid {os.getpid()} on " in end
+        believed_at = [float(line.split()[0]) for line in asked if line.endswith("True")]
+        assert all(moment < woken_at for moment in believed_at), "it believed after its sleep"
+        assert lease.is_held()
+        assert Lease.current(store, "table1") == lease.holder
+
+
+def test_tokens_grow_and_a_released_lease_is_free_at_once(store: Store) -> None:
+    tokens = []
+    for _ in range(3):
+        with Lease.acquire(store, "table1", "run") as lease:
+            tokens.append(lease.token)
+        assert not lease.is_held()
+        assert Lease.current(store, "table1") is None
+    assert tokens == [1, 2, 3]
+
+
+def test_of_drivers_that_start_at_once_one_drives(store: Store) -> None:
+    barrier = threading.Barrier(6)
+    held: list[Lease] = []
+    busy: list[StudyBusyError] = []
+
+    def start() -> None:
+        barrier.wait()
+        try:
+            held.append(Lease.acquire(store, "table1", "run"))
+        except StudyBusyError as error:
+            busy.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(busy)) == (1, 5)
+    held[0].release()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_of_processes_that_race_for_a_study_one_drives_in_every_round(store: Store) -> None:
+    held = race(drive, store.url, racers=4, rounds=100)
+    assert [sum(got) for got in held] == [1] * 100
+    assert len({got.index(True) for got in held}) > 1, "one racer was always first: no race"
+
+
+def test_a_lease_that_cannot_be_renewed_is_soon_not_believed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_lease, "_BEAT_EVERY", 0.1)
+    monkeypatch.setattr(bucket_lease, "_BELIEF", 0.5)
+
+    def fail(*_: object) -> None:
+        raise StoreError("unreachable")
+
+    lease = Lease.acquire(store, "table1", "run")
+    assert lease.is_held()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.files), "write", fail)
+        time.sleep(0.8)
+        assert not lease.is_held()
+    time.sleep(0.5)
+    assert lease.is_held()
+    lease.release()
+
+
+def test_a_server_that_ignores_the_condition_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(files: Any, name: str, data: bytes) -> bool:
+        files.write(name, data)
+        return True
+
+    monkeypatch.setattr(type(store.files), "create", create)
+    with pytest.raises(StoreError, match="ignores `If-None-Match`"):
+        Lease.acquire(store, "table1", "run")
+
+
+def test_a_store_that_does_not_decide_who_is_first_is_refused() -> None:
+    with pytest.raises(StoreError, match="who is first"):
+        Lease.acquire(Store("http://127.0.0.1:9/store"), "table1", "run")
+
+
+def test_asking_for_the_driver_creates_nothing(store: Store) -> None:
+    assert Lease.current(store, "table1") is None
+    assert read_progress(store, "table1") is None
+    assert list(store.files.names("")) == []
+
+
+@pytest.mark.parametrize("study", ["", "../x", "a/b", "Table1"])
+def test_a_name_that_is_no_study_name_is_refused(store: Store, study: str) -> None:
+    for use in (Lease.current, read_progress):
+        with pytest.raises(ValueError, match="a-z, 0-9 and -"):
+            use(store, study)
+
+
+@pytest.mark.parametrize(
+    ("changes", "url", "text"),
+    [
+        ({}, "s3://no-such-bucket/store", "no such bucket"),
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1"},
+            "s3://studies/a",
+            "127.0.0.1:9",
+        ),
+    ],
+)
+def test_a_bucket_that_is_not_there_is_one_line(
+    s3: Mapping[str, str], changes: Mapping[str, str], url: str, text: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value)
+    forget_clients()
+    use: Callable[[], object] = lambda: Lease.acquire(Store(url), "table1", "run")  # noqa: E731
+    with pytest.raises(StoreError, match=text) as caught:
+        use()
+    forget_clients()
+    assert "\n" not in str(caught.value)
+    assert not isinstance(caught.value, StudyLostError)

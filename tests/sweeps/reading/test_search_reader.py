@@ -1,0 +1,143 @@
+from pathlib import Path
+
+import pytest
+from searching import STUDY, assert_refused, read
+
+from sweeps.reading.study_file import StudyError
+from sweeps.search import Budget
+from sweeps.space import Integer
+
+# Name of the case: what is replaced in the study, by what, and the one line it must give.
+BAD = {
+    "test objective": (
+        "val/error",
+        "test/error",
+        "16: search.objective: only val/* may be searched, got 'test/error': *",
+    ),
+    "test among objectives": (
+        "val/error",
+        "[val/nll, test/nll]",
+        "16: *only val/* may be searched*",
+    ),
+    "unknown objective": ("val/error", "val/eror", "16: *(did you mean val/error?)"),
+    "objective twice": ("val/error", "[val/error, val/error]", "16: *got 'val/error' twice"),
+    "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
+    "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),
+    "zero points": ("points: 6", "points: 0", "15: search.points: expected an integer in 1..*"),
+    "unknown sampler": (
+        "points: 6",
+        "points: 6\n  sampler: tpa",
+        "16: search.sampler: expected one of *, got text 'tpa' (did you mean tpe?)",
+    ),
+    "unknown key": ("points: 6", "points: 6\n  prunes: 1", "16: search: unknown key 'prunes' *"),
+    "pruning after all seeds": (
+        "points: 6",
+        "points: 6\n  prune: {after: 3}",
+        "16: search.prune.after: `2 <= after < number of seeds` *",
+    ),
+    "negative budget": (
+        "points: 6",
+        "points: 6\n  budget: {hours: -1}",
+        "16: search.budget: `hours > 0` must hold, got (hours=-1).",
+    ),
+    "confirmed by a seed of the search": (
+        "points: 6",
+        "points: 6\n  confirm: {seeds: [2]}",
+        "16: *: must be seeds that the search does not use, got 2",
+    ),
+    "confirmed by no seed": (
+        "points: 6",
+        "points: 6\n  confirm: {seeds: []}",
+        "16: search.confirm: needs `seeds`, *",
+    ),
+    "no validation images": (
+        ", val_size: 200",
+        "",
+        "2: base.data.val_size: `val_size >= 1` must *",
+    ),
+    "test images": (
+        "val_size: 200",
+        "val_size: 200, test: true",
+        "3: base.data.test: must be false in a search*",
+    ),
+    "grid beside it": (
+        "seeds: 3",
+        "seeds: 3\ngrid: {batch_size: [64, 128]}",
+        "11: grid: a study has a grid or a search*",
+    ),
+    "no arms": (
+        "arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1.0}}\n",
+        "",
+        "8: search: a search needs `arms`*",
+    ),
+    "several objectives and pruning": (
+        "val/error",
+        "[val/error, val/nll]\n  prune: {after: 2}",
+        "17: search.prune: is for one objective; there are several",
+    ),
+    "several objectives and CMA-ES": (
+        "val/error",
+        "[val/error, val/nll]\n  sampler: cmaes",
+        "17: search.sampler: cmaes is for one objective; there are several",
+    ),
+    "more seeds than can be counted": (
+        "seeds: 3",
+        "seeds: 100000000000000000000",
+        "10: seeds: the study has 200,000,000,000,000,000,000 runs; the cap is 10,000",
+    ),
+    "too many runs": (
+        "points: 6",
+        "points: 9000",
+        "11: search: the search has up to 27,006 runs; the cap is 10,000",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+    assert_refused(tmp_path, *BAD[case])
+
+
+def test_a_budget_of_a_grid_is_refused(tmp_path: Path) -> None:
+    grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
+    with pytest.raises(StudyError, match=r"search\.budget: a grid asks for all of its points"):
+        read(tmp_path, grid + "  budget: {hours: 1}\n")
+
+
+def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+    text = STUDY.replace("points: 6", "points: 0").replace("val/error", "test/error")
+    text = text.replace("[0.1, 32.0]", "[32.0, 0.1]").replace("law: erm}", "law: erm, lr: 1}")
+    with pytest.raises(StudyError) as caught:
+        read(tmp_path, text + "  prune: {after: 9}\n  budget: {hours: -1}\n  bogus: 1\n")
+    paths = [problem.split(": ")[1] for problem in caught.value.problems]
+    assert paths == [
+        "arms.erm.lr",
+        "search.space.mix.law.alpha",
+        "search.points",
+        "search.objective",
+        "search.prune.after",
+        "search.budget",
+        "search",
+    ]
+
+
+def test_null_switches_a_part_of_a_search_off(tmp_path: Path) -> None:
+    on = STUDY + "  prune: {after: 2}\n  budget: {hours: 2}\n  confirm: {seeds: [9]}\n"
+    search = read(tmp_path, on).search
+    assert search is not None
+    assert (search.prune_after, search.budget, search.confirm_seeds) == (2, Budget(hours=2), (9,))
+    off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
+    assert read(tmp_path, on, *off).search == read(tmp_path).search
+
+
+def test_search_runs_see_no_test_images(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    assert all(not run.config.data.test for run in study.runs())
+    assert all(run.config.data.val_size == 200 for run in study.runs())
+
+
+def test_a_search_is_overridden_by_path(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY, "search.points=9", "search.space.mix.switch_epoch={int: [0, 4]}")
+    assert study.search is not None
+    assert study.search.points == 9
+    assert study.search.space.parameters[1].distribution == Integer(low=0, high=4)

@@ -1,0 +1,213 @@
+from pathlib import Path
+
+import pytest
+from searching import STUDY, assert_refused, read
+
+from sweeps.space import Categorical, Integer, Parameter, Real
+
+ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
+SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"
+
+# Name of the case: what is replaced in the study, by what, and the one line it must give.
+BAD = {
+    "low above high": (
+        "[0.1, 32.0]",
+        "[32.0, 0.1]",
+        "13: search.space.mix.law.alpha: `low < high` must hold, got *",
+    ),
+    "low equals high": ("[0, 20]", "[20, 20]", "14: *: `low < high` must hold, got *"),
+    "log of zero": (
+        "[0.1, 32.0]",
+        "[0, 32.0]",
+        "13: *: `low > 0` must hold for log_uniform, got (low=0.0).",
+    ),
+    "log of a negative number": ("[0.1, 32.0]", "[-1, 32.0]", "13: *: `low > 0` must hold *"),
+    "step not dividing": (
+        "step: 2",
+        "step: 3",
+        "14: *: `step divides high - low` must hold, got (*, step=3).",
+    ),
+    "step of zero": ("step: 2", "step: 0", "14: *.step: expected an integer in 1..*"),
+    "unknown path": (
+        "mix.switch_epoch",
+        "mix.swich_epoch",
+        "14: *: unknown path (did you mean mix.switch_epoch?)",
+    ),
+    "seed": ("mix.switch_epoch", "seed", "14: *: is not set in a study file; give `seeds`"),
+    "validation size": (SWITCH, "data.val_size: {int: [100, 200]}", "14: *: cannot be searched: *"),
+    "conditional without parent": (
+        SWITCH,
+        "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
+        "14: *.when: its parent 'model.name' is not in the space",
+    ),
+    "parent without choices": (
+        SWITCH,
+        "mix.switch_epoch: {int: [0, 20], when: {mix.law.alpha: 1}}",
+        "14: *.when: its parent 'mix.law.alpha' has no choices",
+    ),
+    "alpha without a beta law": (
+        ALPHA,
+        "mix.law_after.alpha: {uniform: [1, 2]}",
+        "13: *`mix.law_after is a Beta law` must hold, got *",
+    ),
+    "no choice of the parent": (
+        SWITCH,
+        "optimizer.name: {categorical: [adam, sgd], when: {mix.lam_scope: x}}\n"
+        "    mix.lam_scope: {categorical: [batch, sample]}",
+        "14: *.when: 'x' is no choice of 'mix.lam_scope': batch, sample",
+    ),
+    "erm as a choice": (
+        ALPHA,
+        "mix.law: {categorical: [erm, midpoint]}",
+        "13: *: erm has nothing to search; make it an arm",
+    ),
+    "switch after the end": (
+        "[0, 20]",
+        "[0, 30]",
+        "14: *: `mix.switch_epoch <= epochs` must hold, *switch_epoch=30*",
+    ),
+    "real where an integer is due": (
+        SWITCH,
+        "batch_size: {uniform: [8, 16]}",
+        "14: *: expected an integer, got *",
+    ),
+    "choice of the wrong type": (
+        SWITCH,
+        "optimizer.lr: {categorical: [0.1, x]}",
+        "14: *: expected a number, got text 'x'",
+    ),
+    "choice that cannot be": (
+        SWITCH,
+        "optimizer.lr: {categorical: [0.1, -1.0]}",
+        "14: *: `0 < lr < inf` must hold, got (lr=-1.0).",
+    ),
+    "choice twice": (
+        SWITCH,
+        "optimizer.lr: {categorical: [0.1, 0.1]}",
+        "14: *: `choices are distinct and at least one` must hold, *",
+    ),
+    "unknown kind": ("log_uniform", "loguniform", "13: *(did you mean log_uniform?)"),
+    "one bound": ("[0, 20]", "[0]", "14: *: expected [LOW, HIGH], two integers, got [0]"),
+    "no bounds": ("[0, 20]", "20", "14: *: expected [LOW, HIGH], got 20"),
+    "fractional integer": ("[0, 20]", "[0.5, 20]", "14: *: expected [LOW, HIGH], two integers, *"),
+    "empty space": (
+        f"\n    {ALPHA}\n    {SWITCH}\n",
+        " {}\n",
+        "12: search.space: needs at least one path",
+    ),
+    "grid of a continuum": (
+        "points: 6",
+        "sampler: grid",
+        "13: *: a grid needs `values`, a number of values, beside the bounds",
+    ),
+    "alpha beyond what there is": (
+        "[0.1, 32.0]",
+        "[0.1, 2e6]",
+        "13: search.space.mix.law.alpha: `0 < Beta.alpha <= 1e6` must hold, got (alpha=2000000.0)*",
+    ),
+    "alpha evenly from 0": (
+        "log_uniform: [0.1, 32.0]",
+        "uniform: [0, 32]",
+        "13: search.space.mix.law.alpha: `0 < Beta.alpha <= 1e6` must hold, got (alpha=0.0)*",
+    ),
+    "alpha twice": (
+        SWITCH,
+        "mix.law.alpha: {uniform: [1, 2]}",
+        "14: search.space.mix.law.alpha: mix.law is in the space; write the alpha there",
+    ),
+    "alpha under a condition": (
+        ALPHA,
+        "mix.law: {beta: {uniform: [1, 2], when: {mix.lam_scope: batch}}}",
+        "13: search.space.mix.law.alpha: exists wherever its law does; it has no `when`",
+    ),
+    "condition without values": (
+        SWITCH,
+        "mix.lam_scope: {categorical: [batch, sample]}\n"
+        "    optimizer.lr: {uniform: [0.1, 1], when: {mix.lam_scope: []}}",
+        "15: search.space.optimizer.lr.when: needs at least one value of 'mix.lam_scope'",
+    ),
+    "condition on itself": (
+        SWITCH,
+        "mix.lam_scope: {categorical: [batch, sample], when: {mix.partner: dataset}}\n"
+        "    mix.partner: {categorical: [dataset, permutation], when: {mix.lam_scope: batch}}",
+        "14: search.space.mix.lam_scope: depends on itself through `when`",
+    ),
+    "bound under a condition under another": (
+        SWITCH,
+        "optimizer.name: {categorical: [adam, sgd]}\n"
+        "    mix.lam_scope: {categorical: [batch, sample], when: {optimizer.name: sgd}}\n"
+        "    optimizer.momentum: {uniform: [0, 1.5], when: {mix.lam_scope: sample}}",
+        "16: search.space.optimizer.momentum: `0 <= momentum < 1` must hold, got (momentum=1.5).",
+    ),
+    "values that exclude each other": (
+        SWITCH,
+        f"{SWITCH}\n    epochs: {{categorical: [20, 10]}}",
+        "14: *: `mix.switch_epoch <= epochs` must hold, got (mix.switch_epoch=20, epochs=10).",
+    ),
+    "rule broken between the bounds": (
+        SWITCH,
+        "eval_every: {int: [1, 20]}",
+        "14: *: `eval_every divides epochs` must hold, got (eval_every=3, epochs=20).",
+    ),
+    "integer that no sampler can draw": (
+        SWITCH,
+        "model.width: {int: [1, 100000000000000000]}",
+        "14: *: `-2^53 <= low and high <= 2^53` must hold, *",
+    ),
+    "anchor among laws": (
+        ALPHA,
+        "mix.law: {categorical: [&a midpoint, {beta: 2.0}]}",
+        "13: search.space.mix.law.categorical[0]: anchors are not allowed, got &a",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+    assert_refused(tmp_path, *BAD[case])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "optimizer.lr: {log_uniform: [1e-4, 0.1]}",
+        "optimizer.lr: {int: [1, 3]}",
+        "mix.lam_scope: {categorical: [batch, sample]}",
+        "mix.switch_epoch: {categorical: [null, 5, 10]}",
+        "mix.law_after: {categorical: [erm, midpoint, {beta: {uniform: [1, 2]}}]}\n"
+        "    mix.switch_epoch: {int: [0, 20]}",
+        "batch_size: {int: [32, 128], step: 32}",
+    ],
+)
+def test_whatever_a_run_has_can_be_searched(tmp_path: Path, entry: str) -> None:
+    search = read(tmp_path, STUDY.replace(SWITCH, entry)).search
+    assert search is not None
+    configs = [search.config_of(values) for values in search.space.corners()]
+    assert len(set(configs)) > 2
+
+
+def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        f"    {ALPHA}\n",
+        "    optimizer.momentum: {uniform: [0.0, 0.9], when: {optimizer.name: sgd}}\n"
+        "    mix.law: {categorical: [midpoint, {beta: {log_uniform: [0.1, 32]}}]}\n"
+        "    optimizer.name: {categorical: [adam, sgd]}\n",
+    )
+    search = read(tmp_path, text).search
+    assert search is not None
+    assert search.space.parameters == (
+        Parameter(path="mix.law", distribution=Categorical(choices=("midpoint", "beta"))),
+        Parameter(
+            path="mix.law.alpha",
+            distribution=Real(low=0.1, high=32.0, is_log=True),
+            when={"mix.law": ("beta",)},
+        ),
+        Parameter(path="optimizer.name", distribution=Categorical(choices=("adam", "sgd"))),
+        Parameter(
+            path="optimizer.momentum",
+            distribution=Real(low=0.0, high=0.9, is_log=False),
+            when={"optimizer.name": ("sgd",)},
+        ),
+        Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=20, step=2)),
+    )
+    assert search.base.data.test is False

@@ -1,0 +1,679 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mixup_core.images.config import (
+    MAX_SEED,
+    DataConfig,
+    MixConfig,
+    ModelConfig,
+    OptimizerConfig,
+    TrainConfig,
+    with_values,
+)
+from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint, spell_law
+from sweeps.reading.study_file import StudyError, load_study, study_schema
+from sweeps.study import Study
+
+SMALL = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
+
+Load = Callable[..., Study]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load_text(text: str | bytes, *overrides: str) -> Study:
+        file = tmp_path / "s.yaml"
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return load_study(str(file), overrides)
+
+    return load_text
+
+
+def refusals(load: Load, text: str | bytes, *overrides: str) -> list[str]:
+    with pytest.raises(StudyError) as caught:
+        load(text, *overrides)
+    lines = str(caught.value).splitlines()
+    assert lines == list(caught.value.problems)
+    return [line.partition("s.yaml:")[2] or line for line in lines]
+
+
+def base(inside: str) -> str:
+    return (
+        f"study: x\nbase: {{model: {{name: mlp}}, epochs: 4, batch_size: 8, {inside}}}\nseeds: 2\n"
+    )
+
+
+# Name of the case: the file, and the one line it must give ("*" for any text).
+BAD: dict[str, tuple[str | bytes, str]] = {
+    "empty file": ("", "1: file is empty"),
+    "only a comment": ("# nothing\n", "1: file is empty"),
+    "top-level list": ("- 1\n", "1: expected a mapping, got [1]"),
+    "top-level text": ("hello\n", "1: expected a mapping, got text 'hello'"),
+    "two documents": (SMALL + "---\n" + SMALL, "4: expected one document"),
+    "tab indent": (b"study: x\nbase:\n\tepochs: 1\n", "3: tabs cannot indent (column 1)"),
+    "NUL": (b"study: x\nbase: \0\n", "2: control characters are not allowed, got '\\x00'"),
+    "not UTF-8": (b"study: x\nbase: \xff\n", "2: not UTF-8 text"),
+    "UTF-16": (SMALL.encode("utf-16"), "1: not UTF-8 text"),
+    "open bracket": ("study: [x\n", "2: not valid YAML: while parsing a flow sequence, *"),
+    "larger than 1 MB": (b"#" + b"x" * 1_000_000, "1: larger than 1 MB"),
+    "deeper than 32": ("[" * 2000, "1: nested deeper than 32"),
+    "deep block list": ("- " * 40 + "x", "1: nested deeper than 32"),
+    "python tag": (SMALL + "description: !!python/name:os.system x\n",
+                   "4: description: tags are not allowed, got !!python/name:os.system"),
+    "binary tag": (SMALL + "description: !!binary eA==\n", "4: description: tags are not *"),
+    "local tag": (SMALL + "description: !x eA==\n", "4: description: tags are not allowed, got !x"),
+    "anchor": (SMALL + "description: &a x\n", "4: description: anchors are not allowed, got &a"),
+    "alias": (SMALL + "description: *a\n", "4: description: aliases are not allowed, got *a"),
+    "merge key": (SMALL + "arms: {a: {<<: {}}}\n", "4: arms.a: merge keys are not allowed, got <<"),
+    "list as key": (SMALL + "? [a]\n: 1\n", "4: keys must be text, got a collection"),
+    "number as key": (SMALL + "1: 1\n", "4: keys must be text, got 1; quote it"),
+    "boolean as key": (SMALL + "arms: {a: {}, no: {}}\n", "4: arms: expected a name, got *"),
+    "duplicate key": (SMALL + "seeds: 3\n", "4: key 'seeds' appears twice (lines 3 and 4)"),
+    "duplicate inner key": (base("mix: {law: erm,\n law: erm}"),
+                            "3: base.mix: key 'law' appears twice (lines 2 and 3)"),
+    "surrogate": (SMALL + 'description: "\\ud800"\n', "4: description: half a surrogate pair *"),
+    "code point too large": (SMALL + 'description: "\\UFFFFFFFF"\n', "1: not valid YAML: *"),
+    "unknown section": (SMALL + "sedes: 3\n", "4: unknown key 'sedes' (did you mean seeds?)"),
+    "no name": ("base: {epochs: 1, batch_size: 8}\nseeds: 1\n", "1: missing key 'study'"),
+    "no base": ("study: x\nseeds: 1\n", "1: missing key 'base'"),
+    "no seeds": ("study: x\nbase: {epochs: 1, batch_size: 7}\n", "1: missing key 'seeds'"),
+    "no epochs": ("study: x\nbase: {batch_size: 8}\nseeds: 1\n", "2: base: missing key 'epochs'"),
+    "name is a boolean": (SMALL.replace("study: x", "study: no"),
+                          "1: study: expected a name, got the boolean false; quote 'no' or *"),
+    "name is true": (SMALL.replace("study: x", "study: true"),
+                     "1: study: expected a name, got the boolean true; quote it"),
+    "name is octal": (SMALL.replace("study: x", "study: 0777"),
+                      "1: study: expected a name or a decimal number, got a non-decimal number; *"),
+    "name is a time": (SMALL.replace("study: x", "study: 12:30:45"),
+                       "1: study: expected a name or a decimal number, got a non-decimal *"),
+    "name is a date": (SMALL.replace("study: x", "study: 2024-01-01"),
+                       "1: study: expected a name or a decimal number, got a date; *"),
+    "name is a number": (SMALL.replace("study: x", "study: 12"),
+                         "1: study: expected a name, got 12; quote it"),
+    "name with capitals": (SMALL.replace("study: x", "study: Table1"),
+                           "1: study: must be a-z, 0-9 and -, not first a -, *"),
+    "name is a path": (SMALL.replace("study: x", "study: ../x"), "1: study: must be a-z, *"),
+    "name starts with a hyphen": (SMALL.replace("study: x", "study: -x"), "1: study: must be *"),
+    "name ends in a newline": (SMALL.replace("study: x", 'study: "x\\n"'), "1: study: must be *"),
+    "name too long": (SMALL.replace("study: x", "study: " + "x" * 101), "1: study: must be *"),
+    "name empty": (SMALL.replace("study: x", 'study: ""'), "1: study: must be *"),
+    "description turns the text": (SMALL + 'description: "\\u202e"\n',
+                                   "4: description: control and text-direction characters *"),
+    "description with NUL": (SMALL + 'description: "\\0"\n', "4: description: control and *"),
+    "description decomposed": (SMALL + 'description: "e\\u0301"\n',
+                               "4: description: must be in Unicode normal form C"),
+    "description is a list": (SMALL + "description: [a]\n", "4: description: expected text, *"),
+    "unknown key": (base("\n  evaluate_every: 1"),
+                    "3: base: unknown key 'evaluate_every' (did you mean eval_every?)"),
+    "unknown inner key": (base("optimizer: {learning: 1}"), "2: base.optimizer: unknown key *"),
+    "dotted key in base": (base("mix.law: erm"),
+                           "2: base: unknown key 'mix.law'; base is nested, write mix: {law: ...}"),
+    "seed in base": (base("seed: 1"), "2: base: 'seed' is not set in a study file; give `seeds`"),
+    "digest in base": (base("data: {digest: a}"), "2: base.data: 'digest' is not set in a study *"),
+    "boolean for integer": (base("eval_every: true"),
+                            "2: base.eval_every: expected an integer, got the boolean true"),
+    "fraction for integer": (base("eval_every: 2.0"),
+                             "2: base.eval_every: expected an integer, got 2.0"),
+    "text for integer": (base("eval_every: '2'"),
+                         "2: base.eval_every: expected an integer, got text '2'"),
+    "null for integer": (base("eval_every: null"),
+                         "2: base.eval_every: expected an integer, got null"),
+    "list for integer": (base("eval_every: [2]"),
+                         "2: base.eval_every: expected an integer, got [2]"),
+    "underscores": (base("eval_every: 1_0"),
+                    "2: base.eval_every: expected a name or a decimal number, got a non-decimal *"),
+    "octal text for number": (base("optimizer: {lr: 0o17}"),
+                              "2: base.optimizer.lr: expected a number, got text '0o17'"),
+    "overflowing number": (base("optimizer: {lr: 1e400}"),
+                           "2: base.optimizer.lr: must be a finite number, got 1e400"),
+    "huge integer": (base(f"optimizer: {{lr: {'9' * 5000}}}"),
+                     "2: base.optimizer.lr: must be a finite number, got 999*"),
+    "inf": (base("optimizer: {lr: .inf}"),
+            "2: base.optimizer.lr: must be a finite number, got .inf"),
+    "nan": (base("optimizer: {lr: .nan}"),
+            "2: base.optimizer.lr: must be a finite number, got .nan"),
+    "old boolean": (base("data: {test: yes}"),
+                    "2: base.data.test: expected a name, got the boolean true; quote 'yes' or *"),
+    "number for boolean": (base("data: {test: 1}"),
+                           "2: base.data.test: expected true or false, got 1"),
+    "unknown choice": (base("data: {views: concta}"),
+                       "2: base.data.views: expected one of single, concat, got text 'concta' "
+                       "(did you mean concat?)"),
+    "unknown data set": (base("data: {name: mnist}"),
+                         "2: base.data.name: expected one of fashion-mnist, *"),
+    "text for a group": (base("optimizer: adam"),
+                         "2: base.optimizer: expected a mapping, got text 'adam'"),
+    "boolean in a list": (base("data: {name: digits}, model: {hidden: [10, true]}")
+                          .replace("model: {name: mlp}, ", ""),
+                          "2: base.model.hidden: expected a list of integers or null, got *"),
+    "unknown law": (base("mix: {law: cutmix}"),
+                    "2: base.mix.law: `law is erm, midpoint or {beta: ALPHA}` must hold, *"),
+    "alpha 0": (base("mix: {law: {beta: 0}}"),
+                "2: base.mix.law: `0 < Beta.alpha <= 1e6` must hold, got (alpha=0.0); "
+                "for lam = 1/2 write midpoint, for lam = 1 write erm."),
+    "alpha is a boolean": (base("mix: {law: {beta: true}}"),
+                           "2: base.mix.law: `beta is a number` must hold, *"),
+    "lr 0": (base("optimizer: {lr: -0.0}"), "2: base.optimizer.lr: `0 < lr < inf` must hold, *"),
+    "epochs 0": (SMALL.replace("epochs: 4", "epochs: 0"),
+                 "2: base.epochs: `epochs >= 1` must hold, got (epochs=0)."),
+    "epochs without end": (SMALL.replace("epochs: 4", "epochs: 1000000"),
+                           "2: base.epochs: `epochs <= 10000` must hold, got (epochs=1000000)."),
+    "switch after the end": (base("mix: {switch_epoch: 5}"),
+                             "2: base.mix.switch_epoch: `mix.switch_epoch <= epochs` must hold, "
+                             "got (mix.switch_epoch=5, epochs=4)."),
+    "switch before the start": (base("mix: {switch_epoch: -1}"),
+                                "2: base.mix.switch_epoch: `mix.switch_epoch >= 0` must hold, *"),
+    "momentum of adam": (base("optimizer: {momentum: 0.9}"),
+                         "2: base.optimizer.momentum: `momentum belongs to sgd` must hold, *"),
+    "evaluation out of step": (base("eval_every: 3"),
+                               "2: base.eval_every: `eval_every divides epochs` must hold, *"),
+    "seeds 0": (SMALL.replace("seeds: 2", "seeds: 0"), "3: seeds: needs at least one, got 0"),
+    "seeds negative": (SMALL.replace("seeds: 2", "seeds: -1"), "3: seeds: expected a number of *"),
+    "seeds true": (SMALL.replace("seeds: 2", "seeds: true"), "3: seeds: expected a number of *"),
+    "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"), "3: seeds: needs at least one, got []"),
+    "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
+                   "3: seeds[1]: seeds are distinct integers in 0..2^63-1, got 1 twice"),
+    "seed negative": (SMALL.replace("seeds: 2", "seeds: [-1]"), "3: seeds[0]: seeds are *"),
+    "seed 2^63": (SMALL.replace("seeds: 2", f"seeds: [{2**63}]"), "3: seeds[0]: seeds are *"),
+    "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"), "3: seeds[0]: seeds are distinct *"),
+    "seeds by the billion": (SMALL.replace("seeds: 2", f"seeds: {2**64}"),
+                             "3: seeds: the study has 18,446,744,073,709,551,616 runs; *"),
+    "arms empty": (SMALL + "arms: {}\n", "4: arms: needs at least one"),
+    "arms as a list": (SMALL + "arms: [a]\n", "4: arms: expected a mapping, got ['a']"),
+    "arm of nothing": (SMALL + "arms:\n  a:\n", "5: arms.a: expected a mapping, got null"),
+    "arm name with a slash": (SMALL + "arms: {../a: {}}\n", "4: arms: must be letters, digits, *"),
+    "arm name with a space": (SMALL + "arms: {a b: {}}\n", "4: arms: must be letters, digits, *"),
+    "arm name with a hyphen first": (SMALL + "arms: {-a: {}}\n", "4: arms: must be letters, *"),
+    "arm name out of ASCII": (SMALL + 'arms: {"\u00e9": {}}\n', "4: arms: must be letters, *"),
+    "arm with an unknown path": (SMALL + "arms: {a: {optimizer.learning_rate: 1}}\n",
+                                 "4: arms.a.optimizer.learning_rate: unknown path *"),
+    "arm with a group": (SMALL + "arms: {a: {mix: {law: erm}}}\n",
+                         "4: arms.a.mix: names a group of values; give one of mix.law, *"),
+    "arm with a wrong type": (SMALL + "arms:\n  a: {}\n  b:\n    epochs: 2.5\n",
+                              "7: arms.b.epochs: expected an integer, got 2.5"),
+    "arm that contradicts base": (SMALL + "arms:\n  a: {}\n  b: {mix.switch_epoch: 9}\n",
+                                  "6: arms.b.mix.switch_epoch: `mix.switch_epoch <= epochs` *"),
+    "alpha of no Beta": (SMALL + "arms: {a: {mix.law.alpha: 2}}\n",
+                         "4: arms.a.mix.law.alpha: `mix.law is a Beta law` must hold, "
+                         "got (mix.law='erm')."),
+    "the same arm twice": (SMALL + "arms: {a: {mix.law: {beta: 1}}, b: {mix.law: {beta: 1.0}}}\n",
+                           "4: arms: arms 'a' and 'b' are the same run"),
+    "grid empty": (SMALL + "grid: {}\n", "4: grid: needs at least one path"),
+    "grid without values": (SMALL + "grid: {epochs: []}\n", "4: grid.epochs: expected a list of *"),
+    "grid of a scalar": (SMALL + "grid: {epochs: 3}\n", "4: grid.epochs: expected a list of *"),
+    "grid with an unknown path": (SMALL + "grid: {lr: [1]}\n",
+                                  "4: grid.lr: unknown path (did you mean optimizer.lr?)"),
+    "grid value of a wrong type": (SMALL + "grid:\n  epochs:\n  - 2\n  - x\n",
+                                   "7: grid.epochs: expected an integer, got text 'x'"),
+    "grid value out of range": (SMALL + "grid: {mix.switch_epoch: [1, 9]}\n",
+                                "4: grid.mix.switch_epoch: `mix.switch_epoch <= epochs` *"),
+    "grid value twice": (SMALL + "grid: {optimizer.lr: [1, 1.0]}\n",
+                         "4: arms: arms 'lr=1.0' and 'lr=1.0' are the same run"),
+    "grid over an arm's path": (SMALL + "arms: {a: {epochs: 2}}\ngrid: {epochs: [1, 3]}\n",
+                                "5: grid.epochs: arm 'a' sets this path too"),
+    "grid over the cap": (SMALL + "grid: {" + ", ".join(
+        f"{path}: [{', '.join(map(str, range(1, 101)))}]"
+        for path in ("mix.switch_epoch", "batch_size", "data.num_train")) + "}\n",
+        "4: grid: the study has 2,000,000 runs; the cap is 10,000"),
+    "validation takes all": (base("data: {name: digits, val_size: 1437}"),
+                             "2: base.data.val_size: `val_size < training images` must hold, *"),
+    "more images than there are": (base("data: {name: digits, val_size: 1, num_train: 1437}"),
+                                   "2: base.data.num_train: `num_train <= training images *"),
+    "batch larger than the data": (base("data: {num_train: 7}"),
+                                   "2: base.batch_size: `batch_size <= training images` must *"),
+    "last batch of 1": (base("data: {num_train: 129}").replace("mlp", "resnet18"),
+                        "2: base.batch_size: batch_size 8 leaves a last batch of 1 of 129 images, "
+                        "which BatchNorm cannot train on."),
+    "batches of 1": (SMALL.replace("mlp", "resnet18").replace("batch_size: 8", "batch_size: 1"),
+                     "2: base.batch_size: batch_size 1 leaves a last batch of 1 of 60000 *"),
+    "pool that does not divide": (base("data: {pool: 3}"),
+                                  "2: base.data.pool: `pool divides the image size` must hold, "
+                                  "got (pool=3, image_size=28)."),
+    "missing image folder": (base("data: {name: image-folder, folder: none, image_size: 8}"),
+                             "2: base.data.folder: *none/train: not found; *"),
+    "image folder with NUL": (base('data: {name: image-folder, folder: "a\\0b", image_size: 8}'),
+                              "2: base.data.folder: *"),
+    "folder of another data set": (base("data: {folder: a}"),
+                                   "2: base.data.folder: `folder belongs to image-folder` must *"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused_with_line_path_rule_and_value(load: Load, case: str) -> None:
+    text, expected = BAD[case]
+    (line,) = refusals(load, text)
+    assert line.isprintable()
+    start, *parts = expected.split("*")
+    assert line.startswith(start)
+    if parts:
+        assert all(part in line for part in parts)
+    else:
+        assert line == expected
+
+
+BAD_OVERRIDES = {
+    "seeds": "seeds: `PATH=VALUE` must hold, for example seeds=6",
+    "=6": "=6: `PATH=VALUE` must hold, for example seeds=6",
+    "seeds=": "seeds=: seeds: expected a number of seeds or a list of seeds, got null",
+    "sedes=6": "sedes=6: unknown key 'sedes' (did you mean seeds?)",
+    "base.epoch=6": "base.epoch=6: base: unknown key 'epoch' (did you mean epochs?)",
+    "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
+    "base.epochs=no": "base.epochs=no: expected a name, got the boolean false; "
+    "quote 'no' or write false",
+    "base.epochs.x=1": "base.epochs.x=1: base.epochs: has no parts",
+    "base..epochs=1": "base..epochs=1: base: unknown key ''",
+    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the file; its arms: a, a.b",
+    "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
+    "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
+    "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
+    "seeds=[1": "seeds=[1: not valid YAML: while parsing a flow sequence, expected ',' or ']', "
+    "but got '<stream end>' (column 3)",
+    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: expected one document",
+}
+
+
+@pytest.mark.parametrize("override", BAD_OVERRIDES)
+def test_bad_overrides_are_refused_with_set_as_their_place(load: Load, override: str) -> None:
+    text = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
+    assert refusals(load, text, override) == [f"--set {BAD_OVERRIDES[override]}"]
+
+
+def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load) -> None:
+    text = (
+        "study: Bad Name\n"
+        "base:\n"
+        "  optimizer: {lr: 0, momentum: 0.9}\n"
+        "  epochs: 0\n"
+        "  eval_every: 3\n"
+        "  batch_size: yes\n"
+        "seeds: [1, -1]\n"
+        "arms: {a: {mix.switch_epoch: -1}}\n"
+        "grid: {}\n"
+    )
+    places = [line.split(": ")[:2] for line in refusals(load, text, "base.data.pool=0")]
+    assert places == [
+        ["1", "study"],
+        ["3", "base.optimizer.lr"],
+        ["3", "base.optimizer.momentum"],
+        ["4", "base.epochs"],
+        ["6", "base.batch_size"],
+        ["7", "seeds[1]"],
+        ["8", "arms.a.mix.switch_epoch"],
+        ["9", "grid"],
+        ["--set base.data.pool=0", "base.data.pool"],
+    ]
+
+
+def test_a_problem_of_base_is_told_once_however_many_arms_inherit_it(load: Load) -> None:
+    text = base("data: {pool: 3}") + "grid: {optimizer.lr: [1, 2, 3]}\n"
+    assert len(refusals(load, text)) == 1
+
+
+def test_a_problem_is_placed_at_the_arm_that_brings_it(load: Load) -> None:
+    text = base("data: {num_train: 129}") + "arms:\n  a: {}\n  b: {model.name: resnet18}\n"
+    (line,) = refusals(load, text)
+    assert line.startswith("6: arms.b.model.name: batch_size 8 leaves a last batch of 1")
+
+
+def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    assert any(
+        "aliases are not allowed, got *a7" in line for line in refusals(load, "\n".join(lines))
+    )
+
+
+def test_odd_class_counts_cannot_be_paired(load: Load, tmp_path: Path) -> None:
+    image_folder(tmp_path / "images", ("a", "b", "c"))
+    data = "data: {name: image-folder, folder: images, image_size: 8, views: concat, test: false}"
+    (line,) = refusals(load, base(data).replace("batch_size: 8", "batch_size: 1"))
+    assert line == "2: base.data.views: class pairing needs an even number of classes, got 3."
+
+
+def test_an_image_folder_is_found_beside_the_file_and_digested(load: Load, tmp_path: Path) -> None:
+    image_folder(tmp_path / "images", ("a", "b"))
+    data = "data: {name: image-folder, folder: images, image_size: 8, test: false}"
+    text = base(data).replace("batch_size: 8", "batch_size: 1")
+    first = load(text).arms["base"].data
+    assert first.folder == str(tmp_path / "images")
+    (tmp_path / "images" / "train" / "a" / "0.png").write_bytes(b"other")
+    second = load(text).arms["base"].data
+    assert first.digest is not None
+    assert second.digest is not None
+    assert first.digest != second.digest
+
+
+def image_folder(folder: Path, classes: tuple[str, ...]) -> None:
+    for name in classes:
+        (folder / "train" / name).mkdir(parents=True)
+        (folder / "train" / name / "0.png").write_bytes(b"not decoded here")
+
+
+def test_the_format_is_read_as_documented(load: Load) -> None:
+    study = load(
+        "\ufeffstudy: my-study\n"
+        "description: What is asked\n"
+        "base:\n"
+        "  data: {name: cifar10, views: concat, val_size: 5_000}\n".replace("5_000", "5000")
+        + "  model: {name: mlp, hidden: [30, 10]}\n"
+        "  optimizer: {name: sgd, lr: 1e-3, momentum: .9, weight_decay: 1}\n"
+        "  mix: {law: {beta: 2}, switch_epoch: 3, lam_scope: sample}\n"
+        "  epochs: 5\n"
+        "  batch_size: 100\n"
+        "arms:\n"
+        "  plain: {mix.law: erm, mix.switch_epoch: null}\n"
+        "  half: {mix.law: midpoint, optimizer.lr: 1E-2}\n"
+        "  wide: {mix.law.alpha: 0.5}\n"
+        "seeds: [7, 3]\n"
+    )
+    config = TrainConfig(
+        data=DataConfig(name="cifar10", views="concat", val_size=5000),
+        model=ModelConfig(name="mlp", hidden=(30, 10)),
+        optimizer=OptimizerConfig(name="sgd", lr=0.001, momentum=0.9, weight_decay=1.0),
+        mix=MixConfig(law=Beta(alpha=2.0), switch_epoch=3, lam_scope="sample"),
+        epochs=5,
+        batch_size=100,
+    )
+    assert study.name == "my-study"
+    assert study.description == "What is asked"
+    assert study.seeds == (7, 3)
+    assert list(study.arms) == ["plain", "half", "wide"]
+    assert study.arms["plain"] == with_values(config, {"mix.law": "erm", "mix.switch_epoch": None})
+    assert study.arms["half"] == with_values(config, {"mix.law": "midpoint", "optimizer.lr": 0.01})
+    assert study.arms["wide"] == with_values(config, {"mix.law": {"beta": 0.5}})
+
+
+def test_without_arms_there_is_one_named_base(load: Load) -> None:
+    study = load(SMALL)
+    assert list(study.arms) == ["base"]
+    assert study.seeds == (0, 1)
+    assert study.description == ""
+
+
+def test_arms_may_give_what_base_leaves_out(load: Load) -> None:
+    text = "study: x\nbase: {batch_size: 8}\nseeds: 1\narms: {a: {epochs: 2}, b: {epochs: 3}}\n"
+    assert [config.epochs for config in load(text.replace("8", "7")).arms.values()] == [2, 3]
+
+
+def test_a_grid_is_crossed_with_every_arm_and_named_by_its_last_parts(load: Load) -> None:
+    grid = "grid: {mix.switch_epoch: [1, null], optimizer.lr: [1e-3, 0.01]}\n"
+    assert list(load(SMALL + grid).arms) == [
+        "switch_epoch=1 lr=0.001",
+        "switch_epoch=1 lr=0.01",
+        "switch_epoch=null lr=0.001",
+        "switch_epoch=null lr=0.01",
+    ]
+    arms = load(SMALL + "arms: {mixup: {}, half: {mix.law: midpoint}}\n" + grid).arms
+    assert list(arms)[:2] == ["mixup switch_epoch=1 lr=0.001", "mixup switch_epoch=1 lr=0.01"]
+    assert len(arms) == 8
+    assert arms["half switch_epoch=1 lr=0.01"].mix == MixConfig(law=Midpoint(), switch_epoch=1)
+    assert arms["half switch_epoch=1 lr=0.01"].optimizer.lr == 0.01
+
+
+def test_grid_paths_with_the_same_last_part_are_told_apart(load: Load) -> None:
+    grid = (
+        "grid: {data.name: [digits], optimizer.name: [adam, sgd], "
+        "mix.law: [erm, {beta: 0.5}], model.hidden: [[30, 10]]}\n"
+    )
+    assert list(load(SMALL + grid).arms)[1] == (
+        "data.name=digits optimizer.name=adam law=beta(0.5) hidden=30-10"
+    )
+
+
+def test_overrides_replace_add_and_keep_the_rest(load: Load) -> None:
+    text = SMALL + "arms: {v1: {mix.law: {beta: 1}}, v1.5: {mix.law: midpoint}}\n"
+    study = load(
+        text,
+        "seeds=[5, 6]",
+        "base.epochs=2",
+        "base.optimizer.lr=1e-2",
+        "arms.v1.mix.law={beta: 2}",
+        "arms.v1.5.mix.partner=permutation",
+        "description=twice: 'a = b'".replace(": ", ":"),
+    )
+    assert study.seeds == (5, 6)
+    assert study.description == "twice:'a = b'"
+    first, second = study.arms.values()
+    assert first.mix == MixConfig(law=Beta(alpha=2.0))
+    assert second.mix == MixConfig(law=Midpoint(), partner="permutation")
+    assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
+
+
+def test_the_alpha_of_base_can_be_overridden_by_its_own_path(load: Load) -> None:
+    study = load(base("mix: {law: {beta: 1}}"), "base.mix.law.alpha=3")
+    assert study.arms["base"].mix.law == Beta(alpha=3.0)
+    arms = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
+    assert load(arms, "arms.a.mix.law.alpha=3").arms["a"].mix.law == Beta(alpha=3.0)
+    assert load(arms, "arms.a={mix.law: midpoint}").arms["a"].mix.law == Midpoint()
+
+
+def test_the_source_reads_back_as_the_same_study(load: Load) -> None:
+    text = SMALL + "# a comment\ndescription: '1e-3'\narms: {a: {mix.law: {beta: 1e-3}}}\n"
+    study = load(text, "seeds=3")
+    assert "seeds: 3" in study.source
+    assert "comment" not in study.source
+    assert load(study.source) == study
+
+
+def test_the_source_does_not_depend_on_spelling(load: Load) -> None:
+    other = "seeds: 2\nstudy: 'x'\nbase:\n  model: {name: mlp}\n  epochs: 4\n  batch_size: 8\n"
+    assert load(other).source == load(SMALL).source
+
+
+def test_an_unknown_study_lists_the_bundled_ones() -> None:
+    with pytest.raises(StudyError) as caught:
+        load_study("quickstrat")
+    assert str(caught.value).startswith(
+        "quickstrat: no such file or bundled study (did you mean quickstart?); bundled are digits, "
+    )
+
+
+def test_paths_that_are_no_study_file_are_refused(tmp_path: Path) -> None:
+    for reference, text in [
+        (str(tmp_path), "is a folder; expected a study file"),
+        ("/dev/null", "is no regular file; expected a study file"),
+        (str(tmp_path / "x.yaml"), "no such file"),
+        (str(tmp_path / ("y" * 300)), "name too long"),
+        ("a\0b", "no such file"),
+    ]:
+        with pytest.raises(StudyError) as caught:
+            load_study(reference)
+        assert len(caught.value.problems) == 1
+        assert text in str(caught.value)
+
+
+def test_reading_a_study_loads_neither_torch_nor_ray_nor_mlflow() -> None:
+    code = (
+        "import sys; from sweeps.reading.study_file import load_study, study_schema; "
+        "load_study('quickstart'); study_schema(); "
+        "print(sorted({'torch', 'ray', 'mlflow', 'optuna', 'numpy', 'PIL'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
+
+
+def test_the_schema_agrees_with_the_reader_on_names_types_and_choices(load: Load) -> None:
+    schema = study_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    good = [
+        SMALL,
+        SMALL + "arms: {a: {mix.law: midpoint}, b: {mix.law: {beta: 1}}}\ngrid: {epochs: [1, 2]}\n",
+        SMALL + "arms: {a: {mix.law: {beta: 2}, mix.law.alpha: 3, model.hidden: [3]}}\n",
+        SMALL.replace("seeds: 2", "seeds: [4]"),
+    ]
+    for text in good:
+        load(text)
+        validator.validate(yaml.safe_load(text))
+    for case in (
+        "name with capitals",
+        "unknown section",
+        "unknown inner key",
+        "seed in base",
+        "boolean for integer",
+        "unknown choice",
+        "unknown law",
+        "alpha 0",
+        "seeds empty",
+        "seed twice",
+        "arms empty",
+        "arm name with a slash",
+        "arm with a group",
+        "arm with a wrong type",
+        "grid of a scalar",
+        "no base",
+    ):
+        assert not validator.is_valid(yaml.safe_load(BAD[case][0])), case
+
+
+def test_the_schema_describes_fields_by_their_docstrings() -> None:
+    definitions = study_schema()["$defs"]
+    switch = definitions["MixConfig"]["properties"]["switch_epoch"]
+    assert switch["description"].startswith("First epoch (0-based) trained under `law_after`")
+    assert "seed" not in definitions["TrainConfig"]["properties"]
+    json.dumps(definitions)
+
+
+alphas = st.floats(min_value=1e-300, max_value=MAX_ALPHA)
+laws: st.SearchStrategy[Law] = st.one_of(
+    st.just(Erm()), st.just(Midpoint()), st.builds(lambda alpha: Beta(alpha=alpha), alphas)
+)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> TrainConfig:
+    epochs, switch = draw(st.integers(1, 100)), draw(st.none() | st.integers(0, 100))
+    switch = None if switch is None else min(switch, epochs)
+    sgd = draw(st.booleans())
+    sizes = st.lists(st.integers(1, 500), max_size=3).map(tuple)
+    return TrainConfig(
+        data=DataConfig(
+            name=draw(st.sampled_from(["fashion-mnist", "cifar10", "cifar100"])),
+            views=draw(st.sampled_from(["single", "concat"])),
+            num_train=draw(st.none() | st.integers(600, 4000)),
+            val_size=draw(st.integers(0, 4000)),
+            test=draw(st.booleans()),
+            pool=draw(st.sampled_from([1, 2, 4])),
+        ),
+        model=ModelConfig(name="mlp", hidden=draw(st.none() | sizes)),
+        optimizer=OptimizerConfig(
+            name="sgd" if sgd else "adam",
+            lr=draw(st.floats(0, 1e9, exclude_min=True)),
+            momentum=draw(st.floats(0, 1, exclude_max=True)) if sgd else 0.0,
+            weight_decay=draw(st.floats(0, 1e9)),
+        ),
+        mix=MixConfig(
+            law=draw(laws),
+            switch_epoch=switch,
+            law_after=Erm() if switch is None else draw(laws),
+            lam_scope=draw(st.sampled_from(["batch", "sample"])),
+            partner=draw(st.sampled_from(["dataset", "permutation"])),
+        ),
+        epochs=epochs,
+        batch_size=draw(st.integers(1, 600)),
+        precision=draw(st.sampled_from(["float32", "bfloat16"])),
+    )
+
+
+def spelled(config: Any) -> Any:
+    """Return a configuration as a study file nests it, independent of the reader."""
+    if isinstance(config, Law):
+        return spell_law(config)
+    if isinstance(config, tuple):
+        return list(config)
+    if not hasattr(config, "__dataclass_fields__"):
+        return config
+    names = set(config.__dataclass_fields__) - {"seed", "digest"}
+    return {name: spelled(getattr(config, name)) for name in sorted(names)}
+
+
+ONE_FILE = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@ONE_FILE
+@given(config=configs(), seeds=st.sets(st.integers(0, MAX_SEED), min_size=1, max_size=5))
+def test_any_valid_configuration_survives_the_way_through_yaml(
+    load: Load, config: TrainConfig, seeds: set[int]
+) -> None:
+    document = {"study": "x", "base": spelled(config), "seeds": list(seeds)}
+    for flow in (False, True):
+        study = load(yaml.safe_dump(document, default_flow_style=flow))
+        assert study.arms == {"base": config}
+        assert study.seeds == tuple(seeds)
+        assert load(study.source) == study
+
+
+WORDS = """study base arms grid seeds search mix mix.law mix.law.alpha beta erm midpoint data name x
+    image-folder folder epochs batch_size optimizer lr 1 -1 0 1e-3 1e400 .nan 0777 no true null ~ <<
+    2024-01-01 12:30:45 : : : - - , , { } { } [ ] [ ] & * ! !! ? | > ' \" # % @ ` \\ = --- ..."""
+SPACES = (" ", "\n", "\n  ", "\n    ", "\t", "\r", "\0", "\ufeff", "\u2028", "\\ud800")
+words = st.sampled_from((*WORDS.split(), *SPACES))
+garbage = st.one_of(
+    st.binary(max_size=60),
+    st.lists(words, max_size=30).map(lambda parts: " ".join(parts).encode("utf-8", "replace")),
+    st.lists(words, max_size=15).map(
+        lambda parts: SMALL.encode() + " ".join(parts).encode("utf-8", "replace")
+    ),
+)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["erm", "mix.law", "sgd"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "beta", "mix.law", "lr", "name"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+parts = st.sampled_from(["epochs", "mix", "data", "optimizer", "model", "batch_size", "a"])
+documents = st.fixed_dictionaries(
+    {"study": st.just("x") | values, "base": st.dictionaries(parts, values), "seeds": values},
+    optional={"arms": values, "grid": st.dictionaries(st.just("mix.law"), values)},
+)
+
+
+def problems_of(load: Load, content: str | bytes, *overrides: str) -> tuple[str, ...]:
+    try:
+        load(content, *overrides)
+    except StudyError as error:
+        return error.problems or ("no problem is named",)
+    return ()
+
+
+@ONE_FILE
+@given(content=garbage | documents.map(lambda document: yaml.safe_dump(document).encode()))
+def test_garbage_raises_nothing_but_study_errors(load: Load, content: bytes) -> None:
+    for line in problems_of(load, content):
+        assert "s.yaml:" in line
+        assert line.isprintable()
+
+
+@ONE_FILE
+@given(
+    path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
+    value=st.text(max_size=10) | values.map(json.dumps),
+)
+def test_any_override_raises_nothing_but_study_errors(load: Load, path: str, value: str) -> None:
+    text = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
+    for line in problems_of(load, text, f"{path}={value}"):
+        assert line.startswith("--set ")
+        assert line.isprintable()

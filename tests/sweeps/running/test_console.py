@@ -1,0 +1,104 @@
+import io
+
+import pytest
+
+from mixup_core.images.config import TrainConfig, with_values
+from sweeps.running.console import Board, Console, spell_duration
+from sweeps.study import Study
+
+
+class _Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _board(clock: _Clock | None = None) -> Board:
+    base = TrainConfig(epochs=10, batch_size=8)
+    arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
+    study = Study(name="pair", description="", arms=arms, seeds=(0, 1), source="")
+    keys = [run.key for run in study.runs()]
+    return Board(
+        study=study,
+        images_per_epoch=dict.fromkeys(keys, 100),
+        epochs_to_train=dict.fromkeys(keys, 10),
+        clock=clock or _Clock(),
+    )
+
+
+def test_the_headline_counts_runs_and_measures_images() -> None:
+    clock = _Clock()
+    board = _board(clock)
+    first, second, *_ = board.study.runs()
+    board.start(first)
+    clock.now = 10.0
+    board.advance(first, 5, trained=True)
+    assert board.images_per_second() == pytest.approx(50)
+    assert board.seconds_left() == pytest.approx((5 + 30) * 100 / 50)
+    assert board.headline() == "pair  0/4 runs  1 running  0 failed  50 images/s  ETA 70 s"
+    board.end(first, failed=False)
+    board.start(second)
+    board.end(second, failed=True)
+    assert board.headline().startswith("pair  1/4 runs  0 running  1 failed")
+
+
+def test_epochs_found_in_the_store_are_not_taken_for_speed() -> None:
+    clock = _Clock()
+    board = _board(clock)
+    run = board.study.runs()[0]
+    board.start(run)
+    clock.now = 1.0
+    board.advance(run, 8, trained=False)
+    assert board.images_per_second() == 0
+    assert board.seconds_left() is None
+
+
+def test_the_table_shows_each_arm_with_its_running_seeds() -> None:
+    board = _board()
+    erm, midpoint, erm_next, _ = board.study.runs()
+    board.start(midpoint)
+    board.advance(midpoint, 3, trained=True)
+    board.start(erm_next)
+    board.end(erm, failed=False)
+    assert board.table() == [
+        "arm       done   running",
+        "erm       1/2    seed 1 0/10",
+        "midpoint  0/2    seed 0 3/10",
+    ]
+
+
+def test_a_log_gets_changes_of_state_and_no_control_characters() -> None:
+    stream = io.StringIO()
+    console = Console(_board(), stream)
+    console.change("erm seed 0 starts")
+    console.refresh()
+    console.note("erm seed 0 failed: disk full")
+    assert stream.getvalue().splitlines() == [
+        "erm seed 0 starts  [pair  0/4 runs  0 running  0 failed]",
+        "erm seed 0 failed: disk full",
+    ]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_one_table_redrawn_in_place() -> None:
+    stream = _Terminal()
+    console = Console(_board(), stream)
+    console.change("not shown: the table shows it")
+    console.refresh()
+    console.close()
+    drawn = stream.getvalue()
+    assert "not shown" not in drawn
+    assert drawn.count("\x1b[4F\x1b[J") == 1
+    assert drawn.count("pair  0/4 runs") == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (150, "2 min"), (3660, "1 h 01 min")]
+)
+def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
+    assert spell_duration(seconds) == text

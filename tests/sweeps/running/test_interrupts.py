@@ -1,0 +1,25 @@
+import contextlib
+import os
+import signal
+
+import pytest
+
+from sweeps.running.interrupts import Interrupts
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_a_library_swallows_ends_the_step(number: int) -> None:
+    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Interrupts() as interrupts:
+            interrupts.on_step_end(1, [])
+            with contextlib.suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+                pytest.fail("the signal raised nothing")
+            with pytest.raises(KeyboardInterrupt):
+                interrupts.on_step_end(2, [])
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

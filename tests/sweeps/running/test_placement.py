@@ -1,0 +1,64 @@
+import pytest
+
+from sweeps.running.placement import Node, Placement, PlacementError
+
+TWO_GPUS = Node(cpus=8, gpus=2)
+HEAD = Node(cpus=0, gpus=0)
+
+
+@pytest.mark.parametrize("share", [1.5, 2, 0.4, 0.7])
+def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None:
+    with pytest.raises(PlacementError, match="gpus_per_run is 0, 1 or 1/k"):
+        Placement(gpus_per_run=share)
+
+
+def test_a_run_takes_a_gpu_where_there_are_some() -> None:
+    on_gpus = Placement().on([HEAD, TWO_GPUS, TWO_GPUS], runs=45, can_grow=False)
+    assert (on_gpus.count, on_gpus.gpus_per_run, on_gpus.on_gpu) == (4, 1, True)
+    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=45, can_grow=False)
+    assert (on_cpus.count, on_cpus.gpus_per_run, on_cpus.on_gpu) == (3, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("runs", "share", "count"), [(100, 1 / 3, 12), (12, 1 / 3, 12), (11, 1 / 2, 8), (7, 1, 4)]
+)
+def test_shares_are_only_as_small_as_there_are_runs_to_fill_every_gpu(
+    runs: int, share: float, count: int
+) -> None:
+    placed = Placement(gpus_per_run=0.33).on([TWO_GPUS, TWO_GPUS], runs=runs, can_grow=False)
+    assert (placed.gpus_per_run, placed.count) == (share, count)
+
+
+def test_shares_are_only_as_small_as_every_node_has_cpus_for() -> None:
+    nodes = [TWO_GPUS, Node(cpus=4, gpus=2)]
+    placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, can_grow=False)
+    assert (placed.gpus_per_run, placed.count) == (1 / 2, 8)
+
+
+def test_nodes_of_other_sizes_hold_what_their_cpus_and_gpus_allow() -> None:
+    nodes = [Node(cpus=1, gpus=4), Node(cpus=16, gpus=1), Node(cpus=64, gpus=0)]
+    assert Placement().on(nodes, runs=100, can_grow=False).count == 2
+    wide = Placement(gpus_per_run=0, cpus_per_run=4)
+    assert wide.on(nodes, runs=100, can_grow=False).count == 4 + 16
+
+
+def test_more_than_any_node_has_is_refused_instead_of_waited_for() -> None:
+    for placement in (Placement(gpus_per_run=1), Placement(cpus_per_run=9, gpus_per_run=0)):
+        with pytest.raises(PlacementError, match="a node has room for a run"):
+            placement.on([Node(cpus=8, gpus=0)], runs=1, can_grow=True)
+
+
+def test_a_cluster_that_grows_may_begin_with_nothing_if_its_full_scale_is_told() -> None:
+    placed = Placement(slots=8, gpus_per_run=1).on([HEAD], runs=45, can_grow=True)
+    assert (placed.count, placed.limit, placed.gpus_per_run) == (8, 8, 1)
+
+
+def test_slots_follow_a_cluster_that_grows_and_are_fixed_on_one_that_does_not() -> None:
+    assert Placement().on([TWO_GPUS], runs=45, can_grow=True).limit is None
+    assert Placement().on([TWO_GPUS], runs=45, can_grow=False).limit == 2
+    assert Placement(slots=1).on([TWO_GPUS], runs=45, can_grow=True).limit == 1
+
+
+def test_a_rehearsal_reserves_gpus_and_computes_without() -> None:
+    placed = Placement(device="cpu").on([TWO_GPUS], runs=45, can_grow=False)
+    assert (placed.gpus_per_run, placed.on_gpu) == (1, False)

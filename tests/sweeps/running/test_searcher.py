@@ -1,0 +1,124 @@
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import pytest
+from ray.tune.search import Searcher
+
+from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.laws import Beta
+from sweeps.running.searcher import LiveTrials, RunSearcher
+from sweeps.searching.sources import FixedSource
+from sweeps.stages import PlannedRun, plan_runs
+from sweeps.study import Run, Study
+
+
+def _searcher(*switch_epochs: int) -> RunSearcher:
+    runs = [
+        Run(
+            arm=str(switch),
+            config=TrainConfig(
+                epochs=10, batch_size=8, mix=MixConfig(law=Beta(alpha=1.0), switch_epoch=switch)
+            ),
+        )
+        for switch in switch_epochs
+    ]
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
+
+    study = Study(name="s", description="", arms={}, seeds=(0,), source="")
+    return RunSearcher(FixedSource(study, plan_runs(runs, {})), parameters, lambda joined: None)
+
+
+def _stored(epochs: int) -> dict[str, Any]:
+    return {"rows": [{"epoch": epochs - 1}]}
+
+
+def _suggested(searcher: RunSearcher, trial: str) -> dict[str, Any]:
+    suggestion = searcher.suggest(trial)
+    assert isinstance(suggestion, dict)
+    return suggestion
+
+
+def test_a_fork_is_handed_out_when_its_stage_is_stored_and_not_before() -> None:
+    searcher = _searcher(5, 10)
+    assert _suggested(searcher, "a") == {"arm": "5", "keep": frozenset({5}), "first": 0}
+    assert searcher.suggest("b") is None
+    searcher.on_trial_result("a", _stored(4))
+    searcher.on_trial_result("a", {"rows": []})
+    assert searcher.suggest("b") is None
+    searcher.on_trial_result("a", _stored(5))
+    assert _suggested(searcher, "b") == {"arm": "10", "keep": frozenset(), "first": 5}
+
+
+def test_the_search_is_over_when_every_run_has_ended() -> None:
+    searcher = _searcher(0)
+    _suggested(searcher, "a")
+    assert searcher.suggest("b") is None
+    searcher.on_trial_complete("a", {})
+    assert searcher.suggest("b") == Searcher.FINISHED
+
+
+def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
+    searcher = _searcher(10, 8, 6, 4)
+    trunk = _suggested(searcher, "a")
+    assert trunk == {"arm": "10", "keep": frozenset({4, 6, 8}), "first": 0}
+    searcher.on_trial_result("a", _stored(4))
+    assert _suggested(searcher, "b")["arm"] == "4"
+    searcher.on_trial_complete("a", None, error=True)
+    heir = _suggested(searcher, "c")
+    assert heir == {"arm": "8", "keep": frozenset({4, 6, 8}), "first": 0}
+    assert searcher.suggest("d") is None
+    searcher.on_trial_result("c", _stored(6))
+    assert _suggested(searcher, "d")["arm"] == "6"
+    for trial in "bcd":
+        searcher.on_trial_complete(trial, {})
+    assert searcher.suggest("e") == Searcher.FINISHED
+
+
+@dataclass(eq=False)
+class _Trial:
+    status: str
+    trial_id: str
+    PENDING = "PENDING"
+
+
+class _Controller:
+    """A controller that would have to go through every trial of the past."""
+
+    def __init__(self, *live: _Trial) -> None:
+        self._live = set(live)
+
+    def get_live_trials(self) -> set[_Trial]:
+        return self._live
+
+
+def test_trials_that_wait_start_in_the_order_in_which_they_were_added() -> None:
+    scheduler = LiveTrials()
+    trials = [_Trial("PENDING", f"{number * 7919 % 101:03d}") for number in range(100)]
+    controller = _Controller(*trials)
+    for trial in trials:
+        scheduler.on_trial_add(controller, trial)
+    for trial in trials:
+        assert scheduler.choose_trial_to_run(controller) is trial
+        trial.status = "RUNNING"
+    assert scheduler.choose_trial_to_run(controller) is None
+
+
+def test_a_report_of_an_unknown_trial_is_ignored() -> None:
+    searcher = _searcher(0)
+    searcher.on_trial_result("ghost", _stored(1))
+    searcher.on_trial_complete("ghost", None, error=True)
+    assert _suggested(searcher, "a")["arm"] == "0"
+
+
+def test_tune_can_snapshot_a_searcher_that_holds_what_cannot_be_pickled() -> None:
+    searcher = _searcher(0)
+    searcher.lock = __import__("threading").Lock()
+    assert len(cloudpickle.dumps(searcher)) < 10_000
+
+
+def test_a_snapshot_is_not_a_way_to_resume() -> None:
+    with pytest.raises(RuntimeError, match="launching it again"):
+        _searcher(0).restore("somewhere")

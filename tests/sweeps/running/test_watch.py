@@ -1,0 +1,115 @@
+"""Watch: what a launch records of its runs, told as Tune tells it."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import stage_key
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.files import StoreError
+from sweeps.reading.study_file import load_study
+from sweeps.results import RunResult
+from sweeps.running.watch import Watch
+from sweeps.searching.sources import FixedSource
+from sweeps.stages import plan_study
+from sweeps.study import Run
+
+STUDY = load_study("digits")
+RUN = STUDY.runs()[0]
+
+
+class Tracked:
+    """Takes what a tracker is told."""
+
+    def __init__(self) -> None:
+        self.ended: list[RunResult] = []
+
+    def grow(self, study: Any) -> None:
+        pass
+
+    def post(self, run: Run, epochs: Any) -> None:
+        pass
+
+    def end(self, result: RunResult) -> None:
+        self.ended.append(result)
+
+
+@pytest.fixture
+def tracked() -> Tracked:
+    return Tracked()
+
+
+@pytest.fixture
+def watch(tmp_path: Path, tracked: Tracked) -> Watch:
+    store = Store(str(tmp_path))
+    source = FixedSource(STUDY, plan_study(STUDY, store))
+    watch = Watch(source, store, tracked, lease=None)  # type: ignore[arg-type]
+    watch.join(source.more(()))
+    return watch
+
+
+def trial() -> Any:
+    return SimpleNamespace(config={"run_key": RUN.key}, num_failures=0)
+
+
+def report(kind: str, message: str) -> dict[str, Any]:
+    failure = {"kind": kind, "message": message, "epoch": None}
+    return {"epochs": 2, "trained": True, "rows": [], "warnings": [], "failure": failure}
+
+
+def store_epochs(store: Store, run: Run, epochs: int) -> None:
+    store.write(
+        stage_key(run.config, epochs),
+        records=[EpochRecord(epoch=e, metrics={"train/loss": 1.0}) for e in range(epochs)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=e) for e in range(epochs)],
+        environment={},
+        state=None,
+    )
+
+
+def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
+    watch: Watch, tracked: Tracked
+) -> None:
+    for epochs in (1, 2):
+        store_epochs(watch.store, RUN, epochs)
+    watch.on_trial_start(1, [], trial())
+    watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
+    watch.on_trial_complete(1, [], trial())
+    (end,) = tracked.ended
+    assert (end.outcome, len(end.records)) == ("failed", 2)
+    assert watch.failures[RUN.key].message == "RuntimeError: no"
+    assert watch.store.failures()[RUN.key] == watch.failures[RUN.key]
+
+
+def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
+    watch: Watch, tracked: Tracked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("unreachable")
+
+    monkeypatch.setattr(Store, "read_all", fail)
+    watch.on_trial_start(1, [], trial())
+    watch.on_trial_complete(1, [], trial())
+    assert tracked.ended == []
+
+
+def test_a_node_with_another_store_ends_the_launch_at_the_step(watch: Watch) -> None:
+    watch.on_trial_start(1, [], trial())
+    watch.on_trial_result(1, [], trial(), report("unshared", "`every node sees the store`"))
+    with pytest.raises(StoreError, match="every node sees the store"):
+        watch.on_step_end(1, [])
+    assert watch.store.failures() == {}
+
+
+def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
+    watch: Watch, tracked: Tracked
+) -> None:
+    watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
+    source = FixedSource(STUDY, plan_study(STUDY, watch.store))
+    again = Watch(source, watch.store, tracked, lease=None)  # type: ignore[arg-type]
+    again.join(source.more(()))
+    assert again.failures == {}
+    assert again.store.failures() == {}

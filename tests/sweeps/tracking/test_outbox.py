@@ -1,0 +1,126 @@
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from sweeps.tracking.outbox import Outbox
+
+
+class Post:
+    """A destination that can be out of order; records what it accepted."""
+
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
+        self.tried = threading.Event()
+        self.accepted: list[int] = []
+
+    def deliver(self, items: Sequence[int]) -> None:
+        self.tried.set()
+        if not self.is_open.is_set():
+            raise ConnectionError("closed for lunch")
+        self.accepted.extend(items)
+
+
+@pytest.fixture
+def post() -> Post:
+    return Post()
+
+
+def outbox_to(post: Post) -> Outbox[int]:
+    outbox = Outbox(post.deliver, name="the post", retry_after=0.01, retry_at_most=0.02)
+    outbox.start()
+    return outbox
+
+
+def test_items_arrive_in_the_order_of_posting(post: Post) -> None:
+    post.is_open.set()
+    outbox = outbox_to(post)
+    for item in range(100):
+        outbox.post(item)
+    assert outbox.close(timeout=5)
+    assert post.accepted == list(range(100))
+
+
+def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_ends(
+    post: Post, caplog: pytest.LogCaptureFixture
+) -> None:
+    outbox = outbox_to(post)
+    for item in range(3):
+        outbox.post(item)
+        assert post.tried.wait(5)
+        post.tried.clear()
+    post.is_open.set()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [0, 1, 2]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the post: does not accept, will retry: closed for lunch",
+        "the post: accepts again",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_posting_does_not_wait_for_a_delivery_that_hangs() -> None:
+    release = threading.Event()
+    outbox = Outbox[int](lambda items: (release.wait(), None)[1], name="the post")
+    outbox.start()
+    for item in range(10_000):
+        outbox.post(item)
+    assert not outbox.close(timeout=0.05)
+    release.set()
+
+
+def test_close_says_that_not_everything_was_delivered(post: Post) -> None:
+    outbox = outbox_to(post)
+    outbox.post(1)
+    assert not outbox.close(timeout=0.1)
+    assert post.accepted == []
+
+
+def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Post) -> None:
+    failing = outbox_to(post)
+    failing.post(1)
+    started = time.monotonic()
+    assert not failing.close(timeout=60, patience=0.1)
+    assert time.monotonic() - started < 10
+    slow = Outbox[int](lambda items: time.sleep(0.3), name="the post")
+    slow.start()
+    slow.post(1)
+    assert slow.close(timeout=60, patience=0.1)
+
+
+def test_closing_cuts_a_long_wait_between_two_tries_short(post: Post) -> None:
+    outbox = Outbox(post.deliver, name="the post", retry_after=3600.0)
+    outbox.start()
+    outbox.post(1)
+    assert post.tried.wait(5)
+    post.is_open.set()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [1]
+
+
+def test_items_posted_before_the_start_are_delivered_after_it(post: Post) -> None:
+    post.is_open.set()
+    outbox = Outbox(post.deliver, name="the post")
+    outbox.post(1)
+    assert post.accepted == []
+    outbox.start()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [1]
+
+
+def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    tries: list[Sequence[int]] = []
+
+    def deliver(items: Sequence[int]) -> None:
+        tries.append(items)
+        raise TypeError("a list is no number")
+
+    outbox = Outbox(deliver, name="the post", retry_after=0.01)
+    outbox.start()
+    outbox.post(1)
+    with pytest.raises(TypeError, match="a list is no number"):
+        outbox.close(timeout=5)
+    assert tries == [[1]]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]

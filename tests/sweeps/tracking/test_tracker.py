@@ -1,0 +1,190 @@
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from mixup_core.records import EpochRecord
+from sweeps.home import Home
+from sweeps.study import Study
+from sweeps.tracking.experiment import read_runs
+from sweeps.tracking.projection import Projection
+from sweeps.tracking.tracker import Tracker
+from tests.sweeps.tracked import (
+    epoch_of,
+    projection_of,
+    result_of,
+    results_of,
+    runs_of,
+    summarise,
+)
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
+)
+
+
+def tracker_of(study: Study, home: Path) -> Tracker:
+    return Tracker(projection_of(study, home))
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    until = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return int(unused.getsockname()[1])
+
+
+@contextmanager
+def mlflow_server(folder: Path, port: int) -> Iterator[None]:
+    options = ["--backend-store-uri", f"sqlite:///{folder}/server.db", "--port", str(port)]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", "server", *options, "--workers", "1"],
+        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(timeout=10)
+
+
+def test_a_study_larger_than_one_part_is_caught_up_with_to_the_last_run(
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.tracking.tracker._PART", 1)
+    results = results_of(study, 3, 2, 0, 3)
+    tracker = tracker_of(study, home)
+    tracker.start(results)
+    wait_until(lambda: len(runs_of(study, client, "seed")) == len(results))
+    assert tracker.close(results)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert [run.records for run in tracked] == [result.records for result in results]
+
+
+def test_a_run_deleted_while_it_is_written_is_written_anew(
+    study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = study.runs()[0]
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: "midpoint seed=1" in runs_of(study, client, "seed"))
+    client.delete_run(runs_of(study, client, "seed")["erm seed=0"].info.run_id)
+    tracker.post(run, [epoch_of(run, 1)])
+    assert tracker.close(results_of(study, 2, 0, 0, 0))
+    assert (
+        read_runs(Home(folder=home).tracking_uri, study.name)[0].records
+        == result_of(run, 2).records
+    )
+    assert caplog.records == []
+
+
+def test_what_mlflow_refuses_is_dropped_with_a_warning_and_holds_nothing_up(
+    study: Study, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tracker = tracker_of(study, home)
+    tracker.start([])
+    run, other, *_ = study.runs()
+    _, facts = epoch_of(run, 0)
+    tracker.post(run, [(EpochRecord(epoch=0, metrics={"100%": 0.0}), facts)])
+    tracker.post(other, [epoch_of(other, 0)])
+    assert not tracker.close([]), "what was dropped did not arrive"
+    (warning,) = caplog.messages
+    assert warning.startswith("MLflow refuses a write, which is dropped")
+    tracked = {run.run_key: run for run in read_runs(Home(folder=home).tracking_uri, study.name)}
+    assert tracked[other.key].records == result_of(other, 1).records
+    assert (tracked[run.key].records, tracked[run.key].outcome) == ((), "missing")
+
+
+def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    run, other, *_ = study.runs()
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    tracker.post(run, [])
+    tracker.post(run, [epoch_of(run, 1)])
+    tracker.post(other, [epoch_of(other, 0), epoch_of(other, 1)])
+    tracker.post(run, [epoch_of(run, 2)])
+    results = results_of(study, 3, 2, 0, 0)
+    assert tracker.close(results)
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert [run.records for run in tracked] == [result.records for result in results]
+    everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
+    assert {run.info.status for run in everything.values()} == {"FINISHED", "KILLED"}
+
+
+def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:
+    tracker = tracker_of(study, home)
+    tracker.start([])
+    assert pickle.loads(pickle.dumps(tracker)).__dict__ == {}
+    assert tracker.close([])
+
+
+def test_an_outage_loses_nothing(
+    study: Study, home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mount = tmp_path / "mount"
+    mount.write_text("a file where a folder should be")
+    tracker = tracker_of(study, mount)
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: caplog.messages)
+    run = study.runs()[0]
+    tracker.post(run, [epoch_of(run, 1)])
+    mount.unlink()
+    mount.symlink_to(home)
+    assert tracker.close([])
+    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
+    assert tracked[0].records == result_of(run, 2).records
+    assert len(tracked) == 4
+    began, ended = caplog.messages
+    assert "does not accept" in began
+    assert ended.endswith("accepts again")
+
+
+def test_an_unreachable_server_is_told_of_without_its_password(
+    study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    port = free_port()
+    tracker = Tracker(Projection(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise))
+    tracker.start(results_of(study, 1, 0, 0, 0))
+    wait_until(lambda: caplog.messages)
+    assert not tracker.close([], timeout=0.1)
+    assert f"MLflow at http://ann:***@127.0.0.1:{port}: does not accept" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
+    port = free_port()
+    uri = f"http://127.0.0.1:{port}"
+    tracker = Tracker(Projection(study, uri, summarise=summarise))
+    tracker.start(results_of(study, 3, 3, 3, 2))
+    run = study.runs()[3]
+    tracker.post(run, [epoch_of(run, 2)])
+    results = results_of(study, 3, 3, 3, 3)
+    with mlflow_server(tmp_path, port):
+        assert tracker.close(results, timeout=100, patience=100)
+        tracked = read_runs(uri, study.name)
+    assert [run.records for run in tracked] == [result.records for result in results]
+    assert {run.outcome for run in tracked} == {"complete"}
