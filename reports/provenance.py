@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import mixup_core
-from mixup_core.images.config import NUMERICS_VERSION, flatten
+from mixup_core.keys import NUMERICS_VERSION
+from mixup_core.tree import flatten
 from sweeps.results import RunResult
 from sweeps.search import Search, SearchHistory
 from sweeps.study import Study

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mixup_core.images.config import flatten
+from mixup_core.tree import flatten
 from reports.metrics import METRICS
 from reports.spelling import spell_csv
 from sweeps.results import RunResult

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Stage, Store
 from sweeps.study import Run

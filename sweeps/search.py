@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mixup_core.images.config import TrainConfig, run_key, with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import run_key
 from mixup_core.laws import Erm
+from mixup_core.tree import with_values
 from sweeps.reading.config_paths import LAW_PATHS
 from sweeps.space import Space
 

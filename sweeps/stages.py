@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.study import Run, Study
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mixup_core.images.config import TrainConfig, flatten, run_key, with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import run_key
+from mixup_core.tree import flatten, with_values
 from sweeps.search import CONFIRM, Point, Search, confirming
 
 

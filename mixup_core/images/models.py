@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.config import ModelConfig
+from mixup_core.images.config import Mlp, Model, NarrowResNet, ResNet18
 from mixup_core.seeding import stream_seed
 
 
@@ -70,7 +71,7 @@ class ResNet(nn.Module):
         return logits
 
 
-def resnet18(model: ModelConfig, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+def resnet18(model: ResNet18, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
     """Return ResNet-18 with the CIFAR stem; 11,173,386 parameters for 2 channels, 10 classes."""
     del image_size
     width = model.width or 64
@@ -79,7 +80,7 @@ def resnet18(model: ModelConfig, in_channels: int, num_classes: int, image_size:
 
 
 def narrow_resnet(
-    model: ModelConfig, in_channels: int, num_classes: int, image_size: int
+    model: NarrowResNet, in_channels: int, num_classes: int, image_size: int
 ) -> nn.Module:
     """Return three single-block stages behind a stride-2 stem: seconds per run on a CPU."""
     del image_size
@@ -89,7 +90,7 @@ def narrow_resnet(
     )
 
 
-def mlp(model: ModelConfig, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+def mlp(model: Mlp, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
     """Return a ReLU network over the flattened pixels, hidden layers 300 and 100 by default."""
     sizes = [in_channels * image_size**2, *(model.hidden or (300, 100))]
     layers: list[nn.Module] = [nn.Flatten()]
@@ -98,7 +99,7 @@ def mlp(model: ModelConfig, in_channels: int, num_classes: int, image_size: int)
     return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
 
-MODELS: dict[str, Callable[[ModelConfig, int, int, int], nn.Module]] = {
+MODELS: dict[str, Callable[[Any, int, int, int], nn.Module]] = {
     "resnet18": resnet18,
     "narrow-resnet": narrow_resnet,
     "mlp": mlp,
@@ -107,7 +108,7 @@ MODELS: dict[str, Callable[[ModelConfig, int, int, int], nn.Module]] = {
 
 
 def build_model(
-    model: ModelConfig, in_channels: int, num_classes: int, image_size: int, seed: int
+    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int
 ) -> nn.Module:
     """Return a network on the CPU with the initial weights of a seed.
 

@@ -4,43 +4,26 @@ import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.config import OptimizerConfig, TrainConfig
+from mixup_core.images.config import Adam, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import evaluate
 from mixup_core.images.models import build_model
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing import draw_lambdas, draw_partners, loss_floor, mix, mixed_cross_entropy
+from mixup_core.problem import DivergedError, StateError, lacks_memory
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
-class DivergedError(ArithmeticError):
-    """A loss is no longer finite; training the run again would only find the same."""
-
-    def __init__(self, message: str, epoch: int) -> None:
-        super().__init__(message)
-        self.epoch = epoch
-        """0-based epoch in which it happened."""
-
-
-class StateError(ValueError):
-    """Bytes are not the state of this run, or hold more than tensors and plain values."""
-
-
-def lacks_memory(error: Exception) -> bool:
-    """Return whether an allocation failed; torch says so of the CPU in words alone."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -93,6 +76,40 @@ class TrainingState:
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
+
+
+@dataclass(kw_only=True, slots=True)
+class Training:
+    """A run of image training under way (`mixup_core.problem.Process`)."""
+
+    config: TrainConfig
+    data: Splits
+    device: torch.device
+    state: TrainingState
+
+    @property
+    def records(self) -> list[EpochRecord]:
+        """One per finished epoch, epoch 0 first."""
+        return self.state.records
+
+    def __iter__(self) -> Iterator[EpochRecord]:
+        """Yield as `fit` does."""
+        return fit(self.config, self.data, self.state, device=self.device)
+
+    def to_bytes(self) -> bytes:
+        """Return the state as bytes."""
+        return self.state.to_bytes()
+
+    def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
+        """Take a state as `TrainingState.load_bytes` does."""
+        self.state.load_bytes(content, records)
+
+
+def start(config: TrainConfig, data_root: Path | None, device: str) -> Training:
+    """Return a run before its first epoch; its images are fetched and decoded once per machine."""
+    data = load_once(config.data, data_root)
+    state = TrainingState.initial(config, data.info, torch.device(device))
+    return Training(config=config, data=data, device=torch.device(device), state=state)
 
 
 def fit(
@@ -209,17 +226,11 @@ def _mean_loss(losses: Tensor, batch_sizes: list[int], epoch: int, law: Law, lr:
     return float((losses.double() * sizes).sum() / sizes.sum())
 
 
-def _optimizer(config: OptimizerConfig, network: nn.Module) -> torch.optim.Optimizer:
-    match config.name:
-        case "adam":
-            return torch.optim.Adam(
-                network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True
-            )
-        case "sgd":
+def _optimizer(config: Optimizer, network: nn.Module) -> torch.optim.Optimizer:
+    match config:
+        case Adam(lr=lr, weight_decay=decay):
+            return torch.optim.Adam(network.parameters(), lr=lr, weight_decay=decay, fused=True)
+        case Sgd(lr=lr, momentum=momentum, weight_decay=decay):
             return torch.optim.SGD(
-                network.parameters(),
-                lr=config.lr,
-                momentum=config.momentum,
-                weight_decay=config.weight_decay,
-                fused=True,
+                network.parameters(), lr=lr, momentum=momentum, weight_decay=decay, fused=True
             )

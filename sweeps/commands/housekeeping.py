@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Stage, Store
 from sweeps.study import Study
 

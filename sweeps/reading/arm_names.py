@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from mixup_core.laws import Beta, Erm, Midpoint, spell_law
+from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.tree import spelled
 from sweeps.reading.config_paths import Settings
 
 MAX_NAME = 100
@@ -30,7 +31,7 @@ def arm_name(arm: str, point: Settings) -> str:
 def _value_name(value: Any) -> str:
     match value:
         case Erm() | Midpoint():
-            return str(spell_law(value))
+            return str(spelled(value))
         case Beta(alpha=alpha):
             return f"beta({alpha!r})"
         case None:

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.laws import Beta, Erm, Law, parse_law, spell_law
+from mixup_core.laws import Beta, Erm, Law
+from mixup_core.tree import parsed, spelled
 from sweeps.reading.strict_yaml import REFUSED, Place, spell
 
 
@@ -124,9 +125,9 @@ def parse_value(path: str, value: Any) -> Any:
         ValueError: If a law or its alpha is out of range.
     """
     if path in ALPHA_PATHS:
-        return parse_law({"beta": value}).alpha  # type: ignore[union-attr]
+        return parsed(Law, {"beta": value}).alpha  # type: ignore[union-attr]
     if path in LAW_PATHS:
-        return parse_law(value)
+        return parsed(Law, value)
     try:
         # Strict JSON is the mode that takes a list for a tuple but no text for a number.
         return _ADAPTERS[path].validate_json(json.dumps(value), strict=True)
@@ -258,7 +259,7 @@ def _with_alphas(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]
             alpha = values[path]
             given[law_path] = REFUSED if alpha is REFUSED else Beta(alpha=alpha)
         else:
-            text = f"`{law_path} is a Beta law` must hold, got ({law_path}={spell_law(law)!r})."
+            text = f"`{law_path} is a Beta law` must hold, got ({law_path}={spelled(law)!r})."
             faults.append(Fault(paths=(path, law_path), text=text))
         if given.get(law_path) is REFUSED:
             gone.add(law_path)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
-from mixup_core.images.config import MAX_SEED
+from mixup_core.problem import MAX_SEED
 from sweeps.reading.config_paths import did_you_mean
 from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.space_reader import Configure, SpaceReader

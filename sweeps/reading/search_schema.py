@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from mixup_core.images.config import MAX_SEED
+from mixup_core.problem import MAX_SEED
 from sweeps.reading.config_paths import LAW_PATHS, schema_of
 from sweeps.reading.search_reader import MAX_POINTS, MAX_SAMPLER_SEED
 from sweeps.reading.space_reader import FIXED

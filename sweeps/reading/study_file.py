@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.config import MAX_SEED
+from mixup_core.problem import MAX_SEED
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.config_paths import ALPHA_PATHS, TYPES, config_schemas, did_you_mean, schema_of
 from sweeps.reading.overrides import override

@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.config import MAX_SEED, TrainConfig, run_key
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError
+from mixup_core.keys import run_key
+from mixup_core.problem import MAX_SEED
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.config_paths import (
     ALPHA_PATHS,

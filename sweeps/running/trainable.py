@@ -18,11 +18,13 @@ import ray
 import torch
 from ray import tune
 
-from mixup_core.images.config import DataConfig, TrainConfig, run_key, stage_keys
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.fetching import data_root, fetch, is_present
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.training import DivergedError, StateError, TrainingState, fit, lacks_memory
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import DivergedError, StateError, lacks_memory
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Stage, Store
 from mixup_core.store.files import StoreError

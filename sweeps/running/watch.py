@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from ray import tune
 
-from mixup_core.images.config import TrainConfig, stage_key, stage_keys
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.folders import describe
+from mixup_core.keys import stage_key, stage_keys
 from mixup_core.store.checkpoints import Failure, Store
 from mixup_core.store.files import StoreError
 from sweeps.leasing.holders import RunningRun

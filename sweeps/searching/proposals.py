@@ -27,7 +27,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from mixup_core.images.config import TrainConfig, stage_keys
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_keys
 from mixup_core.store.files import make_private_folder
 from sweeps.home import masked
 from sweeps.search import Point, PointState, Search, SearchError, SearchHistory

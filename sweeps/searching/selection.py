@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import stdev
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.results import read_results
 from sweeps.search import CONFIRM, Point, Search, SearchHistory

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mixup_core.images.config import TrainConfig, flatten
+from mixup_core.images.config import TrainConfig
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.tree import flatten
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Run, Study
 from sweeps.tracking.experiment import (

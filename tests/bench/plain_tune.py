@@ -27,7 +27,7 @@ def train(parameters: dict[str, Any]) -> None:
 
     config = TrainConfig(
         data=DataConfig(name="digits", val_size=300, test=False),
-        model=ModelConfig(name="mlp"),
+        model=Mlp(),
         mix=MixConfig(law=Beta(alpha=parameters["alpha"]), switch_epoch=parameters["switch_epoch"]),
         epochs=parameters["epochs"],
         batch_size=64,

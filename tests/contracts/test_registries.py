@@ -18,7 +18,8 @@ from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
 from mixup_core.images.models import MODELS
 from mixup_core.images.training import fit
-from mixup_core.laws import Law, parse_law
+from mixup_core.laws import Law
+from mixup_core.tree import parsed
 
 SPELLINGS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
 
@@ -30,7 +31,7 @@ def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
 
 
 def test_every_law_has_a_spelling_under_test() -> None:
-    assert {type(parse_law(spelling)) for spelling in SPELLINGS} == set(typing.get_args(Law))
+    assert {type(parsed(Law, spelling)) for spelling in SPELLINGS} == set(typing.get_args(Law))
 
 
 @pytest.mark.parametrize("dataset", CATALOG)
@@ -50,7 +51,7 @@ def test_every_data_set_trains_a_step_of_every_model_under_every_law(
         config = TrainConfig(
             data=DataConfig(name=dataset, views=views),  # type: ignore[arg-type]
             model=ModelConfig(name=model, **width),  # type: ignore[arg-type]
-            mix=MixConfig(law=parse_law(spelling)),
+            mix=MixConfig(law=parsed(Law, spelling)),
             epochs=1,
             batch_size=len(images),
         )

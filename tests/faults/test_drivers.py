@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.config import stage_key
+from mixup_core.keys import stage_key
 from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, with_values
+from mixup_core.images.config import DataConfig, NarrowResNet, TrainConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import fit
+from mixup_core.tree import with_values
 
 FILE = Path(__file__).parent / "losses.json"
 LAWS = {"erm": "erm", "midpoint": "midpoint", "uniform": {"beta": 1.0}}
@@ -18,7 +19,7 @@ def losses() -> dict[str, list[dict[str, float]]]:
     torch.set_num_threads(1)
     config = TrainConfig(
         data=DataConfig(name="digits", views="concat", num_train=500, val_size=100),
-        model=ModelConfig(name="narrow-resnet"),
+        model=NarrowResNet(),
         epochs=3,
         batch_size=64,
     )

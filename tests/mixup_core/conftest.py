@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_files import FashionMnist
 
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig
+from mixup_core.images.config import DataConfig, NarrowResNet, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
 
@@ -39,7 +39,7 @@ def splits() -> Splits:
 def config() -> TrainConfig:
     return TrainConfig(
         data=DataConfig(name="digits", views="concat"),
-        model=ModelConfig(name="narrow-resnet", width=4),
+        model=NarrowResNet(width=4),
         epochs=4,
         batch_size=20,
     )

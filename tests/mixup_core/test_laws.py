@@ -2,7 +2,9 @@ import math
 
 import pytest
 
-from mixup_core.laws import Beta, Constant, Erm, Law, Midpoint, Switch, parse_law, spell_law
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.schedules import Constant, Switch
+from mixup_core.tree import parsed, spelled
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, 1.1e6, math.inf, math.nan])
@@ -21,8 +23,8 @@ def test_alpha_zero_names_the_laws_it_could_mean() -> None:
     [("erm", Erm()), ("midpoint", Midpoint()), ({"beta": 0.5}, Beta(alpha=0.5))],
 )
 def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
-    assert parse_law(spelling) == law
-    assert spell_law(law) == spelling
+    assert parsed(Law, spelling) == law
+    assert spelled(law) == spelling
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
 )
 def test_other_spellings_of_a_law_are_refused(spelling: object) -> None:
     with pytest.raises(ValueError, match="must hold"):
-        parse_law(spelling)
+        parsed(Law, spelling)
 
 
 def test_a_switch_changes_the_law_at_its_epoch() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, stage_keys
+from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import EpochFacts, Store
 from tests.soak.findings import publish
 from tests.soak.place import Place
@@ -22,7 +23,7 @@ from tests.soak.resuming import resumed
 
 CONFIG = TrainConfig(
     data=DataConfig(name="digits", num_train=128),
-    model=ModelConfig(name="mlp", hidden=(16,)),
+    model=Mlp(hidden=(16,)),
     epochs=4,
     batch_size=64,
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig
+from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.records import EpochRecord
@@ -29,7 +29,7 @@ from tests.soak.resuming import resumed
 
 CONFIG = TrainConfig(
     data=DataConfig(name="digits", num_train=128),
-    model=ModelConfig(name="mlp", hidden=(32,)),
+    model=Mlp(hidden=(32,)),
     epochs=6,
     batch_size=64,
 )

@@ -4,7 +4,7 @@ import argparse
 import time
 from pathlib import Path
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from tests.faults.launches import Launch, Task
 from tests.soak.findings import publish
 from tests.soak.place import Place

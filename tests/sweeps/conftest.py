@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from mixup_core.images.config import with_values
 from mixup_core.laws import Midpoint
+from mixup_core.tree import with_values
 from sweeps.home import Home
 from sweeps.study import Study
 from tests.sweeps.tracked import ERM

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 from ray.tune.utils import flatten_dict
 
-from mixup_core.images.config import TrainConfig, stage_keys
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream

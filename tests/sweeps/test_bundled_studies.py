@@ -5,13 +5,7 @@ import pytest
 import yaml
 
 import sweeps.studies
-from mixup_core.images.config import (
-    DataConfig,
-    MixConfig,
-    ModelConfig,
-    OptimizerConfig,
-    TrainConfig,
-)
+from mixup_core.images.config import Adam, DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from sweeps.reading.study_file import bundled_studies, load_study, study_schema
 
@@ -52,8 +46,8 @@ def test_quickstart_is_the_measured_cpu_variant() -> None:
     assert study.seeds == (0, 1, 2, 3, 4)
     assert study.arms["uniform"] == TrainConfig(
         data=DataConfig(name="fashion-mnist", views="concat", num_train=4000, pool=2),
-        model=ModelConfig(name="narrow-resnet"),
-        optimizer=OptimizerConfig(name="adam", lr=0.001),
+        model=NarrowResNet(),
+        optimizer=Adam(lr=0.001),
         mix=MixConfig(law=Beta(alpha=1.0), lam_scope="batch", partner="dataset"),
         epochs=50,
         batch_size=125,
@@ -75,7 +69,7 @@ def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None
         None,
     )
     assert (midpoint.model.name, midpoint.model.width) == ("resnet18", None)
-    assert midpoint.optimizer == OptimizerConfig(name="adam", lr=0.001, weight_decay=0.0)
+    assert midpoint.optimizer == Adam(lr=0.001, weight_decay=0.0)
     assert (midpoint.epochs, midpoint.batch_size, midpoint.eval_every) == (100, 750, 1)
     assert (midpoint.mix.lam_scope, midpoint.mix.partner) == ("batch", "dataset")
     assert "Table 1" in study.description

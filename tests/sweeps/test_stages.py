@@ -3,7 +3,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from mixup_core.images.config import MixConfig, TrainConfig, stage_keys
+from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from sweeps.stages import Plan, plan_runs
 from sweeps.study import Run

@@ -1,4 +1,6 @@
-from mixup_core.images.config import TrainConfig, run_key, with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import run_key
+from mixup_core.tree import with_values
 from sweeps.study import Run, Study
 
 BASE = TrainConfig(epochs=2, batch_size=8)

@@ -8,7 +8,8 @@ from typing import Any
 
 from mlflow import MlflowClient
 
-from mixup_core.images.config import TrainConfig, stage_key
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Stage
 from sweeps.home import Home

@@ -1,5 +1,6 @@
 """What is known of each data set before it is loaded: sizes, classes, pixel statistics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -73,3 +74,9 @@ CATALOG: dict[str, DatasetInfo] = {
     ),
 }
 """Data sets of fixed size. An `image-folder` describes itself: see `images/data/folders.py`."""
+
+DATA_NAMES: Mapping[str, str] = {
+    **{name: info.title for name, info in CATALOG.items()},
+    "image-folder": "a folder of images",
+}
+"""What `data.name` may be, to what it is."""

@@ -8,6 +8,7 @@ file that was damaged does not have the sha256 in its name. The folder may be re
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 from importlib.metadata import version
@@ -15,11 +16,12 @@ from pathlib import Path
 
 import torch
 
-from mixup_core.images.config import NUMERICS_VERSION, DataConfig
+from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import Images, Splits, load
-from mixup_core.images.data.fetching import checksums, data_root, locked
+from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, locked
 from mixup_core.images.data.folders import describe
+from mixup_core.keys import NUMERICS_VERSION
 
 _FOLDER = "decoded"
 _DECODERS = ("numpy", "pillow", "torch", "torchvision")
@@ -56,6 +58,27 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
             return _read(data, key, root) or loaded
     except OSError:
         return load(data, root)
+
+
+def load_once(data: DataConfig, root: Path | None = None) -> Splits:
+    """Load a data set as `load_mapped` does, fetched first if need be.
+
+    The last two are kept at hand: a process hosts many runs in turn. Of the processes of a machine
+    that lacks a data set one fetches it, the others wait.
+
+    Args:
+        data: Which data set. `num_train`, `views` and `pool` have no effect here.
+        root: Folder of the downloaded data sets; `data_root()` if None.
+    """
+    return _kept(dataclasses.replace(data, num_train=None, views="single", pool=1), root)
+
+
+@functools.lru_cache(maxsize=2)
+def _kept(data: DataConfig, root: Path | None) -> Splits:
+    folder = data_root() if root is None else root
+    if not is_present(data.name, folder):
+        fetch(data.name, folder)
+    return load_mapped(data, folder)
 
 
 def _key(data: DataConfig, root: Path) -> str:

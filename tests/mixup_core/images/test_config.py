@@ -3,18 +3,10 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import (
-    DataConfig,
-    MixConfig,
-    ModelConfig,
-    TrainConfig,
-    flatten,
-    run_key,
-    stage_key,
-    stage_keys,
-    with_values,
-)
+from mixup_core.images.config import DataConfig, MixConfig, Mlp, ResNet18, TrainConfig
+from mixup_core.keys import run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.tree import flatten, with_values
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})
@@ -154,8 +146,8 @@ def test_the_schedule_is_constant_without_a_switch_epoch() -> None:
 
 
 def test_models_know_whether_they_normalise_batches() -> None:
-    assert ModelConfig(name="resnet18").has_batch_norm
-    assert not ModelConfig(name="mlp").has_batch_norm
+    assert ResNet18().has_batch_norm
+    assert not Mlp().has_batch_norm
 
 
 def test_an_image_folder_has_no_key_before_its_contents_are_digested() -> None:

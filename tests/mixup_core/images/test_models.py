@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
-from mixup_core.images.config import ModelConfig
+from mixup_core.images.config import Mlp, ModelConfig, NarrowResNet, ResNet18
 from mixup_core.images.models import MODELS, build_model
 
 
@@ -18,12 +18,12 @@ def _num_parameters(network: nn.Module) -> int:
 def test_resnet18_has_the_published_number_of_parameters(
     channels: int, classes: int, size: int, parameters: int
 ) -> None:
-    network = build_model(ModelConfig(name="resnet18"), channels, classes, size, seed=0)
+    network = build_model(ResNet18(), channels, classes, size, seed=0)
     assert _num_parameters(network) == parameters
 
 
 def test_resnet18_computes_what_torchvisions_does_with_the_stem_replaced() -> None:
-    ours = build_model(ModelConfig(name="resnet18"), 6, 10, 32, seed=0)
+    ours = build_model(ResNet18(), 6, 10, 32, seed=0)
     theirs = resnet18(num_classes=10)
     theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
     theirs.maxpool = nn.Identity()
@@ -37,7 +37,7 @@ def test_resnet18_computes_what_torchvisions_does_with_the_stem_replaced() -> No
 
 
 def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() -> None:
-    network = build_model(ModelConfig(name="narrow-resnet"), 2, 10, 14, seed=0)
+    network = build_model(NarrowResNet(), 2, 10, 14, seed=0)
     convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
     widths = [(c.in_channels, c.out_channels, c.stride[0]) for c in convolutions]
     assert widths == [
@@ -49,12 +49,12 @@ def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() ->
 
 
 def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
-    wide = build_model(ModelConfig(name="narrow-resnet", width=8), 1, 10, 8, seed=0)
+    wide = build_model(NarrowResNet(width=8), 1, 10, 8, seed=0)
     assert wide.get_parameter("fc.weight").shape == (10, 32)
-    mlp = build_model(ModelConfig(name="mlp"), 1, 10, 28, seed=0)
+    mlp = build_model(Mlp(), 1, 10, 28, seed=0)
     shapes = [tuple(p.shape) for name, p in mlp.named_parameters() if name.endswith("weight")]
     assert shapes == [(300, 784), (100, 300), (10, 100)]
-    assert _num_parameters(build_model(ModelConfig(name="mlp", hidden=(5,)), 1, 2, 2, seed=0)) == 37
+    assert _num_parameters(build_model(Mlp(hidden=(5,)), 1, 2, 2, seed=0)) == 37
 
 
 @pytest.mark.parametrize("name", MODELS)

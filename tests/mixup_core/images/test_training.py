@@ -10,13 +10,16 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from mixup_core.images.config import TrainConfig, stage_keys, with_values
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.training import DivergedError, StateError, TrainingState, fit
+from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
+from mixup_core.keys import stage_keys
 from mixup_core.mixing import label_entropy
+from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
+from mixup_core.tree import with_values
 
 CPU = torch.device("cpu")
 LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
@@ -173,14 +176,15 @@ def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
     """Resume in another process, at each epoch: the bytes of the state are compared by hash."""
     program = """
 import hashlib, itertools, sys, torch
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, with_values
+from mixup_core.images.config import (DataConfig, NarrowResNet, TrainConfig)
+from mixup_core.tree import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import (TrainingState, fit)
 torch.set_num_threads(1)
 config = TrainConfig(data=DataConfig(name="digits", num_train=300), epochs=3, batch_size=100,
-                     model=ModelConfig(name="narrow-resnet"))
+                     model=NarrowResNet())
 config = with_values(config, {"mix.law": {"beta": 1.0}, "mix.switch_epoch": 2})
 data = load(config.data)
 start, stop, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]

@@ -1,8 +1,10 @@
 import pytest
 
-from mixup_core.images.config import TrainConfig, stage_key, with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Stage, StateRef
+from mixup_core.tree import with_values
 from sweeps.commands.costs import bytes_to_keep, seconds_to_train
 from sweeps.results import RunResult
 from sweeps.stages import plan_runs

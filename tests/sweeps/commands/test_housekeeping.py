@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mixup_core.images.config import stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Store
 from sweeps.cli import commands

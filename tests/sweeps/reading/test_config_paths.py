@@ -1,7 +1,8 @@
 import pytest
 
-from mixup_core.images.config import TrainConfig, flatten
+from mixup_core.images.config import TrainConfig
 from mixup_core.laws import Beta
+from mixup_core.tree import flatten
 from sweeps.reading.config_paths import (
     ALPHA_PATHS,
     RESERVED,

@@ -1,7 +1,8 @@
 import pytest
 
-from mixup_core.images.config import TrainConfig, with_values
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.tree import with_values
 from sweeps.reading.feasibility import infeasible
 
 DIGITS = CATALOG["digits"]

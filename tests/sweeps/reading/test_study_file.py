@@ -11,16 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mixup_core.images.config import (
-    MAX_SEED,
-    DataConfig,
-    MixConfig,
-    ModelConfig,
-    OptimizerConfig,
-    TrainConfig,
-    with_values,
-)
-from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint, spell_law
+from mixup_core.images.config import DataConfig, MixConfig, Mlp, OptimizerConfig, Sgd, TrainConfig
+from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.problem import MAX_SEED
+from mixup_core.tree import spelled, with_values
 from sweeps.reading.study_file import StudyError, load_study, study_schema
 from sweeps.study import Study
 
@@ -378,8 +372,8 @@ def test_the_format_is_read_as_documented(load: Load) -> None:
     )
     config = TrainConfig(
         data=DataConfig(name="cifar10", views="concat", val_size=5000),
-        model=ModelConfig(name="mlp", hidden=(30, 10)),
-        optimizer=OptimizerConfig(name="sgd", lr=0.001, momentum=0.9, weight_decay=1.0),
+        model=Mlp(hidden=(30, 10)),
+        optimizer=Sgd(lr=0.001, momentum=0.9, weight_decay=1.0),
         mix=MixConfig(law=Beta(alpha=2.0), switch_epoch=3, lam_scope="sample"),
         epochs=5,
         batch_size=100,
@@ -567,7 +561,7 @@ def configs(draw: st.DrawFn) -> TrainConfig:
             test=draw(st.booleans()),
             pool=draw(st.sampled_from([1, 2, 4])),
         ),
-        model=ModelConfig(name="mlp", hidden=draw(st.none() | sizes)),
+        model=Mlp(hidden=draw(st.none() | sizes)),
         optimizer=OptimizerConfig(
             name="sgd" if sgd else "adam",
             lr=draw(st.floats(0, 1e9, exclude_min=True)),
@@ -590,7 +584,7 @@ def configs(draw: st.DrawFn) -> TrainConfig:
 def spelled(config: Any) -> Any:
     """Return a configuration as a study file nests it, independent of the reader."""
     if isinstance(config, Law):
-        return spell_law(config)
+        return spelled(config)
     if isinstance(config, tuple):
         return list(config)
     if not hasattr(config, "__dataclass_fields__"):

@@ -2,7 +2,8 @@ import io
 
 import pytest
 
-from mixup_core.images.config import TrainConfig, with_values
+from mixup_core.images.config import TrainConfig
+from mixup_core.tree import with_values
 from sweeps.running.console import Board, Console, spell_duration
 from sweeps.study import Study
 

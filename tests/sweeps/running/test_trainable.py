@@ -11,10 +11,12 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
-from mixup_core.images.config import DataConfig, ModelConfig, TrainConfig, stage_keys, with_values
+from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from mixup_core.tree import with_values
 from sweeps.leasing.lease import Lease
 from sweeps.results import read_results
 from sweeps.running.trainable import (
@@ -31,7 +33,7 @@ from sweeps.study import Run
 CPU = torch.device("cpu")
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
-    model=ModelConfig(name="mlp", hidden=(8,)),
+    model=Mlp(hidden=(8,)),
     epochs=4,
     batch_size=50,
 )

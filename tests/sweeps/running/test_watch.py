@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import stage_key
+from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Store
 from mixup_core.store.files import StoreError

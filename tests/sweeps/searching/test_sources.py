@@ -21,9 +21,10 @@ from searching import (
 
 import mixup_core.images.data.datasets
 import sweeps.searching.sources
-from mixup_core.images.config import TrainConfig, stage_keys
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from sweeps.commands.summaries import plan_summary, spell_plan

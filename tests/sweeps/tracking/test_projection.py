@@ -6,8 +6,8 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from mixup_core.images.config import flatten, with_values
 from mixup_core.store.checkpoints import Failure
+from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
 from sweeps.study import Study
 from sweeps.tracking.experiment import PARENT_TAG, read_runs

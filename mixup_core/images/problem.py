@@ -1,0 +1,253 @@
+"""IMAGES: image training as a problem: its metrics, its data, and what it is measured on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.catalog import DataError, DatasetInfo
+from mixup_core.images.data.fetching import checksums, data_root, is_present
+from mixup_core.images.data.folders import describe, folder_digest
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.problem import HeldOut, Keying, Metric, Problem
+from mixup_core.rules import RuleError
+from mixup_core.tree import spelled
+
+MAX_EPOCHS = 10_000
+"""Every epoch of a run has a stage key, and planning computes all of them."""
+
+METRICS = {
+    "test/error": Metric(label="test error", unit="%"),
+    "test/nll": Metric(label="test NLL", unit="nats"),
+    "test/calibration_error": Metric(label="test calibration error", unit="%"),
+    "val/error": Metric(label="validation error", unit="%"),
+    "val/nll": Metric(label="validation NLL", unit="nats"),
+    "val/calibration_error": Metric(label="validation calibration error", unit="%"),
+    "train/loss": Metric(label="training loss", unit="nats"),
+    "train/excess_loss": Metric(label="excess training loss", unit="nats"),
+}
+
+_SPLIT = ("data.num_train", "data.val_size", "data.folder", "data.name")
+
+
+def of_epoch(config: TrainConfig, epoch: int) -> Any:
+    """Return what decides an epoch: how it mixes, nothing more under ERM."""
+    law = config.mix.schedule.law_at(epoch)
+    if isinstance(law, Erm):
+        return "erm"
+    return [spelled(law), config.mix.lam_scope, config.mix.partner]
+
+
+class ImageData:
+    """What image training needs of its data sets (`mixup_core.problem.DataNeeds`)."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._found: dict[DataConfig, DataConfig | str] = {}
+
+    def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
+        """Return the configuration with an image-folder found and digested, each folder once.
+
+        Raises:
+            DataError: If the folder cannot be read; the same again for the same data.
+        """
+        data = config.data
+        if data.folder is None:
+            return config
+        if data not in self._found:
+            try:
+                images = (folder / data.folder).absolute()
+                placed = replace(data, folder=str(images))
+                describe(placed)
+                self._found[data] = replace(placed, digest=folder_digest(images))
+            except (DataError, OSError, ValueError) as error:
+                self._found[data] = str(error)
+        found = self._found[data]
+        if isinstance(found, str):
+            raise DataError(found)
+        return replace(config, data=found)
+
+    def missing(self, config: TrainConfig) -> str | None:
+        """Return that a data set is not here and how to get it; an image-folder was looked at."""
+        name, root = config.data.name, data_root()
+        if config.data.folder is not None or is_present(name, root):
+            return None
+        return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
+
+    def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
+        """Return data set to file to checksum."""
+        data = config.data
+        return {data.name: checksums(data)} if is_present(data.name, data_root()) else {}
+
+
+def described(data: DataConfig) -> DatasetInfo:
+    """Return what is known of a data set; a folder with a digest is scanned once."""
+    is_fixed = data.folder is None or data.digest is not None
+    return _described(data) if is_fixed else describe(data)
+
+
+_described = lru_cache(maxsize=64)(describe)
+
+
+def infeasible(config: TrainConfig) -> Iterator[RuleError]:
+    """Yield each reason why a run of this configuration would fail on its data."""
+    data, batch_size, info = config.data, config.batch_size, described(config.data)
+    if config.epochs > MAX_EPOCHS:
+        yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
+    if info.image_size % data.pool:
+        yield RuleError(
+            "pool divides the image size",
+            {"pool": data.pool, "image_size": info.image_size},
+            fields=("data.pool", "data.image_size", "data.name"),
+        )
+    if data.views == "concat" and info.num_classes % 2:
+        yield RuleError(
+            "class pairing has an even number of classes",
+            {"classes": info.num_classes},
+            fields=("data.views", "data.folder", "data.name"),
+        )
+    available = info.num_train - data.val_size
+    if available < 1:
+        yield RuleError(
+            "val_size < training images",
+            {"val_size": data.val_size, "training images": info.num_train},
+            fields=("data.val_size", "data.folder", "data.name"),
+        )
+        return
+    num_train = available if data.num_train is None else data.num_train
+    if num_train > available:
+        yield RuleError(
+            "num_train <= training images without val_size",
+            {"num_train": num_train, "images": available},
+            fields=_SPLIT,
+        )
+    elif batch_size > num_train:
+        yield RuleError(
+            "batch_size <= training images",
+            {"batch_size": batch_size, "training images": num_train},
+            fields=("batch_size", *_SPLIT),
+        )
+    elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
+        yield RuleError(
+            "no batch is a single image, which BatchNorm cannot train on",
+            {"batch_size": batch_size, "training images": num_train},
+            fields=("batch_size", *_SPLIT, "model.name"),
+        )
+
+
+def hidden(config: TrainConfig) -> TrainConfig:
+    """Return a configuration blind to test images, to be judged on images held out.
+
+    Raises:
+        RuleError: If no images are held out.
+    """
+    if config.data.val_size == 0:
+        raise RuleError(
+            "val_size >= 1 in a search, which is judged on images held out",
+            {"data.val_size": 0},
+        )
+    return replace(config, data=replace(config.data, test=False))
+
+
+def revealed(config: TrainConfig) -> TrainConfig:
+    """Return a configuration trained on train + val and measured on the test images.
+
+    A random training subset (`data.num_train`) stays as large as it was.
+    """
+    return replace(config, data=replace(config.data, val_size=0, test=True))
+
+
+def measures(config: TrainConfig, metric: str) -> bool:
+    """Return whether a run measures a metric: `test/*` needs test images, `val/*` held-out ones."""
+    split = metric.partition("/")[0]
+    return {"test": config.data.test, "val": config.data.val_size > 0}.get(split, True)
+
+
+def setting(config: TrainConfig, metric: str) -> str:
+    """Return the images a metric is measured on: `Fashion-MNIST, 10 000 test images`."""
+    data, info = config.data, described(config.data)
+    views = " (two views by channel concatenation)" if data.views == "concat" else ""
+    is_val = metric.startswith("val/")
+    count = f"{data.val_size if is_val else info.num_test:,}".replace(",", " ")
+    return f"{info.title}{views}, {count} {'validation' if is_val else 'test'} images"
+
+
+def method(config: TrainConfig) -> str | None:
+    """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
+    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
+    return laws.get(config.mix.law) if config.mix.switch_epoch is None else None
+
+
+def num_images(config: TrainConfig) -> int:
+    """Return the training images of one epoch."""
+    data = config.data
+    return data.num_train or described(data).num_train - data.val_size
+
+
+IMAGES = Problem(
+    name="images",
+    title="networks trained on images under mixup",
+    config=TrainConfig,
+    process="mixup_core.images.training:start",
+    metrics=METRICS,
+    headline=("test/error", "val/error"),
+    beside=("*/nll", "*/calibration_error"),
+    curves=(("train/excess_loss", "train/loss"),),
+    objectives=("val/error", "val/nll", "val/calibration_error"),
+    keying=Keying(
+        first={
+            "data.name": "fashion-mnist",
+            "data.views": "single",
+            "data.num_train": None,
+            "data.val_size": 0,
+            "data.test": True,
+            "data.pool": 1,
+            "data.image_size": None,
+            "data.digest": None,
+            "model.name": "resnet18",
+            "model.width": None,
+            "model.hidden": None,
+            "optimizer.name": "adam",
+            "optimizer.lr": 0.001,
+            "optimizer.momentum": 0.0,
+            "optimizer.weight_decay": 0.0,
+            "mix.law": "erm",
+            "mix.switch_epoch": None,
+            "mix.law_after": "erm",
+            "mix.lam_scope": "batch",
+            "mix.partner": "dataset",
+            "epochs": None,
+            "batch_size": None,
+            "eval_every": 1,
+            "precision": "float32",
+            "seed": 0,
+        },
+        never=frozenset({"data.folder"}),
+        by_epoch=("mix.",),
+        of_epoch=of_epoch,
+    ),
+    data=ImageData,
+    held_out=HeldOut(hidden=hidden, revealed=revealed),
+    feasibility=infeasible,
+    reserved={
+        "seed": "is not set in a study file; give `seeds`",
+        "data.digest": "is not set in a study file; it is computed from the folder",
+    },
+    unsearchable=(
+        "data.name",
+        "data.folder",
+        "data.image_size",
+        "data.val_size",
+        "data.test",
+    ),
+    measures=measures,
+    setting=setting,
+    population=lambda config: (config.data.name, config.data.digest),
+    method=method,
+    dataset=lambda config: config.data.name,
+    work=num_images,
+    work_unit="images",
+)
+"""Image training: SCIENCE's sections on images are studies of it."""

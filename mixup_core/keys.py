@@ -1,0 +1,110 @@
+"""Keys: the name of a run and of its stages, a hash of everything that changes their numbers."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mixup_core.problem import Config, Keying, problem_of
+from mixup_core.tree import default_at, flatten
+
+NUMERICS_VERSION = 1
+"""Raised whenever the golden losses move; part of every key, so old results are not mixed in."""
+
+
+def run_key(config: Config) -> str:
+    """Return the name of a run: a hash of everything in its configuration that changes numbers.
+
+    Returns:
+        32 hexadecimal digits. Where data lies on disk, the device, threads and the study's name are
+        not part of it; `NUMERICS_VERSION` is.
+    """
+    return _hashed(config, _keyed(config))
+
+
+def stage_key(config: Config, epoch: int) -> str:
+    """Return the name of a run's first `epoch` epochs: runs with equal keys share them bit for bit.
+
+    What each epoch is decided by enters one by one (`Keying.of_epoch`), so a run that mixes for 10
+    epochs and one that mixes for 20 have the same key up to 10; the total number of epochs does not
+    enter unless an epoch depends on it.
+
+    Args:
+        config: The run.
+        epoch: Number of epochs finished, in 1..config.epochs.
+    """
+    return stage_keys(config)[epoch - 1]
+
+
+def stage_keys(config: Config) -> tuple[str, ...]:
+    """Return `stage_key(config, epoch)` for epoch 1 to `config.epochs`; the last is a whole run."""
+    keying = problem_of(config).keying
+    fixed = {
+        path: value for path, value in _keyed(config).items() if not _is_by_epoch(path, keying)
+    }
+    key = _hashed(config, fixed)
+    decided, spelled = None, ""
+    keys = []
+    for epoch in range(config.epochs):
+        now = keying.of_epoch(config, epoch)
+        if epoch == 0 or now != decided:
+            decided, spelled = now, json.dumps(_with_one_spelling(now))
+        key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
+        keys.append(key)
+    return tuple(keys)
+
+
+def changes(config: Config) -> tuple[int, ...]:
+    """Return the epochs (0-based) that are decided by something else than the one before."""
+    of_epoch = problem_of(config).keying.of_epoch
+    decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
+    return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])
+
+
+def rounded(value: float) -> float:
+    """Return a computed number with the 12 significant digits that may enter a key.
+
+    More would name a run after the last bits of somebody's mathematical library.
+    """
+    return float(f"{value:.12g}")
+
+
+def _is_by_epoch(path: str, keying: Keying) -> bool:
+    return path == "epochs" or any(
+        path.startswith(head) if head.endswith(".") else path == head for head in keying.by_epoch
+    )
+
+
+def _keyed(config: Config) -> dict[str, Any]:
+    """Return what a key is made of: the first fields, and of the others those set otherwise."""
+    keying = problem_of(config).keying
+    flat = flatten(config)
+    keyed = dict(keying.first)
+    for path, value in flat.items():
+        if path in keying.never:
+            continue
+        if path in keyed or value != default_at(type(config), path, flat):
+            keyed[path] = value
+    return keyed
+
+
+def _hashed(config: Config, content: Mapping[str, Any]) -> str:
+    named = {} if config.problem == "images" else {"problem": config.problem}
+    hashed = _with_one_spelling({"numerics": NUMERICS_VERSION, **named, "config": dict(content)})
+    canonical = json.dumps(hashed, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+
+
+def _with_one_spelling(value: Any) -> Any:
+    """Return the value with 1.0 as 1, so that an integer given for a float makes no new key."""
+    match value:
+        case str():
+            return value
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {key: _with_one_spelling(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_with_one_spelling(part) for part in value]
+        case _:
+            return value

@@ -1,0 +1,267 @@
+"""Problem: what a study can run: a config type, its process, its metrics and what it needs."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+
+PROBLEMS: Mapping[str, str] = {
+    "images": "mixup_core.images.problem:IMAGES",
+}
+"""Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
+problem is asked for."""
+
+MAX_SEED = 2**63 - 1
+
+
+class DivergedError(ArithmeticError):
+    """A value is no longer finite; computing the run again would only find the same."""
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch
+        """0-based epoch in which it happened."""
+
+
+class StateError(ValueError):
+    """Bytes are not the state of this run, or hold more than tensors and plain values."""
+
+
+class Config(Protocol):
+    """Everything that decides the numbers of one run: a tree of frozen dataclasses."""
+
+    problem: ClassVar[str]
+    """Name of the problem, a key of `PROBLEMS`."""
+
+    @property
+    def epochs(self) -> int:
+        """Number of records of a finished run, at least 1."""
+
+    @property
+    def seed(self) -> int:
+        """Names all random draws of the run, in 0..2^63-1."""
+
+
+class Process(Protocol):
+    """A run under way. Iterating it goes on after the last record and ends after the last epoch.
+
+    Between two records the state is consistent: the caller reports, stores or stops by not asking
+    again. Every draw is named by (seed, purpose, epoch), so that a process that loads a state gives
+    the same records, bit for bit on one machine, as one that was never stopped.
+    """
+
+    @property
+    def records(self) -> list[EpochRecord]:
+        """One per finished epoch, epoch 0 first."""
+
+    def __iter__(self) -> Iterator[EpochRecord]:
+        """Yield the record of each epoch that is not there yet, also appended to `records`.
+
+        Raises:
+            DivergedError: If a value is not finite.
+        """
+
+    def to_bytes(self) -> bytes:
+        """Return what the next epochs need; equal states give equal bytes on a CPU."""
+
+    def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
+        """Take the state that `to_bytes` wrote and the records that belong to it.
+
+        Raises:
+            StateError: If the bytes are no state of this run; this one is then of no use either.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """A measured value: how it is called and shown, and which way is better."""
+
+    label: str
+    unit: str = ""
+    """`%` where the stored value is a fraction, else for example `nats`; empty for a number."""
+    is_lower_better: bool = True
+
+    @property
+    def scale(self) -> float:
+        """Factor from the stored value to the shown one; files keep fractions."""
+        return 100.0 if self.unit == "%" else 1.0
+
+    @property
+    def heading(self) -> str:
+        """Label and unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+    @property
+    def difference_unit(self) -> str:
+        """Unit of a difference: percentage points are called `points`."""
+        return "points" if self.unit == "%" else self.unit
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point in tables."""
+        return 2 if self.unit == "%" else 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axis:
+    """What the records of a run stand along."""
+
+    label: str = "epochs trained"
+    unit: str = "epoch"
+    """One step, for messages."""
+    scale: Literal["linear", "log"] = "linear"
+    metric: str | None = None
+    """Metric that holds the place of a record on the axis; None: the number of records so far."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Keying:
+    """How a configuration enters the keys of its results (`mixup_core.keys`)."""
+
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """Paths that are in every key, to the value they have there where the tree lacks them. A path
+    that is not among them enters a key only where it differs from its default, so that a field
+    added later orphans no result."""
+    never: frozenset[str] = frozenset()
+    """Paths that change no number."""
+    by_epoch: tuple[str, ...] = ()
+    """Paths, or heads of paths such as `mix.`, that `of_epoch` stands for in the keys of stages."""
+    of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
+    """(config, 0-based epoch) to what decides that epoch beyond the other paths, as JSON; a real
+    number that was computed is rounded to 12 significant digits."""
+
+
+class DataNeeds(Protocol):
+    """What the runs of a problem need of data sets."""
+
+    def prepare(self, config: Any, folder: Path) -> Any:
+        """Return the configuration with what stands for its data filled in.
+
+        Called for each arm when a study is read: whatever is slow is kept for the next.
+
+        Args:
+            config: As the study file gives it.
+            folder: Where relative paths count from.
+
+        Raises:
+            DataError: If the data cannot be described.
+            RuleError: If the data contradicts the configuration.
+        """
+
+    def missing(self, config: Any) -> str | None:
+        """Return what this machine lacks of the data, and how to get it, in one line."""
+
+    def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
+        """Return data set to file to checksum, for provenance; empty where it is not here."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """How a search is kept from the numbers that only a confirmation may read."""
+
+    hidden: Callable[[Any], Any]
+    """The configuration as a search may train it; RuleError if it cannot be searched."""
+    revealed: Callable[[Any], Any]
+    """The configuration as a winner is confirmed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """What a study can run. Reading one loads no torch; its process is imported in workers."""
+
+    name: str
+    title: str
+    """One line: what is computed, of whom."""
+    config: type
+    """A frozen, keyword-only dataclass, see `Config`."""
+    process: str
+    """`module:function`; the function takes (config, data_root: Path | None, device: str) and
+    returns a `Process` before its first epoch."""
+    metrics: Mapping[str, Metric]
+    """In the order of columns. A metric that is not here is shown as a number by its own name."""
+    headline: tuple[str, ...]
+    """What a report compares arms by: the first of these that the arms measure."""
+    beside: tuple[str, ...] = ()
+    """Further metrics of the printed table, in which `*` stands for the head of the headline."""
+    curves: tuple[tuple[str, ...], ...] = ()
+    """Panels of the figure of curves after the headline's: of each, the first that was measured."""
+    objectives: tuple[str, ...] = ()
+    """What a search may minimise."""
+    baseline: str = "erm"
+    """The arm that others are compared with, if a study has it and declares no other."""
+    axis: Axis = field(default_factory=Axis)
+    keying: Keying = field(default_factory=Keying)
+    data: Callable[[], DataNeeds] | None = None
+    """Makes one that knows nothing yet; None: the problem needs no data."""
+    held_out: HeldOut | None = None
+    """None: a search may read whatever it minimises."""
+    feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
+    """Yields each reason why a run of a prepared configuration would fail on its data."""
+    reserved: Mapping[str, str] = field(default_factory=dict)
+    """Paths that are filled in for the user, to what one who sets them is told."""
+    unsearchable: tuple[str, ...] = ()
+    """Paths that decide what the objective means, so that points would not compare."""
+    measures: Callable[[Any, str], bool] = lambda config, metric: True
+    """Whether a run of a configuration measures a metric of `headline`."""
+    setting: Callable[[Any, str], str] = lambda config, metric: ""
+    """What a run's metric was measured on, for captions: `Fashion-MNIST, 10 000 test images`."""
+    population: Callable[[Any], Hashable] = lambda config: None
+    """Runs are compared only where this is equal: the same images, the same setting."""
+    method: Callable[[Any], str | None] = lambda config: None
+    """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
+    colour in all figures; None for any other."""
+    dataset: Callable[[Any], str] = lambda config: ""
+    """Name of the data set, which MLflow's tables can be grouped by."""
+    work: Callable[[Any], int] = lambda config: 1
+    """How much there is to do in one epoch, for rates and times to come."""
+    work_unit: str = "epochs"
+
+    def metric(self, name: str) -> Metric:
+        """Return how a metric is shown; an unknown one under its own name."""
+        return self.metrics.get(name) or Metric(label=name)
+
+    def start(self, config: Any, data_root: Path | None, device: str) -> Process:
+        """Return the process of a run before its first epoch; loads what the process needs.
+
+        Args:
+            config: The run, of type `config`.
+            data_root: Folder of the data sets; None: the machine's own.
+            device: `cpu` or `cuda`.
+        """
+        process: Process = _found(self.process)(config, data_root, device)
+        return process
+
+
+@cache
+def problem_named(name: str) -> Problem:
+    """Return a problem by its name.
+
+    Raises:
+        KeyError: If there is none.
+    """
+    problem: Problem = _found(PROBLEMS[name])
+    return problem
+
+
+def problem_of(config: Config) -> Problem:
+    """Return the problem that a configuration belongs to."""
+    return problem_named(config.problem)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Return whether an allocation failed; torch says so of the CPU in words alone."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
+
+
+def _found(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

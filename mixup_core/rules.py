@@ -1,0 +1,84 @@
+"""RuleError: a rule that values break, with the fields it read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class RuleError(ValueError):
+    """A rule does not hold; the message is the rule in code marks, then the values, then a hint."""
+
+    rule: str
+    """The rule, as code says it."""
+    values: Mapping[str, Any]
+    """The fields that the rule read, as dotted paths, to their values."""
+    fields: tuple[str, ...]
+    """Those of `values` that may be at fault, the likeliest first."""
+
+    def __init__(
+        self,
+        rule: str,
+        values: Mapping[str, Any],
+        *,
+        fields: tuple[str, ...] = (),
+        hint: str = "",
+    ) -> None:
+        """Make an error.
+
+        Args:
+            rule: The rule that must hold.
+            values: What it read, by field.
+            fields: Which of these to blame, the likeliest first; all in their order if empty.
+            hint: What would be accepted, or what to do.
+        """
+        self.rule, self.values, self.hint = rule, dict(values), hint
+        self.fields = fields or tuple(values)
+        got = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        super().__init__(f"`{rule}` must hold, got ({got}){'; ' * bool(hint)}{hint}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the error pass between processes."""
+        return _again, (self.rule, self.values, self.fields, self.hint)
+
+    def within(self, prefix: str) -> "RuleError":
+        """Return the error with its fields below a prefix such as `mix.`; the message stays."""
+        placed = _again(self.rule, self.values, self.fields, self.hint)
+        placed.values = {f"{prefix}{name}": value for name, value in self.values.items()}
+        placed.fields = tuple(f"{prefix}{name}" for name in self.fields)
+        return placed
+
+
+def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
+    """Check a rule over fields of a value.
+
+    Args:
+        holds: Whether the rule holds.
+        rule: As for `RuleError`.
+        node: The value whose fields were read.
+        fields: Their names, the likeliest to be wrong first.
+        hint: As for `RuleError`.
+
+    Raises:
+        RuleError: If it does not hold.
+    """
+    if not holds:
+        raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
+
+
+def _again(rule: str, values: Mapping[str, Any], fields: tuple[str, ...], hint: str) -> RuleError:
+    return RuleError(rule, values, fields=fields, hint=hint)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message names it: `true`, `null`, `0.5`, `text 'x'`, `[1, 2]`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case str():
+            return f"text {value!r}"
+        case int() | float():
+            return repr(value)
+        case _:
+            text = str(value)
+            return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,517 @@
+"""A tree of frozen dataclasses under dotted paths: what it is made of, flattened and built again.
+
+A field holds a plain value, another dataclass (a group), or one of several dataclasses (a choice).
+The dataclasses of a choice are told apart by a class variable:
+
+    tag    The choice stands at its own path: `mix.law: beta`, `mix.law.alpha: 0.5`; written whole
+           as `erm`, as `{beta: 0.5}` if it has one field, else as `{tag: {field: value, ...}}`.
+    name   The choice is a group whose kind is one of its values: `optimizer.name: sgd`,
+           `optimizer.lr: 0.1`; written whole as `{name: sgd, lr: 0.1}`.
+
+Nothing here knows what the values mean.
+"""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from mixup_core.rules import RuleError, shown
+
+REQUIRED: Final = dataclasses.MISSING
+"""Default of a field without one."""
+
+T = TypeVar("T")
+
+
+class SpellingError(ValueError):
+    """A value of the wrong type, or a name that is none of those known."""
+
+    def __init__(self, expected: str, value: object, names: Sequence[str] = ()) -> None:
+        super().__init__(f"expected {expected}, got {shown(value)}")
+        self.value = value
+        self.names = tuple(names)
+        """The known names, where one was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Marks text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One field of a dataclass of the tree."""
+
+    name: str
+    hint: Any
+    """Its type; of a choice, any of its types."""
+    default: Any
+    """`REQUIRED` if there is none."""
+    is_group: bool = False
+    options: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    """Tag or name to dataclass; empty unless the field is a choice."""
+    is_named: bool = False
+    """Whether a choice is told apart by `name`, not by `tag`."""
+    is_optional: bool = False
+    """Whether a choice may be None."""
+
+    @property
+    def kind_path(self) -> str:
+        """Where the tag or name of a choice stands, from the field on."""
+        return f"{self.name}.name" if self.is_named else self.name
+
+
+@functools.cache
+def parts(kind: Any) -> tuple[Part, ...]:
+    """Return the fields of a dataclass in their order.
+
+    Kept, because a study of 10,000 runs asks a million times.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    members = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+    kinds: list[Any] = [member for member in members if dataclasses.is_dataclass(member)]
+    others = [member for member in members if member not in {*kinds, type(None)}]
+    is_choice = bool(kinds) and not others and all(map(_kind_name, kinds))
+    if is_choice:
+        return Part(
+            name=field.name,
+            hint=hint,
+            default=default,
+            options={_kind_name(kind): kind for kind in kinds},
+            is_named=not any(hasattr(kind, "tag") for kind in kinds),
+            is_optional=type(None) in members,
+        )
+    return Part(
+        name=field.name, hint=hint, default=default, is_group=bool(kinds) and len(members) == 1
+    )
+
+
+def _kind_name(kind: Any) -> str:
+    """Return the tag or name of a dataclass of a choice; none of any other."""
+    found = getattr(kind, "tag", None) or getattr(kind, "name", None)
+    return found if isinstance(found, str) else ""
+
+
+def flatten(node: Any) -> dict[str, Any]:
+    """Return the values of a tree under their dotted paths, each as a study file writes it."""
+    flat: dict[str, Any] = {}
+    _flatten(node, "", flat)
+    return flat
+
+
+def _flatten(node: Any, prefix: str, flat: dict[str, Any]) -> None:
+    kind: Any = type(node)
+    for part in parts(kind):
+        value, path = getattr(node, part.name), f"{prefix}{part.name}"
+        if part.options:
+            flat[f"{prefix}{part.kind_path}"] = None if value is None else _kind_name(type(value))
+        if part.is_group or (part.options and value is not None):
+            _flatten(value, f"{path}.", flat)
+        elif not part.options:
+            flat[path] = spelled(value)
+
+
+def spelled(value: Any) -> Any:
+    """Return a value as a study file writes it: the inverse of `parsed`."""
+    match value:
+        case tuple():
+            return tuple(map(spelled, value))
+        case _ if dataclasses.is_dataclass(value):
+            kind: Any = type(value)
+            fields = {part.name: spelled(getattr(value, part.name)) for part in parts(kind)}
+            if hasattr(kind, "tag"):
+                if not fields:
+                    return kind.tag
+                return {kind.tag: next(iter(fields.values())) if len(fields) == 1 else fields}
+            return {"name": kind.name, **fields} if _kind_name(kind) else fields
+        case _:
+            return value
+
+
+def with_values(node: T, values: Mapping[str, Any]) -> T:
+    """Return a tree with the values at some dotted paths replaced, checked again.
+
+    Args:
+        node: The tree to start from; it is not changed.
+        values: Dotted path to value, as held or as written. A choice is given whole under its path
+            (`mix.law: {beta: 0.5}`), by its tag and fields, or by a field alone
+            (`mix.law.alpha: 0.5`). All are set before anything is checked: their order is no
+            matter.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type.
+        RuleError: If a value is out of range or the parts contradict each other.
+    """
+    rebuilt: T = _rebuilt(type(node), node, _nested(values), "")
+    return rebuilt
+
+
+def built(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return the tree of a type made of values by dotted path, defaults for the rest.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type.
+        RuleError: If a required value is missing, one is out of range, or the parts contradict each
+            other; its fields are dotted paths.
+    """
+    made: T = _rebuilt(kind, None, _nested(values), "")
+    return made
+
+
+class _Given:
+    """What is given at a path, and below it."""
+
+    __slots__ = ("below", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = REQUIRED
+        self.below: dict[str, _Given] = {}
+
+
+def _nested(values: Mapping[str, Any]) -> _Given:
+    root = _Given()
+    for path, value in values.items():
+        node = root
+        for name in path.split("."):
+            node = node.below.setdefault(name, _Given())
+        node.value = value
+    return root
+
+
+def _rebuilt(kind: type, old: Any, given: _Given, prefix: str) -> Any:
+    """Return a dataclass like an old one, or like its defaults, with what is given changed.
+
+    Raises:
+        KeyError: If a name is no field.
+        RuleError: If a required value is missing or a rule is broken.
+    """
+    known = {part.name: part for part in parts(kind)}
+    changes: dict[str, Any] = {}
+    for name, entry in given.below.items():
+        if name not in known:
+            raise KeyError(
+                f"`path names a field` must hold, got (path={prefix + name!r}); "
+                f"{kind.__name__} has {', '.join(known) or 'no fields'}."
+            )
+        changes[name] = _value(known[name], old, entry, f"{prefix}{name}")
+    if old is None:
+        for name, part in known.items():
+            if part.default is REQUIRED and name not in changes:
+                raise RuleError(f"{prefix}{name} is given", {f"{prefix}{name}": None})
+    try:
+        return kind(**changes) if old is None else dataclasses.replace(old, **changes)
+    except RuleError as error:
+        raise error.within(prefix) from error
+
+
+def _value(part: Part, owner: Any, entry: _Given, path: str) -> Any:
+    old = getattr(owner, part.name) if owner is not None else part.default
+    old = None if old is REQUIRED else old
+    if part.options:
+        return _chosen(part, old, entry, path)
+    if part.is_group:
+        if entry.value is not REQUIRED:
+            old = _parsed_at(path, part.hint, entry.value)
+        return _rebuilt(part.hint, old, entry, f"{path}.")
+    if entry.below:
+        raise KeyError(
+            f"`path names a field` must hold, got (path={path + '.' + next(iter(entry.below))!r}); "
+            f"{path} has no parts."
+        )
+    return _parsed_at(path, part.hint, entry.value)
+
+
+def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
+    """Return the value of a choice from what is given of it, whole, by kind or by field.
+
+    Raises:
+        RuleError: If a field is given of a choice that is None.
+    """
+    fields = dict(entry.below)
+    named = fields.pop("name", None) if part.is_named else None
+    kind = type(old)
+    if entry.value is None and part.is_optional and not fields:
+        return None
+    if named is not None:
+        kind = _option(part, named.value)
+    elif isinstance(entry.value, str):
+        kind = _option(part, entry.value)
+    elif entry.value is not REQUIRED:
+        old = _parsed_at(path, part.hint, entry.value)
+        kind = type(old)
+    if old is None and kind is type(None):
+        first = next(iter(fields))
+        raise RuleError(f"{path} is chosen", {path: None, f"{path}.{first}": fields[first].value})
+    if type(old) is not kind:
+        old = _carried(old, kind) if part.is_named else None
+    below = _Given()
+    below.below = fields
+    for field in fields:
+        _check_owner(part, kind, field, path, fields[field].value)
+    return _rebuilt(kind, old, below, f"{path}.")
+
+
+def _option(part: Part, name: object) -> type:
+    if not isinstance(name, str) or name not in part.options:
+        raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options))
+    return part.options[name]
+
+
+def _carried(old: Any, kind: type) -> Any:
+    """Return a named choice of another kind with the values that both kinds have."""
+    if old is None or any(part.default is REQUIRED for part in parts(kind)):
+        return None
+    before: Any = type(old)
+    shared = {part.name for part in parts(before)} & {part.name for part in parts(kind)}
+    return kind(**{name: getattr(old, name) for name in shared})
+
+
+def _check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
+    """Check that a field belongs to the kind that was chosen, if to any.
+
+    Raises:
+        RuleError: If it belongs to others.
+    """
+    owners = [
+        name for name, option in part.options.items() if field in {p.name for p in parts(option)}
+    ]
+    if owners and _kind_name(kind) not in owners:
+        at = path.rpartition(part.name)[0] + part.kind_path
+        raise RuleError(
+            f"{field} belongs to {' and '.join(owners)}",
+            {at: _kind_name(kind), f"{path}.{field}": value},
+            fields=(f"{path}.{field}", at),
+        )
+
+
+def _parsed_at(path: str, hint: Any, value: Any) -> Any:
+    try:
+        return parsed(hint, value)
+    except RuleError as error:
+        raise error.within(f"{path}.") from error
+
+
+def parsed(hint: Any, value: Any) -> Any:
+    """Return a value of a type from how it is written, types checked strictly.
+
+    A boolean is no number, a fraction no integer, text no number; a whole number is a float where
+    one is wanted. A value that has its type already is returned as it is.
+
+    Raises:
+        SpellingError: If it is none.
+        RuleError: If it is out of range.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        among = next((mark for mark in arguments[1:] if isinstance(mark, Among)), None)
+        if among is not None and (not isinstance(value, str) or value not in among.names):
+            raise SpellingError(expected(hint), value, among.names)
+        return parsed(arguments[0], value)
+    if origin in {Union, types.UnionType}:
+        return _parsed_union(hint, arguments, value)
+    if origin is Literal:
+        if value not in arguments or isinstance(value, bool) != isinstance(arguments[0], bool):
+            raise SpellingError(expected(hint), value, tuple(map(str, arguments)))
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SpellingError(expected(hint), value)
+        return tuple(parsed(arguments[0], item) for item in value)
+    if dataclasses.is_dataclass(hint):
+        assert isinstance(hint, type)
+        return _parsed_dataclass(hint, value)
+    is_right = isinstance(value, int | float if hint is float else hint)
+    if not is_right or (isinstance(value, bool) and hint is not bool):
+        raise SpellingError(expected(hint), value)
+    return float(value) if hint is float else value
+
+
+def _parsed_union(hint: Any, members: tuple[Any, ...], value: Any) -> Any:
+    kinds = [member for member in members if dataclasses.is_dataclass(member)]
+    if value is None and type(None) in members:
+        return None
+    if kinds:
+        return _parsed_choice(hint, {_kind_name(kind): kind for kind in kinds}, value)
+    for member in members:
+        try:
+            return parsed(member, value)
+        except SpellingError:
+            continue
+    raise SpellingError(expected(hint), value)
+
+
+def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
+    if type(value) in options.values():
+        return value
+    if isinstance(value, Mapping) and "name" in value and value["name"] in options:
+        fields = {name: part for name, part in value.items() if name != "name"}
+        return built(options[value["name"]], fields)
+    if isinstance(value, str) and value in options:
+        return built(options[value], {})
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
+        raise SpellingError(expected(hint), value, tuple(options))
+    ((tag, content),) = value.items()
+    names = [part.name for part in parts(options[tag])]
+    if isinstance(content, Mapping) and set(content) <= set(names):
+        return built(options[tag], content)
+    if len(names) != 1:
+        raise SpellingError(expected(hint), value, tuple(options))
+    return built(options[tag], {names[0]: content})
+
+
+def _parsed_dataclass(hint: type, value: Any) -> Any:
+    if isinstance(value, hint):
+        return value
+    if _kind_name(hint):
+        return _parsed_choice(hint, {_kind_name(hint): hint}, value)
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise SpellingError(expected(hint), value)
+    unknown = [name for name in value if name not in {part.name for part in parts(hint)}]
+    if unknown:
+        known = tuple(part.name for part in parts(hint))
+        raise SpellingError(f"one of {', '.join(known)}", unknown[0], known)
+    return built(hint, value)
+
+
+def expected(hint: Any) -> str:
+    """Return what a value of a type looks like, for messages: `an integer or null`."""
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+    if hint in names:
+        return names[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        among = [mark for mark in arguments[1:] if isinstance(mark, Among)]
+        return f"one of {', '.join(among[0].names)}" if among else expected(arguments[0])
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin is tuple:
+        return f"a list of {_plural(arguments[0])}"
+    if dataclasses.is_dataclass(hint):
+        return _spelling_of(hint)
+    members = ["null" if part is type(None) else expected(part) for part in arguments]
+    return " or ".join([", ".join(members[:-1]), members[-1]] if members[:-1] else members)
+
+
+def _plural(hint: Any) -> str:
+    return {int: "integers", float: "numbers", str: "texts"}.get(hint, f"({expected(hint)})")
+
+
+def _spelling_of(kind: Any) -> str:
+    """Return how a dataclass is written: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
+    fields = [part.name for part in parts(kind)]
+    mapping = ", ".join(f"{name}: {name.upper()}" for name in fields)
+    if hasattr(kind, "tag"):
+        if not fields:
+            return str(kind.tag)
+        return f"{{{kind.tag}: {fields[0].upper() if len(fields) == 1 else f'{{{mapping}}}'}}}"
+    named = f"name: {kind.name}, " if _kind_name(kind) else ""
+    return f"{{{named}{mapping}}}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaf:
+    """A dotted path that a value may be given under."""
+
+    path: str
+    hint: Any
+    """Type of the value; of the tag of a choice, the type of the whole choice."""
+    is_required: bool
+    owner: type
+    """The dataclass whose field it is."""
+    options: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    """Of the tag or name of a choice: to the dataclass it means."""
+    is_named: bool = False
+    """Whether it is the name of a named choice."""
+
+
+@functools.cache
+def leaves(kind: type) -> Mapping[str, Leaf]:
+    """Return every path under which a tree of this type may be given a value, in their order.
+
+    A field that several kinds of a choice have is there once.
+    """
+    found: dict[str, Leaf] = {}
+    for leaf in _leaves(kind, ""):
+        found.setdefault(leaf.path, leaf)
+    return found
+
+
+def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
+    for part in parts(kind):
+        path = f"{prefix}{part.name}"
+        if part.options:
+            names = tuple(part.options)
+            yield Leaf(
+                path=f"{prefix}{part.kind_path}",
+                hint=Literal[names] if part.is_named else part.hint,
+                is_required=part.default is REQUIRED,
+                owner=kind,
+                options=part.options,
+                is_named=part.is_named,
+            )
+            for option in part.options.values():
+                yield from _leaves(option, f"{path}.")
+        elif part.is_group:
+            yield from _leaves(part.hint, f"{path}.")
+        else:
+            is_required = part.default is REQUIRED
+            yield Leaf(path=path, hint=part.hint, is_required=is_required, owner=kind)
+
+
+def default_at(kind: type, path: str, flat: Mapping[str, Any]) -> Any:
+    """Return the default of a path in a tree with some values; `REQUIRED` if it has none.
+
+    Args:
+        kind: Type of the tree.
+        path: A path of `flat`.
+        flat: The flattened tree: below a choice, the kind that is chosen decides.
+
+    Raises:
+        KeyError: If the path is none of the tree.
+    """
+    node: Any = kind
+    names = path.split(".")
+    for depth, name in enumerate(names):
+        part = next(part for part in parts(node) if part.name == name)
+        if depth == len(names) - 1 or (part.is_named and names[depth + 1] == "name"):
+            return _spelled_kind(part.default) if part.options else _spelled_default(part.default)
+        if part.options:
+            chosen = flat[".".join([*names[:depth], part.kind_path])]
+            node = part.options[chosen]
+        else:
+            node = part.hint
+    raise KeyError(path)
+
+
+def _spelled_kind(value: Any) -> Any:
+    """Return the tag or name of a choice; None and `REQUIRED` as they are."""
+    return value if value is None or value is REQUIRED else _kind_name(type(value))
+
+
+def _spelled_default(value: Any) -> Any:
+    """Return a default as a study file writes it; `REQUIRED` as it is."""
+    return value if value is REQUIRED else spelled(value)
