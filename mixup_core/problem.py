@@ -171,6 +171,28 @@ class HeldOut:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Teacher:
+    """The finished run that another run learns from."""
+
+    config: Any
+    state: bytes
+    """What `Process.to_bytes` of its process gave after its last epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Teaching:
+    """How runs of a problem learn from others, each from the arm it names, at its own seed."""
+
+    arm: Callable[[Any], str | None]
+    """The arm that a configuration names as its teacher; None if it learns from none."""
+    taught: Callable[[Any, str], Any]
+    """(configuration, final stage key of its teacher) to the configuration with that key filled
+    in, which stands for the teacher in all of its own keys."""
+    stage: Callable[[Any], str | None]
+    """The key that `taught` filled in."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """What a study can run. Reading one loads no torch; its process is imported in workers."""
 
@@ -180,8 +202,9 @@ class Problem:
     config: type
     """A frozen, keyword-only dataclass, see `Config`."""
     process: str
-    """`module:function`; the function takes (config, data_root: Path | None, device: str) and
-    returns a `Process` before its first epoch."""
+    """`module:function`; the function takes (config, data_root: Path | None, device: str) and, if
+    the problem has `teaching`, teacher: Teacher | None; it returns a `Process` before its first
+    epoch."""
     metrics: Mapping[str, Metric]
     """In the order of columns. A metric that is not here is shown as a number by its own name."""
     headline: tuple[str, ...]
@@ -200,6 +223,8 @@ class Problem:
     """Makes one that knows nothing yet; None: the problem needs no data."""
     held_out: HeldOut | None = None
     """None: a search may read whatever it minimises."""
+    teaching: Teaching | None = None
+    """None: no run learns from another."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
     """Yields each reason why a run of a prepared configuration would fail on its data."""
     reserved: Mapping[str, str] = field(default_factory=dict)
@@ -225,15 +250,19 @@ class Problem:
         """Return how a metric is shown; an unknown one under its own name."""
         return self.metrics.get(name) or Metric(label=name)
 
-    def start(self, config: Any, data_root: Path | None, device: str) -> Process:
+    def start(
+        self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None
+    ) -> Process:
         """Return the process of a run before its first epoch; loads what the process needs.
 
         Args:
             config: The run, of type `config`.
             data_root: Folder of the data sets; None: the machine's own.
             device: `cpu` or `cuda`.
+            teacher: What the run learns from, if it names one.
         """
-        process: Process = _found(self.process)(config, data_root, device)
+        learns = {} if self.teaching is None else {"teacher": teacher}
+        process: Process = _found(self.process)(config, data_root, device, **learns)
         return process
 
 

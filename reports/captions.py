@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
 from reports.arms import ArmRow
 from reports.metrics import show
 from reports.spelling import spell_number
@@ -78,23 +76,8 @@ def has_differing_data(study: Study) -> bool:
 
 def _spell_data(study: Study, metric: str) -> str:
     return " and ".join(
-        dict.fromkeys(_spell_images(config, metric) for config in study.arms.values())
+        dict.fromkeys(study.problem.setting(config, metric) for config in study.arms.values())
     )
-
-
-def _spell_images(config: TrainConfig, metric: str) -> str:
-    data = config.data
-    known = CATALOG.get(data.name)
-    title = known.title if known else data.name
-    if data.views == "concat":
-        title += " (two views by channel concatenation)"
-    if metric == "val/error":
-        return f"{title}, {_spell_count(data.val_size)} validation images"
-    return f"{title}, {_spell_count(known.num_test)} test images" if known else title
-
-
-def _spell_count(count: int) -> str:
-    return f"{count:,}".replace(",", " ")
 
 
 def _spell_seeds(seeds: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
+from mixup_core.keys import changes
 from reports.captions import SELECTION_RULE
 from reports.metrics import show
 from reports.runs import arrange, counted_runs
@@ -115,13 +116,7 @@ def _learning_curves(
     metrics = [metric for metric in wanted if metric in measured]
     if not metrics:
         return None
-    switches = sorted(
-        {
-            config.mix.switch_epoch
-            for config in study.arms.values()
-            if config.mix.switch_epoch is not None and 0 < config.mix.switch_epoch < config.epochs
-        }
-    )
+    switches = sorted({switch for config in study.arms.values() for switch in changes(config)})
     curves = {
         metric: {arm: _curve(by_seed, metric) for arm, by_seed in arranged.items()}
         for metric in metrics

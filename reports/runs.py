@@ -39,8 +39,7 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 def main_metric(study: Study) -> str:
     """Return the metric a study's arms are compared by: `test/error` if a run measures it."""
-    has_test = any(config.data.test for config in study.arms.values())
-    return "test/error" if has_test else "val/error"
+    return study.headline
 
 
 def metrics_of(arranged: Mapping[str, Mapping[int, RunResult]], metric: str) -> tuple[str, ...]:

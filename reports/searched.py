@@ -132,7 +132,7 @@ def points_table(searched: Searched) -> Listing:
     front = {point.arm for point in pareto_front(searched.history.points)}
     several = len(search.objectives) > 1
     marks = ("Pareto",) if several else ()
-    baseline = searched.baselines[0] if "erm" not in searched.baselines else "erm"
+    baseline = searched.study.baseline
     header = (
         "point",
         *paths,

@@ -230,7 +230,7 @@ def tabulate(
     """
     arranged = arrange(study, results)
     metric = main_metric(study)
-    baseline = "erm" if "erm" in study.arms else next(iter(study.arms))
+    baseline = study.baseline
     metrics = metrics_of(arranged, metric)
     values = {
         arm: {

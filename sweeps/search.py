@@ -2,22 +2,19 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from operator import eq
+from typing import Any, Literal, assert_never
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.keys import run_key
-from mixup_core.laws import Erm
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import Config, problem_of
 from mixup_core.tree import with_values
-from sweeps.reading.config_paths import LAW_PATHS
-from sweeps.space import Space
+from sweeps.space import Categorical, Distribution, Integer, Real, Space
 
 SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
 SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
-
-OBJECTIVES = ("val/error", "val/nll", "val/calibration_error")
-"""What a search may minimise: measured on validation images, never on test images."""
 
 CONFIRM = "confirm "
 """Begins the name of an arm that confirms the arm named after it."""
@@ -82,7 +79,7 @@ class Point:
 class Search:
     """A space, the objectives minimised in it, and everything that decides the proposals."""
 
-    base: TrainConfig
+    base: Config
     """Configuration that points change; measured on validation images, blind to test images."""
     space: Space
     points: int
@@ -102,29 +99,30 @@ class Search:
     """Seeds at which the winner and the arms are trained again on train + val, other seeds than
     the study's; empty: nothing is confirmed, and no test image is ever looked at."""
 
-    def config_of(self, values: Mapping[str, Any]) -> TrainConfig:
+    def config_of(self, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a point."""
-        given = dict(values)
-        for path in LAW_PATHS:
-            if given.get(path) == "beta":
-                given[path] = {"beta": given.pop(f"{path}.alpha")}
-        return with_values(self.base, given)
+        return with_values(self.base, values)
 
-    def fork_epochs(self, config: TrainConfig) -> frozenset[int]:
-        """Return the epochs of a run from which a later point of the space may fork.
+    def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
+        """Return the epochs of a point's runs from which a later point of the space may fork.
 
-        Points share epochs if they differ in nothing but the switch epoch. With another parameter
-        that is drawn from a continuum two points never do, and nothing is worth keeping.
+        These are the epochs that it shares with the points that differ from it in one parameter.
+        With a parameter that is drawn from a continuum two points never share any.
+
+        Args:
+            values: Of the point.
         """
-        switches = [p for p in self.space.parameters if p.path == "mix.switch_epoch"]
-        others = [p for p in self.space.parameters if p not in switches]
-        if not switches or config.mix.law == Erm():
+        if not self.space.is_countable:
             return frozenset()
-        if any(p.distribution.values() is None for p in others):
-            return frozenset()
-        last = config.epochs if config.mix.switch_epoch is None else config.mix.switch_epoch
-        epochs = switches[0].distribution.values() or ()
-        return frozenset(e for e in epochs if isinstance(e, int) and 0 < e <= last)
+        own = stage_keys(self.config_of(values))
+        shared = set()
+        for parameter in self.space.parameters:
+            for value in parameter.distribution.values() or ():
+                if parameter.path in values and value != values[parameter.path]:
+                    with suppress(ValueError, KeyError):  # values that cannot stand together
+                        other = stage_keys(self.config_of({**values, parameter.path: value}))
+                        shared.add(sum(map(eq, own, other)))
+        return frozenset(shared - {0})
 
     def fingerprint(self, seeds: Sequence[int]) -> str:
         """Return 8 digits that change with anything that makes told values incomparable.
@@ -132,19 +130,42 @@ class Search:
         More points, a budget or a confirmation extend a search; another space, objective, base,
         seed or sampler is another search.
         """
-        decisive = (
-            run_key(self.base), self.space, self.objectives, self.sampler, self.seed,
-            self.prune_after, tuple(seeds),
+        decisive = ", ".join(
+            [
+                repr(run_key(self.base)), _frozen_space(self.space), repr(self.objectives),
+                repr(self.sampler), repr(self.seed), repr(self.prune_after), repr(tuple(seeds)),
+            ]
         )  # fmt: skip
-        return hashlib.sha256(repr(decisive).encode()).hexdigest()[:8]
+        return hashlib.sha256(f"({decisive})".encode()).hexdigest()[:8]
 
 
-def confirming(config: TrainConfig) -> TrainConfig:
-    """Return a configuration trained on train + val and measured on the test images.
+def _frozen_space(space: Space) -> str:
+    """Return the spelling of a space that names searches: it stays whatever is renamed."""
 
-    A random training subset (`data.num_train`) stays as large as it was.
-    """
-    return replace(config, data=replace(config.data, val_size=0, test=True))
+    def spell(distribution: Distribution) -> str:
+        match distribution:
+            case Real(low=low, high=high, is_log=is_log, num_values=count):
+                return f"Real(low={low!r}, high={high!r}, is_log={is_log!r}, num_values={count!r})"
+            case Integer(low=low, high=high, step=step):
+                return f"Integer(low={low!r}, high={high!r}, step={step!r})"
+            case Categorical(choices=choices):
+                return f"Categorical(choices={choices!r})"
+            case _:
+                assert_never(distribution)
+
+    parameters = [
+        f"Parameter(path={p.path!r}, distribution={spell(p.distribution)}, when={dict(p.when)!r})"
+        for p in space.parameters
+    ]
+    comma = "," if len(parameters) == 1 else ""
+    return f"Space(parameters=({', '.join(parameters)}{comma}))"
+
+
+def confirming(config: Config) -> Config:
+    """Return a configuration as a winner is confirmed, beside the arms (`HeldOut.revealed`)."""
+    held_out = problem_of(config).held_out
+    confirmed: Config = config if held_out is None else held_out.revealed(config)
+    return confirmed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

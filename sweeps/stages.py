@@ -2,12 +2,14 @@
 
 Runs whose first epochs are the same computation have equal stage keys up to there, whatever the
 reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
-epochs; the others fork from its stored stage. Nothing here looks at laws or schedules.
+epochs; the others fork from its stored stage. A run may also need the last state of another, its
+teacher. Nothing here looks at laws or schedules.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
@@ -15,13 +17,16 @@ from sweeps.study import Run, Study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fork:
-    """The stage a run waits for because another run of the plan trains it."""
+class Need:
+    """A stage that another run of the plan trains and that a run waits for."""
 
-    trunk: str
+    run: str
     """Key of the run that trains it."""
     epoch: int
-    """Number of shared epochs, at least 1."""
+    """Number of epochs of that run, at least 1, after which its state is stored."""
+    use: Literal["start", "teacher"]
+    """`start`: the first epochs that both share, from whose state the run goes on. `teacher`: the
+    finished run that it learns from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,15 +36,15 @@ class PlannedRun:
     run: Run
     start: int
     """Epochs already stored with their state: the run can start there without waiting."""
-    fork: Fork | None
-    """What to wait for, if that is deeper than `start`."""
+    needs: tuple[Need, ...]
+    """What to wait for: a start if it is deeper than `start`, a teacher that is not stored."""
     keep: frozenset[int]
-    """Epochs of this run from whose state another run of the plan starts: stored and kept."""
+    """Epochs of this run whose state another run needs: stored and kept."""
 
     @property
     def first_epoch(self) -> int:
         """Number of epochs this run does not train itself."""
-        return self.start if self.fork is None else self.fork.epoch
+        return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
     def epochs_to_train(self) -> int:
@@ -68,35 +73,50 @@ class Plan:
         return sum(planned.epochs_to_train for planned in self.pending)
 
 
-def plan_study(study: Study, store: Store) -> Plan:
-    """Return what a launch of a study would train: not what is stored or is known to diverge."""
+def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -> Plan:
+    """Return what a launch of a study would train: not what is stored or is known to diverge.
+
+    Args:
+        study: With the arms that it has by now.
+        store: Where results are.
+        keep_final_states: Whether every finished run is to have its last state stored.
+    """
     diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
     runs = [run for run in study.runs() if not (diverged and run.key in diverged)]
-    return plan_runs(runs, store.keys())
+    kept = study.teachers() if not keep_final_states else None
+    return plan_runs(runs, store.keys(), kept=kept)
 
 
 def plan_runs(
-    runs: Iterable[Run], stored: Mapping[str, bool], underway: Iterable[PlannedRun] = ()
+    runs: Iterable[Run],
+    stored: Mapping[str, bool],
+    underway: Iterable[PlannedRun] = (),
+    kept: Collection[str] | None = (),
 ) -> Plan:
     """Return what is left of some runs, each shared stage given to one of them.
 
+    A run that is finished but has lost a state which is needed is trained again from its deepest
+    state that is left; its records are what they were.
+
     Args:
         runs: Runs with distinct keys.
-        underway: Runs planned before that have not ended; stages that they keep are shared too.
         stored: Stage key to whether its state is stored with it (`Store.keys()`). A finished run
-            needs no state; a start or a fork does.
+            needs no state unless it is in `kept`; a start, a fork and a teacher do.
+        underway: Runs planned before that have not ended; stages that they keep are shared too.
+        kept: Final stage keys whose state is to be stored; None: all.
     """
     finished, unfinished = [], []
     for run in runs:
         keys = stage_keys(run.config)
-        if keys[-1] in stored:
+        wants_state = kept is None or keys[-1] in kept
+        if stored.get(keys[-1]) or (keys[-1] in stored and not wants_state):
             finished.append(run)
         else:
             unfinished.append((run, keys))
 
     sharers = Counter(key for _, keys in unfinished for key in keys)
     shared_keys = {key for key, number in sharers.items() if number > 1}
-    unfinished.sort(key=lambda entry: -_depth(entry[1], shared_keys))
+    unfinished.sort(key=lambda entry: (_num_teachers(entry[0]), -_depth(entry[1], shared_keys)))
 
     resumable = {key for key, has_state in stored.items() if has_state}
     trained_by = {
@@ -106,35 +126,51 @@ def plan_runs(
         for epoch in planned.keep
         if epoch > planned.first_epoch
     }
-    placed: list[tuple[Run, tuple[str, ...], int, Fork | None]] = []
+    placed: list[tuple[Run, tuple[str, ...], int, tuple[Need, ...]]] = []
     for run, keys in unfinished:
         start = _depth(keys, resumable)
         shared = _depth(keys, trained_by.keys())
-        fork = Fork(trunk=trained_by[keys[shared - 1]], epoch=shared) if shared > start else None
+        needs = []
+        if shared > start:
+            needs.append(Need(run=trained_by[keys[shared - 1]], epoch=shared, use="start"))
+        if run.teacher is not None:
+            taught_by = stage_keys(run.teacher)[-1]
+            if taught_by in trained_by and taught_by not in resumable:
+                epochs = run.teacher.epochs
+                needs.append(Need(run=trained_by[taught_by], epoch=epochs, use="teacher"))
         trained_by.update(dict.fromkeys(keys[max(start, shared) :], run.key))
-        placed.append((run, keys, start, fork))
+        placed.append((run, keys, start, tuple(needs)))
 
-    starts = Counter(
-        keys[first - 1]
-        for _, keys, start, fork in placed
-        if 0 < (first := fork.epoch if fork else start) < len(keys)
-    )
+    users = Counter(key for run, keys, start, needs in placed for key in _used(keys, start, needs))
+    users.update(stage_keys(run.teacher)[-1] for run, *_ in placed if run.teacher is not None)
     return Plan(
         finished=tuple(finished),
         pending=tuple(
             PlannedRun(
                 run=run,
                 start=start,
-                fork=fork,
+                needs=needs,
                 keep=frozenset(
                     epoch
                     for epoch, key in enumerate(keys, 1)
-                    if starts[key] > (epoch == (fork.epoch if fork else start))
+                    if users[key] > (key in _used(keys, start, needs))
+                    or (epoch == len(keys) and kept is not None and key in kept)
                 ),
             )
-            for run, keys, start, fork in placed
+            for run, keys, start, needs in placed
         ),
     )
+
+
+def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str, ...]:
+    """Return the stage key that a run starts from, none for one that starts anew or is whole."""
+    first = max([start, *(need.epoch for need in needs if need.use == "start")])
+    return (keys[first - 1],) if 0 < first < len(keys) else ()
+
+
+def _num_teachers(run: Run) -> int:
+    """Return 0 for a run without a teacher, else 1: a teacher is trained before its pupils."""
+    return 0 if run.teacher is None else 1
 
 
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:

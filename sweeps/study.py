@@ -1,12 +1,15 @@
 """Study: arms compared at the same seeds, as a value. No YAML, no Ray."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.keys import run_key
-from mixup_core.tree import flatten, with_values
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import Config, Problem, problem_of
+from mixup_core.tree import flatten, leaves, with_values
+from sweeps.claims import Claim
+from sweeps.readouts import Last, Readout
 from sweeps.search import CONFIRM, Point, Search, confirming
 
 
@@ -15,8 +18,10 @@ class Run:
     """One configuration trained once at one seed, and the place it has in a study."""
 
     arm: str
-    config: TrainConfig
+    config: Config
     """Complete, its seed included."""
+    teacher: Config | None = None
+    """The finished run that this one learns from; None if from none."""
 
     @property
     def seed(self) -> int:
@@ -36,18 +41,42 @@ class Study:
     name: str
     """Lower-case letters, digits and hyphens; names the MLflow experiment."""
     description: str
-    arms: Mapping[str, TrainConfig]
+    arms: Mapping[str, Config]
     """Arm to configuration, in the order of the file; grid points are arms of their own. The seed
     in a configuration here has no meaning."""
     seeds: tuple[int, ...]
     """Distinct; every arm is trained at each."""
+    baseline: str
+    """The arm that the others are compared with."""
     source: str
     """The study file as read, overrides applied, as YAML: what `provenance.json` keeps."""
     search: Search | None = None
     """What is searched beside the arms; its points become arms as they are proposed (`grown`)."""
+    readout: Readout = field(default_factory=Last)
+    """Which number stands for a run in tables and claims."""
+    claims: tuple[Claim, ...] = ()
+    """What the study's sources say, in the order of the file."""
+    references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Arm to metric to the value that a paper prints, in the unit of the metric."""
+    equivalence: float | None = None
+    """Differences of the headline metric below this count as none, in its unit; None: not said."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
+
+    @property
+    def problem(self) -> Problem:
+        """What the runs of the study are."""
+        return problem_of(next(iter(self.arms.values())))
+
+    @property
+    def headline(self) -> str:
+        """The metric that arms are compared by: the first of the problem's that is measured."""
+        problem = self.problem
+        for metric in problem.headline:
+            if any(problem.measures(config, metric) for config in self.arms.values()):
+                return metric
+        return problem.headline[-1]
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
@@ -71,10 +100,24 @@ class Study:
             (arm, seed) for seed in self.seeds for arm in self.arms if arm not in self.own_seeds
         ]
         joined = [(arm, seed) for arm, seeds in self.own_seeds.items() for seed in seeds]
-        return tuple(
-            Run(arm=arm, config=with_values(self.arms[arm], {"seed": seed}))
-            for arm, seed in together + joined
-        )
+        return tuple(self._run(arm, seed) for arm, seed in together + joined)
+
+    def _run(self, arm: str, seed: int) -> Run:
+        """Return a run; one that learns from another names it by what it computes."""
+        config = with_values(self.arms[arm], {"seed": seed})
+        teaching = self.problem.teaching
+        teacher_arm = None if teaching is None else teaching.arm(config)
+        if teaching is None or teacher_arm is None:
+            return Run(arm=arm, config=config)
+        confirms = f"{CONFIRM}{teacher_arm}"
+        is_confirming = arm.startswith(CONFIRM) and confirms in self.arms
+        teacher = self._run(confirms if is_confirming else teacher_arm, seed).config
+        config = teaching.taught(config, stage_keys(teacher)[-1])
+        return Run(arm=arm, config=config, teacher=teacher)
+
+    def teachers(self) -> frozenset[str]:
+        """Return the final stage keys of the runs that others learn from."""
+        return frozenset(stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher)
 
     @cached_property
     def _runs_by_arm(self) -> Mapping[str, list[Run]]:
@@ -93,6 +136,7 @@ class Study:
         return replace(
             self,
             arms={arm: self.arms[arm] for arm in arms},
+            baseline=self.baseline if self.baseline in arms else arms[0],
             own_seeds={arm: self.own_seeds[arm] for arm in arms if arm in self.own_seeds},
         )
 
@@ -134,11 +178,9 @@ class Study:
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""
         flats = [flatten(config) for config in self.arms.values()]
-        tree = [path for path in flats[0] if not path.endswith(".alpha")]
-        paths = sorted(
-            {path for flat in flats for path in flat},
-            key=lambda path: (tree.index(path.removesuffix(".alpha")), path),
-        )
+        paths = leaves(self.problem.config)
         return tuple(
-            path for path in paths if path != "seed" and len({flat.get(path) for flat in flats}) > 1
+            path
+            for path in paths
+            if path != "seed" and len({json.dumps(flat.get(path)) for flat in flats}) > 1
         )

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from mixup_core.images.data.fetching import checksums, data_root, is_present
 from mixup_core.store.checkpoints import Store
 from sweeps.home import Home, masked
 from sweeps.reading.study_file import load_study
@@ -98,10 +97,11 @@ class Request:
     def data_checksums(self) -> dict[str, dict[str, str]]:
         """Return data set to file to checksum, for the provenance of a report."""
         merged: dict[str, dict[str, str]] = {}
-        seen = {(c.data.name, c.data.folder, c.data.test): c.data for c in self.study.arms.values()}
-        for data in seen.values():
-            if is_present(data.name, data_root()):
-                merged.setdefault(data.name, {}).update(checksums(data))
+        if self.study.problem.data is not None:
+            needs = self.study.problem.data()
+            for config in self.study.arms.values():
+                for name, checksums in needs.checksums(config).items():
+                    merged.setdefault(name, {}).update(checksums)
         return merged
 
 

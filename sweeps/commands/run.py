@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.store.files import StoreError
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
@@ -94,12 +93,12 @@ def run(  # noqa: PLR0913  its options
 
 
 def _require_data(study: Study) -> None:
-    root = data_root()
-    for name in {config.data.name for config in study.arms.values()} - {"image-folder"}:
-        if not is_present(name, root):
-            raise RefusedError(
-                f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
-            )
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
+    missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
+    if missing:
+        raise RefusedError("\n".join(missing))
 
 
 def _require_cluster(address: str) -> None:

@@ -77,7 +77,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
     runs = to_ask * len(study.seeds)
     epochs = runs * longest + sum(confirmed)
-    states = runs * max(len(search.fork_epochs(config)) for config in corners)
+    states = runs * max(len(search.fork_epochs(values)) for values in search.space.corners())
     seconds = [facts.seconds for result in results for facts in result.facts]
     more = epochs * median(seconds) / summary["slots"] if seconds else None
     return {

@@ -1,19 +1,18 @@
 """The dotted paths of TrainConfig: what each accepts, and how values under them are joined."""
 
-import dataclasses
 import difflib
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.laws import Beta, Erm, Law
-from mixup_core.tree import parsed, spelled
-from sweeps.reading.strict_yaml import REFUSED, Place, spell
+from mixup_core.images.problem import IMAGES
+from mixup_core.laws import Law
+from mixup_core.rules import RuleError
+from mixup_core.tree import Leaf, SpellingError, built, leaves, parsed
+from sweeps.reading.strict_yaml import REFUSED, Place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,42 +43,25 @@ class PathError(Exception):
     """A key that names no value of a configuration, or a value of the wrong type."""
 
 
-RESERVED: Final = {
-    "seed": "is not set in a study file; give `seeds`",
-    "data.digest": "is not set in a study file; it is computed from the folder",
-}
+RESERVED: Final = IMAGES.reserved
 """Paths of TrainConfig that are filled in for the user, and what to tell one who sets them."""
 
+TYPES: Final[Mapping[str, Leaf]] = {
+    path: leaf for path, leaf in leaves(TrainConfig).items() if path not in RESERVED
+}
+"""Dotted path to what it holds, for every value that a study file may give."""
 
-def _types(part: type, prefix: str = "") -> dict[str, Any]:
-    types: dict[str, Any] = {}
-    for name, hint in get_type_hints(part).items():
-        if dataclasses.is_dataclass(hint):
-            assert isinstance(hint, type)
-            types |= _types(hint, f"{prefix}{name}.")
-        else:
-            types[f"{prefix}{name}"] = hint
-    return {path: hint for path, hint in types.items() if path not in RESERVED}
-
-
-TYPES: Final[Mapping[str, Any]] = _types(TrainConfig)
-"""Dotted path to type, for every value that a study file may give."""
-
-LAW_PATHS: Final = tuple(path for path, hint in TYPES.items() if hint == Law)
+LAW_PATHS: Final = tuple(p for p, leaf in TYPES.items() if leaf.options and not leaf.is_named)
 
 ALPHA_PATHS: Final[Mapping[str, str]] = {f"{path}.alpha": path for path in LAW_PATHS}
 """Path of a Beta law's alpha to the path of the law."""
 
-GROUPS: Final = frozenset(path.rpartition(".")[0] for path in TYPES) - {""}
-
-_ADAPTERS: Final[Mapping[str, TypeAdapter[Any]]] = {
-    path: TypeAdapter(hint) for path, hint in TYPES.items() if path not in LAW_PATHS
-}
+GROUPS: Final = frozenset(path.rpartition(".")[0] for path in TYPES) - {"", *LAW_PATHS}
 
 REQUIRED: Final = ("epochs", "batch_size")
 """Paths without a default."""
 
-_BLANK: Final = TrainConfig(epochs=1, batch_size=1)
+_STAND_INS: Final = {"epochs": 1, "batch_size": 1}
 
 
 def check_path(path: str) -> None:
@@ -116,27 +98,19 @@ def parse_value(path: str, value: Any) -> Any:
     """Return the value under a path as TrainConfig holds it, types checked strictly.
 
     Args:
-        path: A key of `TYPES` or `ALPHA_PATHS`.
+        path: A key of `TYPES`.
         value: Plain data as a study file gives it; a law in its spelling.
 
     Raises:
         PathError: If the type is wrong: a boolean is no number, a fraction no integer, text no
             number.
-        ValueError: If a law or its alpha is out of range.
+        RuleError: If a law is out of range.
     """
-    if path in ALPHA_PATHS:
-        return parsed(Law, {"beta": value}).alpha  # type: ignore[union-attr]
-    if path in LAW_PATHS:
-        return parsed(Law, value)
     try:
-        # Strict JSON is the mode that takes a list for a tuple but no text for a number.
-        return _ADAPTERS[path].validate_json(json.dumps(value), strict=True)
-    except ValidationError:
-        hint = TYPES[path]
-        names = _literals(hint) if isinstance(value, str) else ()
-        raise PathError(
-            f"expected {_expected(hint)}, got {spell(value)}{did_you_mean(str(value), names)}"
-        ) from None
+        return parsed(TYPES[path].hint, value)
+    except SpellingError as error:
+        hint = did_you_mean(str(value), error.names) if isinstance(value, str) else ""
+        raise PathError(f"{error}{hint}") from None
 
 
 def join(values: Mapping[str, Any]) -> tuple[TrainConfig | None, frozenset[str], tuple[Fault, ...]]:
@@ -152,20 +126,26 @@ def join(values: Mapping[str, Any]) -> tuple[TrainConfig | None, frozenset[str],
         The configuration (None if the defaults themselves cannot stand), the paths that gave way,
         and the faults. The configuration is what the user asked for only if no path gave way.
     """
-    given, faults, gone = _with_alphas(values)
-    gone |= {path for path in REQUIRED if path not in given}
-    gone |= {path for fault in faults for path in fault.paths}
+    faults: list[Fault] = []
+    gone = {path for path, value in values.items() if value is REFUSED}
+    gone |= {path for path in REQUIRED if path not in values}
     while True:
+        kept = {path: value for path, value in values.items() if not _is_gone(path, gone)}
         try:
-            kept = {path: value for path, value in given.items() if path not in gone}
-            return _joined(_BLANK, kept, ""), frozenset(gone), tuple(faults)
-        except _BrokenRuleError as error:
-            fault = error.fault
+            config = built(TrainConfig, _STAND_INS | kept)
+        except RuleError as error:
+            fault = Fault(paths=error.fields, text=str(error))
             if gone.isdisjoint(fault.paths):
                 faults.append(fault)
             if gone.issuperset(fault.paths):
                 return None, frozenset(gone), tuple(faults)
             gone |= set(fault.paths)
+        else:
+            return config, frozenset(gone), tuple(faults)
+
+
+def _is_gone(path: str, gone: Collection[str]) -> bool:
+    return path in gone or any(path.startswith(f"{law}.") for law in gone if law in LAW_PATHS)
 
 
 def config_schemas() -> dict[str, Any]:
@@ -212,70 +192,4 @@ def schema_of(path: str) -> dict[str, Any]:
 
 
 def _owner(path: str) -> tuple[str, str]:
-    group, _, name = path.rpartition(".")
-    part = getattr(_BLANK, group) if group else _BLANK
-    return type(part).__name__, name
-
-
-class _BrokenRuleError(Exception):
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.text)
-        self.fault = fault
-
-
-def _joined(node: Any, values: Mapping[str, Any], prefix: str) -> Any:
-    changes = {}
-    for part in dataclasses.fields(node):
-        path, old = f"{prefix}{part.name}", getattr(node, part.name)
-        if path in GROUPS:
-            changes[part.name] = _joined(old, values, f"{path}.")
-        elif path in values:
-            changes[part.name] = values[path]
-    try:
-        return dataclasses.replace(node, **changes)
-    except ValueError as error:
-        raise _BrokenRuleError(_fault(str(error), prefix)) from error
-
-
-def _fault(text: str, prefix: str) -> Fault:
-    """Return the fault that a ValueError of mixup_core tells: "... got (name=value, ...)."."""
-    names = re.findall(r"([a-z][a-z_.]*)=", text.partition("got (")[2])
-    paths = [path for name in names if (path := prefix + name) in TYPES]
-    paths.sort(key=lambda path: path.endswith(".name"))  # the odd value, not the choice it misfits
-    return Fault(
-        paths=tuple(paths or (path for path in TYPES if path.startswith(prefix))), text=text
-    )
-
-
-def _with_alphas(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault], set[str]]:
-    given = {path: value for path, value in values.items() if path not in ALPHA_PATHS}
-    faults = []
-    gone = {path for path, value in values.items() if value is REFUSED}
-    for path, law_path in ALPHA_PATHS.items():
-        law = given.get(law_path, Erm())
-        if path not in values or law is REFUSED:
-            continue
-        if isinstance(law, Beta):
-            alpha = values[path]
-            given[law_path] = REFUSED if alpha is REFUSED else Beta(alpha=alpha)
-        else:
-            text = f"`{law_path} is a Beta law` must hold, got ({law_path}={spelled(law)!r})."
-            faults.append(Fault(paths=(path, law_path), text=text))
-        if given.get(law_path) is REFUSED:
-            gone.add(law_path)
-    return given, faults, gone
-
-
-def _literals(hint: Any) -> tuple[str, ...]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
-
-
-def _expected(hint: Any) -> str:
-    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
-    if hint in names:
-        return names[hint]
-    if literals := _literals(hint):
-        return f"one of {', '.join(literals)}"
-    if get_origin(hint) is tuple:
-        return "a list of integers"
-    return " or ".join("null" if part is type(None) else _expected(part) for part in get_args(hint))
+    return TYPES[path].owner.__name__, path.rpartition(".")[2]

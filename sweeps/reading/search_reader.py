@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
+from mixup_core.images.problem import IMAGES
 from mixup_core.problem import MAX_SEED
 from sweeps.reading.config_paths import did_you_mean
 from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.space_reader import Configure, SpaceReader
 from sweeps.reading.strict_yaml import Node, Place, Refused, plain, spell
-from sweeps.search import OBJECTIVES, Budget, SamplerName, Search, SelectionRule
+from sweeps.search import Budget, SamplerName, Search, SelectionRule
 from sweeps.space import MAX_GRID, Space
 
 MAX_POINTS = 10_000
 MAX_SAMPLER_SEED = 2**31 - 1
+OBJECTIVES = IMAGES.objectives
 
 KEYS = (
     "space", "points", "objective", "sampler", "seed", "prune", "budget", "select", "confirm",

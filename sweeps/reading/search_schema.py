@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 from mixup_core.problem import MAX_SEED
 from sweeps.reading.config_paths import LAW_PATHS, schema_of
-from sweeps.reading.search_reader import MAX_POINTS, MAX_SAMPLER_SEED
+from sweeps.reading.search_reader import MAX_POINTS, MAX_SAMPLER_SEED, OBJECTIVES
 from sweeps.reading.space_reader import FIXED
-from sweeps.search import OBJECTIVES, SamplerName, SelectionRule
+from sweeps.search import SamplerName, SelectionRule
 
 
 def search_schema(paths: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from mixup_core.images.config import TrainConfig
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import MAX_SEED
-from mixup_core.tree import parsed
+from mixup_core.tree import parsed as parsed_as
 from sweeps.reading.config_paths import (
     ALPHA_PATHS,
     LAW_PATHS,
@@ -315,7 +315,7 @@ class SpaceReader:
             law_path = ALPHA_PATHS.get(path)
             target, parsed = path, value
             if path in LAW_PATHS:
-                parsed = Beta(alpha=1.0) if value == "beta" else parsed(Law, value)
+                parsed = Beta(alpha=1.0) if value == "beta" else parsed_as(Law, value)
             elif law_path is not None and (law_path in values or law_path in self._fixed):
                 target, parsed = law_path, Beta(alpha=value)
             settings[target] = Setting(

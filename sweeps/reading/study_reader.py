@@ -5,14 +5,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError
+from mixup_core.images.problem import IMAGES, ImageData
 from mixup_core.keys import run_key
-from mixup_core.problem import MAX_SEED
+from mixup_core.problem import MAX_SEED, Config
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.config_paths import (
     ALPHA_PATHS,
@@ -29,8 +29,6 @@ from sweeps.reading.config_paths import (
     join,
     parse_value,
 )
-from sweeps.reading.feasibility import infeasible
-from sweeps.reading.known_data import KnownData
 from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.search_reader import SearchReader
 from sweeps.reading.strict_yaml import (
@@ -69,7 +67,8 @@ class StudyReader:
             problems: What was found before; what is found from here on is appended.
         """
         self._read = NodeReader(problems)
-        self._data = KnownData(folder)
+        self._data = ImageData()
+        self._folder = folder
         self._searches = False
 
     def study(self, root: Node) -> Study | None:
@@ -100,6 +99,7 @@ class StudyReader:
             description=description,
             arms=arms,
             seeds=tuple(seeds),
+            baseline="erm" if "erm" in arms else next(iter(arms)),
             source=write_yaml({key: plain(sections[key]) for key in KEYS if key in sections}),
             search=search,
         )
@@ -136,12 +136,10 @@ class StudyReader:
                 self._check_confirming(config, node.place)
         return search
 
-    def _check_confirming(self, config: TrainConfig, place: Place) -> None:
+    def _check_confirming(self, config: Config, place: Place) -> None:
         """Report what stands against training on train + val and testing."""
-        confirmed = confirming(config)
-        _, info = self._data.of(confirmed.data)
-        for fault in infeasible(confirmed, info):
-            self._read.report(place, "search.confirm", f"on train + val: {fault.text}")
+        for fault in IMAGES.feasibility(confirming(config)):
+            self._read.report(place, "search.confirm", f"on train + val: {fault}")
 
     def _description(self, node: Node | None) -> str:
         text = self._read.text(node, "description", "text") or ""
@@ -322,10 +320,11 @@ class StudyReader:
         found = list(faults)
         if config is not None:
             try:
-                data, info = self._data.of(config.data)
-                config = replace(config, data=data)
+                config = self._data.prepare(config, self._folder)
                 found += [
-                    fault for fault in infeasible(config, info) if gone.isdisjoint(fault.paths)
+                    Fault(paths=error.fields, text=str(error))
+                    for error in IMAGES.feasibility(config)
+                    if gone.isdisjoint(error.fields)
                 ]
             except DataError as error:
                 found.append(Fault(paths=("data.folder", "data.name"), text=str(error)))

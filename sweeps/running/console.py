@@ -21,8 +21,8 @@ class Board:
     """What a launch knows of its runs, and the lines that say it."""
 
     study: Study
-    images_per_epoch: dict[str, int] = field(default_factory=dict)
-    """Run key to training images of one epoch."""
+    work_per_epoch: dict[str, int] = field(default_factory=dict)
+    """Run key to the work of one epoch, in the unit of the problem, such as images."""
     epochs_to_train: dict[str, int] = field(default_factory=dict)
     """Run key to the epochs this launch still has to train."""
     finished: set[str] = field(default_factory=set)
@@ -33,17 +33,17 @@ class Board:
     """Key of a run that has a slot to the epochs it has reached."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
-    _images_since: int = 0
+    _work_since: int = 0
     """Sum of what was trained after the first entry of `_trained`."""
-    _images_left: int = 0
+    _work_left: int = 0
 
     def __post_init__(self) -> None:
         for key, epochs in self.epochs_to_train.items():
-            self._images_left += epochs * self.images_per_epoch[key]
+            self._work_left += epochs * self.work_per_epoch[key]
 
-    def expect(self, run: Run, *, epochs: int, images_per_epoch: int) -> None:
+    def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
         """Note that a run will be trained in this launch."""
-        self.images_per_epoch[run.key] = images_per_epoch
+        self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
         self.failed.discard(run.key)
 
@@ -60,9 +60,9 @@ class Board:
         self.running[key] = epochs
         if trained and gained > 0:
             self._leave(key, max(0, self.epochs_to_train[key] - gained))
-            images = gained * self.images_per_epoch[key]
-            self._trained.append((self.clock(), images))
-            self._images_since += images
+            work = gained * self.work_per_epoch[key]
+            self._trained.append((self.clock(), work))
+            self._work_since += work
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Note that a run has left its slot."""
@@ -70,20 +70,20 @@ class Board:
         self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
 
-    def images_per_second(self) -> float:
-        """Return the training images per second over the last half minute, all slots together."""
+    def work_per_second(self) -> float:
+        """Return the work per second over the last half minute, all slots together."""
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
-            self._images_since -= self._trained[0][1]
+            self._work_since -= self._trained[0][1]
         if len(self._trained) < 2:
             return 0.0
-        return self._images_since / max(now - self._trained[0][0], 1e-9)
+        return self._work_since / max(now - self._trained[0][0], 1e-9)
 
     def seconds_left(self) -> float | None:
         """Return the time to the end at the present rate; None while nothing was measured."""
-        rate = self.images_per_second()
-        return self._images_left / rate if rate else None
+        rate = self.work_per_second()
+        return self._work_left / rate if rate else None
 
     def headline(self) -> str:
         """Return the state of the whole study on one line."""
@@ -94,8 +94,8 @@ class Board:
             f"{len(self.running)} running",
             f"{len(self.failed)} failed",
         ]
-        if rate := self.images_per_second():
-            parts.append(f"{rate:,.0f} images/s".replace(",", " "))
+        if rate := self.work_per_second():
+            parts.append(f"{_spell_rate(rate)} {self.study.problem.work_unit}/s")
         if (left := self.seconds_left()) is not None and self.running:
             parts.append(f"ETA {spell_duration(left)}")
         return "  ".join(parts)
@@ -124,9 +124,9 @@ class Board:
         return lines
 
     def _leave(self, key: str, epochs: int) -> None:
-        """Set the epochs that a run has left, and with them the images of all."""
+        """Set the epochs that a run has left, and with them the work of all."""
         change = epochs - self.epochs_to_train.get(key, 0)
-        self._images_left += change * self.images_per_epoch[key]
+        self._work_left += change * self.work_per_epoch[key]
         self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
@@ -190,6 +190,10 @@ class Console:
         with suppress(OSError):  # nobody reads any more; training goes on
             self._stream.write(text)
             self._stream.flush()
+
+
+def _spell_rate(rate: float) -> str:
+    return f"{rate:,.0f}".replace(",", " ") if rate >= 10 else f"{rate:.2g}"
 
 
 def spell_duration(seconds: float) -> str:

@@ -32,7 +32,8 @@ from sweeps.results import RunResult, read_results
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.placement import Node, Placement, Slots
 from sweeps.running.searcher import LiveTrials, RunSearcher
-from sweeps.running.trainable import REPORTS_PER_SECOND, Assignment, train_run
+from sweeps.running.storing import Assignment
+from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import Watch
 from sweeps.searching.sources import RunSource
 from sweeps.stages import PlannedRun
@@ -102,6 +103,7 @@ def _tune(
             keep=planned.keep,
             keep_final_state=keep_final_states,
             store=store.url,
+            teacher=planned.run.teacher,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
             report_every=max(1.0, slots.count / REPORTS_PER_SECOND),

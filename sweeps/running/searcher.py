@@ -12,7 +12,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from sweeps.searching.sources import RunSource
-from sweeps.stages import Fork, PlannedRun
+from sweeps.stages import Need, PlannedRun
 from sweeps.study import Run
 
 
@@ -68,7 +68,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self._parameters = parameters
         self._join = join
         self._ready: deque[PlannedRun] = deque()
-        self._waiting: dict[str, list[PlannedRun]] = {}
+        self._waiting: dict[str, dict[str, None]] = {}
+        """Key of a run to those of the runs that wait for a stage of it."""
         self._underway: dict[str, PlannedRun] = {}
         self._live: dict[str, Run] = {}
         self._failed: set[str] = set()
@@ -130,35 +131,45 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         if joined:
             self._join(joined)
         for planned in joined:
-            self._underway[planned.run.key] = planned
-            if planned.fork is None:
-                self._ready.append(planned)
-            else:
-                self._waiting.setdefault(planned.fork.trunk, []).append(planned)
+            self._await(planned)
 
-    def _release(self, trunk: str, stored: int) -> None:
-        waiting = self._waiting.pop(trunk, [])
-        still = [planned for planned in waiting if planned.first_epoch > stored]
-        self._ready += [planned for planned in waiting if planned.first_epoch <= stored]
-        if still:
-            self._waiting[trunk] = still
+    def _await(self, planned: PlannedRun) -> None:
+        """Let a run wait for what it needs; one that needs nothing is ready."""
+        self._underway[planned.run.key] = planned
+        for need in planned.needs:
+            self._waiting.setdefault(need.run, {})[planned.run.key] = None
+        if not planned.needs:
+            self._ready.append(planned)
+
+    def _release(self, trainer: str, stored: int) -> None:
+        """Let the runs that wait for a stage go on: it is stored."""
+        for key in self._waiting.pop(trainer, {}):
+            planned = self._underway[key]
+            met = [n for n in planned.needs if n.run == trainer and n.epoch <= stored]
+            starts = [need.epoch for need in met if need.use == "start"]
+            left = tuple(need for need in planned.needs if need not in met)
+            self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
 
     def _replace_trunk(self, ended: str) -> None:
         """Let the deepest fork of a trunk that ended early train the rest of the shared epochs.
 
-        All forks of one trunk share its epochs, so the others share the deepest one's.
+        All forks of one trunk share its epochs, so the others share the deepest one's. A run that
+        waits for a teacher which ended early waits no more, and learns from the store why.
         """
-        orphans = self._waiting.pop(ended, [])
-        if not orphans:
-            return
-        deepest = max(orphans, key=lambda planned: planned.first_epoch)
-        shared = {planned.first_epoch for planned in orphans}
-        heir = replace(deepest, fork=None, keep=deepest.keep | shared)
-        others = [
-            replace(planned, fork=Fork(trunk=heir.run.key, epoch=planned.first_epoch))
+        orphans = [self._underway[key] for key in self._waiting.pop(ended, {})]
+        forks = {
+            planned.run.key: need.epoch
             for planned in orphans
-            if planned is not deepest
-        ]
-        self._ready.append(heir)
-        self._underway |= {planned.run.key: planned for planned in (heir, *others)}
-        self._waiting.setdefault(heir.run.key, []).extend(others)
+            for need in planned.needs
+            if need.run == ended and need.use == "start"
+        }
+        heir = max(forks, key=lambda key: forks[key], default=None)
+        for planned in orphans:
+            key = planned.run.key
+            needs = tuple(need for need in planned.needs if need.run != ended)
+            keep = planned.keep
+            if heir is not None and key == heir:
+                keep |= set(forks.values())
+            elif heir is not None and key in forks:
+                needs = (Need(run=heir, epoch=forks[key], use="start"), *needs)
+            self._await(replace(planned, needs=needs, keep=keep))

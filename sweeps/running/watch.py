@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from ray import tune
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.folders import describe
 from mixup_core.keys import stage_key, stage_keys
 from mixup_core.store.checkpoints import Failure, Store
 from mixup_core.store.files import StoreError
@@ -17,7 +15,7 @@ from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import Board, Console
-from sweeps.running.trainable import read_row
+from sweeps.running.storing import read_row
 from sweeps.searching.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run
@@ -60,7 +58,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self._board.expect(
                 run,
                 epochs=planned.epochs_to_train,
-                images_per_epoch=_images_per_epoch(run.config),
+                work_per_epoch=study.problem.work(run.config),
             )
         self.tracker.grow(study)
         grown = [run for arm in study.own_seeds for run in study.runs_of(arm)]
@@ -174,9 +172,3 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
 def _last_line(trial: Any) -> str:
     return str(trial.get_error()).strip().splitlines()[-1]
-
-
-def _images_per_epoch(config: TrainConfig) -> int:
-    """Return the training images of one epoch."""
-    data = config.data
-    return data.num_train or describe(data).num_train - data.val_size

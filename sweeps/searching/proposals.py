@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, assert_never
 
 import optuna
 from optuna.distributions import (
@@ -27,8 +27,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
-from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
+from mixup_core.problem import Config
 from mixup_core.store.files import make_private_folder
 from sweeps.home import masked
 from sweeps.search import Point, PointState, Search, SearchError, SearchHistory
@@ -296,11 +296,15 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
             return GPSampler(seed=seed, warn_independent_sampling=False)
         case "cmaes":
             return CmaEsSampler(seed=seed, warn_independent_sampling=False)
-        case _:
+        case "tpe":
             return TPESampler(seed=seed, multivariate=True, constant_liar=True)
+        case "grid":
+            raise AssertionError("a grid draws nothing")
+        case _:
+            assert_never(search.sampler)
 
 
-def _content(config: TrainConfig) -> str:
+def _content(config: Config) -> str:
     """Return what a configuration computes: equal schedules are equal however they are spelled."""
     return stage_keys(config)[-1]
 

@@ -1,9 +1,9 @@
 """Sources of runs: where a study's runs come from, all at once or one point after another."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
@@ -293,15 +293,22 @@ class SearchSource:
         self, runs: Iterable[Run], underway: Collection[PlannedRun]
     ) -> tuple[PlannedRun, ...]:
         wanted = [run for run in runs if not self._has_diverged(run)]
-        plan = plan_runs(wanted, self._store.keys(), underway)
+        kept = self._bare.teachers()
+        plan = plan_runs(wanted, self._store.keys(), underway, kept)
         return tuple(self._keeping_forks(planned) for planned in plan.pending)
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
         if self._search.sampler == "grid" and self._search.prune_after is None:
             return planned  # every run was planned at once, with the states that others need
-        epochs = self._search.fork_epochs(planned.run.config)
+        values = self._values_of.get(planned.run.arm)
+        epochs = frozenset() if values is None else self._search.fork_epochs(values)
         own = {epoch for epoch in epochs if epoch > planned.first_epoch}
         return replace(planned, keep=planned.keep | own)
+
+    @property
+    def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
+        """Arm of each point to its values; arms that are no points fork nowhere."""
+        return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
         failure = self._store.failures().get(run.key)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.problem import Config
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts
 from mixup_core.tree import flatten
@@ -209,8 +209,7 @@ class Projection:
     def _main_metric(self) -> str:
         if self._study.search is not None:
             return self._study.search.objectives[0]
-        has_test = any(config.data.test for config in self._study.arms.values())
-        return "test/error" if has_test else "val/error"
+        return self._study.headline
 
     def _is_due(self, arm: str) -> bool:
         summarised_at = self._summarised_at.get(arm, -math.inf)
@@ -314,9 +313,13 @@ class Projection:
             started_at_ms=epochs[0][1].stored_at_ms if epochs else None,
         )
 
-    def _grouping_tags(self, arm: str, config: TrainConfig) -> dict[str, str]:
+    def _grouping_tags(self, arm: str, config: Config) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""
-        return {"study": self._study.name, "arm": arm, "dataset": config.data.name}
+        return {
+            "study": self._study.name,
+            "arm": arm,
+            "dataset": self._study.problem.dataset(config),
+        }
 
 
 _STATUS: Mapping[Outcome, Status] = {
@@ -382,7 +385,7 @@ def _arm_outcome(outcomes: set[Outcome]) -> Outcome:
     return outcomes.pop() if len(outcomes) == 1 else "partial"
 
 
-def _spelled(config: TrainConfig) -> dict[str, str]:
+def _spelled(config: Config) -> dict[str, str]:
     """Return the params of a configuration, without where images lie: that may change."""
     flat = flatten(config)
     del flat["data.folder"]

@@ -1,0 +1,70 @@
+"""Read-outs: which number stands for a run. Plain values, one choice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import ClassVar
+
+from mixup_core.records import EpochRecord
+from mixup_core.rules import require
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Last:
+    """The last record: what the papers print."""
+
+    tag: ClassVar = "last"
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        """Return the number of a finished run; None if it did not measure the metric."""
+        return records[-1].metrics.get(metric)
+
+    def __str__(self) -> str:
+        """Return what captions call it."""
+        return "last epoch"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanOfLast:
+    """The mean of the last evaluations, which is less noisy than one of them."""
+
+    tag: ClassVar = "mean_of_last"
+
+    evaluations: int
+    """Number of evaluations, at least 2."""
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            RuleError: If there are fewer than two.
+        """
+        require(self.evaluations >= 2, "evaluations >= 2", self, "evaluations")
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        """Return the number of a finished run; None if it measured the metric too seldom."""
+        measured = [record.metrics[metric] for record in records if metric in record.metrics]
+        last = measured[-self.evaluations :]
+        return fmean(last) if len(last) == self.evaluations else None
+
+    def __str__(self) -> str:
+        """Return what captions call it."""
+        return f"mean of the last {self.evaluations} evaluations"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Averaged:
+    """The last record of the network with averaged weights, where a run keeps one."""
+
+    tag: ClassVar = "averaged"
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        """Return the number of a finished run; None if it averaged no weights."""
+        return records[-1].metrics.get(f"{metric}_averaged")
+
+    def __str__(self) -> str:
+        """Return what captions call it."""
+        return "averaged weights, last epoch"
+
+
+Readout = Last | MeanOfLast | Averaged

@@ -1,0 +1,203 @@
+"""Storing: when the stages of a run are stored, and which of them stay."""
+
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import Config, Process, StateError
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Stage, Store
+
+STORE_AT_LEAST_EVERY = 20.0
+"""Seconds of training after which a stage is stored, however dear that is."""
+_STORE_COST_SHARE = 50
+"""A stage is stored once this many times its own cost has been trained since the last."""
+_OWNER = "resumes"
+"""Marks a stage that was stored for one run to resume from: no result of a run that ends there,
+and no fork. Only such a stage is ever removed, and only by its run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """What a trial is asked to do."""
+
+    config: Config
+    keep: frozenset[int]
+    """Epochs to be stored with their state and kept, because other runs need it."""
+    keep_final_state: bool
+    """Whether the last stage keeps its state, so that a longer run can continue from it."""
+    store: str
+    teacher: Config | None
+    """The finished run that this one learns from; its last state is in the store."""
+    data_root: str | None
+    """Folder of the data sets on every node; None: each node's own, see `fetching.data_root`."""
+    on_gpu: bool
+    report_every: float = 1.0
+    """Seconds between two reports, but for epochs that other runs wait for."""
+
+
+class Storing:
+    """When a run's stages are stored, and which of them stay."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        device: str,
+        place: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._assignment = assignment
+        self._store = Store(assignment.store)
+        self._keys = stage_keys(assignment.config)
+        self._run_key = run_key(assignment.config)
+        self._environment = _environment(device) | dict(place)
+        self._facts: list[EpochFacts] = []
+        self._rows: list[dict[str, Any]] = []
+        self._own: list[int] = []
+        self._num_stored = 0
+        self._trained_since = 0.0
+        self._cost = 0.0
+
+    def resume(self, start: Callable[[], Process]) -> Process:
+        """Return the process at the deepest stored stage that is sound, else at its start.
+
+        Args:
+            start: Makes the process before its first epoch.
+        """
+        stored = self._store.read_all(self._keys)
+        process = start()
+        for epoch in range(len(self._keys), 0, -1):
+            stage = stored.get(self._keys[epoch - 1])
+            is_whole = epoch == len(self._keys) and not self._keeps(epoch)
+            if stage is None or (stage.state is None and not is_whole):
+                continue
+            if is_whole:
+                process.records[:] = stage.records
+                self._accept(stage)
+                return process
+            if self._load(stage, process):
+                self._accept(stage)
+                self._own = [
+                    own
+                    for own, key in enumerate(self._keys[:epoch], 1)
+                    if key in stored and stored[key].environment.get(_OWNER) == self._run_key
+                ]
+                return process
+            self._store.drop_state(stage.key)
+            process = start()
+        return process
+
+    def _keeps(self, epoch: int) -> bool:
+        """Return whether the stage after an epoch is to have its state stored for others."""
+        is_last = epoch == len(self._keys)
+        return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
+
+    def add(self, process: Process, seconds: float) -> None:
+        """Note that an epoch was trained, and store the stage if it is time."""
+        self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
+        self._trained_since += seconds
+        epoch, keep = len(process.records), self._assignment.keep
+        due = (
+            epoch == len(self._keys)
+            or epoch in keep
+            or self._trained_since >= min(STORE_AT_LEAST_EVERY, _STORE_COST_SHARE * self._cost)
+        )
+        if not due:
+            return
+        started = time.monotonic()
+        is_final = epoch == len(self._keys)
+        with_state = not is_final or self._keeps(epoch)
+        is_passing = not is_final and epoch not in keep
+        stage = self._store.write(
+            self._keys[epoch - 1],
+            records=process.records,
+            facts=self._facts,
+            environment=self._environment | ({_OWNER: self._run_key} if is_passing else {}),
+            state=process.to_bytes() if with_state else None,
+        )
+        self._accept(stage)
+        if stage.environment.get(_OWNER) == self._run_key:
+            self._own.append(epoch)
+        if is_final:
+            self._drop_all_own()
+        else:
+            self._drop_superseded()
+        self._cost = time.monotonic() - started
+        self._trained_since = 0.0
+
+    def take_rows(self) -> list[dict[str, Any]]:
+        """Return the epochs stored since the last call, as plain values for a report."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def _load(self, stage: Stage, process: Process) -> bool:
+        """Bring a process to a stage; if that fails, neither is of use any more."""
+        content = self._store.read_state(stage)
+        if content is None:
+            return False
+        try:
+            process.load_bytes(content, list(stage.records))
+        except StateError as error:
+            self._store.refuse_state(stage, f"is refused: {error}")
+            return False
+        return True
+
+    def _accept(self, stage: Stage) -> None:
+        """Go on from what is stored, which another writer may have stored first."""
+        new = slice(self._num_stored, None)
+        for record, facts in zip(stage.records[new], stage.facts[new], strict=True):
+            self._rows.append({**record.to_plain(), **asdict(facts)})
+        self._facts = list(stage.facts)
+        self._num_stored = len(stage.records)
+
+    def _drop_superseded(self) -> None:
+        """Remove all passing stages of this run but two, should one prove corrupt."""
+        self._delete(self._own[:-2])
+        self._own = self._own[-2:]
+
+    def _drop_all_own(self) -> None:
+        """Remove the passing stages of this run, and what killed tries of it left behind."""
+        self._delete(self._own)
+        self._store.clear_torn(*self._keys)
+
+    def _delete(self, epochs: Iterable[int]) -> None:
+        keep = self._assignment.keep
+        self._store.delete(*(self._keys[epoch - 1] for epoch in epochs if epoch not in keep))
+
+
+def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
+    """Return the record and facts of one row of a report."""
+    facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
+    return EpochRecord.from_plain(row), facts
+
+
+def _environment(device: str) -> dict[str, str]:
+    """Return what else can move last bits, and where it ran; no credentials, no environment."""
+    is_gpu = device == "cuda"
+    return {
+        "host": platform.node(),
+        "pid": str(os.getpid()),
+        "device": torch.cuda.get_device_name(device) if is_gpu else _processor(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": str(torch.get_num_threads()),
+    }
+
+
+def _processor() -> str:
+    """Return the model of the CPU, where Linux tells it, else its architecture."""
+    try:
+        described = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.machine()
+    models = re.findall(r"^model name\s*: (.+)$", described, flags=re.MULTILINE)
+    return models[0] if models else platform.machine()
