@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 
-PROBLEMS: Mapping[str, str] = {
+PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its

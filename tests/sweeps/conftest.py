@@ -26,6 +26,7 @@ def study(request: pytest.FixtureRequest) -> Study:
         description="Two arms at two seeds.",
         arms={"erm": ERM, "midpoint": with_values(ERM, {"mix.law": Midpoint()})},
         seeds=(0, 1),
+        baseline="erm",
         source="",
     )
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from searching import STUDY, read
 
-from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm
 from sweeps.search import Budget, Point, Search, SearchHistory, confirming
 from sweeps.space import Categorical, Integer, Parameter, Real, Space
@@ -73,16 +73,15 @@ def test_a_point_becomes_a_configuration_through_its_dotted_paths(tmp_path: Path
 
 
 def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> None:
-    def epochs(law: str, switch: int | None) -> frozenset[int]:
+    def epochs(law: str, switch: int) -> frozenset[int]:
         text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", law)
         search = read(tmp_path, text.replace("step: 2", "step: 5")).search
         assert search is not None
-        mix = MixConfig(law=Beta(alpha=2.0), switch_epoch=switch)
-        return search.fork_epochs(TrainConfig(mix=mix, epochs=20, batch_size=8))
+        return search.fork_epochs({"mix.law.alpha": 2.0, "mix.switch_epoch": switch})
 
     discrete = "{beta: {categorical: [2.0, 4.0]}}"
     assert epochs(discrete, 10) == {5, 10}
-    assert epochs(discrete, None) == {5, 10, 15, 20}
+    assert epochs(discrete, 20) == {5, 10, 15}
     assert epochs("{beta: {log_uniform: [1.0, 4.0]}}", 10) == frozenset()
 
 

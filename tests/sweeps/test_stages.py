@@ -1,13 +1,16 @@
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
+from mixup_core.problem import PROBLEMS
 from sweeps.stages import Plan, plan_runs
-from sweeps.study import Run
+from sweeps.study import Run, Study
+from tests import toy
 
 
 def _switching(
@@ -76,7 +79,7 @@ def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
     waiting = list(plan.pending)
     done: set[str] = set()
     while waiting:
-        ready = [p for p in waiting if p.fork is None or p.fork.trunk in done]
+        ready = [p for p in waiting if all(need.run in done for need in p.needs)]
         assert ready, "a plan never waits for itself"
         for planned in ready:
             keys = stage_keys(planned.run.config)
@@ -141,5 +144,66 @@ def test_trunks_come_before_their_forks() -> None:
     plan = plan_runs(_switching([0, 25, 50, 100], seeds=3), {})
     order = [planned.run.key for planned in plan.pending]
     for planned in plan.pending:
-        if planned.fork is not None:
-            assert order.index(planned.fork.trunk) < order.index(planned.run.key)
+        for need in planned.needs:
+            assert order.index(need.run) < order.index(planned.run.key)
+
+
+def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> None:
+    (run,) = _switching([100])
+    keys = stage_keys(run.config)
+    lost = {keys[-1]: False, keys[29]: True}
+    assert plan_runs([run], lost).finished == (run,)
+    (planned,) = plan_runs([run], lost, kept=None).pending
+    assert (planned.start, planned.epochs_to_train) == (30, 70)
+    assert plan_runs([run], lost | {keys[-1]: True}, kept=None).finished == (run,)
+
+
+@pytest.fixture
+def school(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A teacher, two arms that learn from it, and one that does not."""
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    arms = {
+        "pupil": toy.ToyConfig(epochs=3, drift=1.0, teacher="master"),
+        "still": toy.ToyConfig(epochs=3),
+        "late pupil": toy.ToyConfig(epochs=3, drift=1.0, turn=2, teacher="master"),
+        "master": toy.ToyConfig(epochs=5, drift=2.0),
+    }
+    return Study(
+        name="school", description="", arms=arms, seeds=(0, 1), baseline="still", source=""
+    )
+
+
+def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    order = {planned.run.key: planned for planned in plan.pending}
+    assert [planned.run.arm for planned in plan.pending[:4:2]] == ["still", "still"]
+    for planned in plan.pending:
+        taught = [need for need in planned.needs if need.use == "teacher"]
+        if "pupil" not in planned.run.arm:
+            assert not taught
+            continue
+        (need,) = taught
+        master = order[need.run]
+        assert (master.run.arm, master.run.seed) == ("master", planned.run.seed)
+        assert need.epoch == 5
+        assert 5 in master.keep
+
+
+def test_pupils_of_one_teacher_share_their_first_epochs_too(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    assert plan.epochs_planned == 2 * (3 + 3 + 1 + 5)
+
+
+def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(school: Study) -> None:
+    masters = [stage_keys(run.config)[-1] for run in school.runs_of("master")]
+    stored = plan_runs(school.runs(), dict.fromkeys(masters, True), kept=school.teachers())
+    assert not any(need.use == "teacher" for p in stored.pending for need in p.needs)
+    lost = plan_runs(school.runs(), dict.fromkeys(masters, False), kept=school.teachers())
+    assert [p.run.arm for p in lost.pending].count("master") == 2
+
+
+def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
+    other = replace(school, arms=school.arms | {"master": toy.ToyConfig(epochs=5, drift=3.0)})
+    keys = [{run.key for run in study.runs_of("pupil")} for study in (school, other)]
+    assert keys[0].isdisjoint(keys[1])
+    assert len({run.key for run in school.runs()}) == len(school.runs())

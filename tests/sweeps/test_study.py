@@ -7,7 +7,7 @@ BASE = TrainConfig(epochs=2, batch_size=8)
 
 
 def study(**arms: TrainConfig) -> Study:
-    return Study(name="x", description="", arms=arms, seeds=(4, 1), source="")
+    return Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="erm", source="")
 
 
 def test_runs_go_seed_by_seed_in_the_order_of_the_arms() -> None:

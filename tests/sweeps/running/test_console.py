@@ -18,11 +18,11 @@ class _Clock:
 def _board(clock: _Clock | None = None) -> Board:
     base = TrainConfig(epochs=10, batch_size=8)
     arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
-    study = Study(name="pair", description="", arms=arms, seeds=(0, 1), source="")
+    study = Study(name="pair", description="", arms=arms, seeds=(0, 1), baseline="erm", source="")
     keys = [run.key for run in study.runs()]
     return Board(
         study=study,
-        images_per_epoch=dict.fromkeys(keys, 100),
+        work_per_epoch=dict.fromkeys(keys, 100),
         epochs_to_train=dict.fromkeys(keys, 10),
         clock=clock or _Clock(),
     )
@@ -35,7 +35,7 @@ def test_the_headline_counts_runs_and_measures_images() -> None:
     board.start(first)
     clock.now = 10.0
     board.advance(first, 5, trained=True)
-    assert board.images_per_second() == pytest.approx(50)
+    assert board.work_per_second() == pytest.approx(50)
     assert board.seconds_left() == pytest.approx((5 + 30) * 100 / 50)
     assert board.headline() == "pair  0/4 runs  1 running  0 failed  50 images/s  ETA 70 s"
     board.end(first, failed=False)
@@ -51,7 +51,7 @@ def test_epochs_found_in_the_store_are_not_taken_for_speed() -> None:
     board.start(run)
     clock.now = 1.0
     board.advance(run, 8, trained=False)
-    assert board.images_per_second() == 0
+    assert board.work_per_second() == 0
     assert board.seconds_left() is None
 
 

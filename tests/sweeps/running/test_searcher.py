@@ -7,10 +7,12 @@ from ray.tune.search import Searcher
 
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta
+from mixup_core.problem import PROBLEMS
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.searching.sources import FixedSource
 from sweeps.stages import PlannedRun, plan_runs
 from sweeps.study import Run, Study
+from tests import toy
 
 
 def _searcher(*switch_epochs: int) -> RunSearcher:
@@ -27,7 +29,7 @@ def _searcher(*switch_epochs: int) -> RunSearcher:
     def parameters(planned: PlannedRun) -> dict[str, Any]:
         return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
 
-    study = Study(name="s", description="", arms={}, seeds=(0,), source="")
+    study = Study(name="s", description="", arms={}, seeds=(0,), baseline="erm", source="")
     return RunSearcher(FixedSource(study, plan_runs(runs, {})), parameters, lambda joined: None)
 
 
@@ -122,3 +124,34 @@ def test_tune_can_snapshot_a_searcher_that_holds_what_cannot_be_pickled() -> Non
 def test_a_snapshot_is_not_a_way_to_resume() -> None:
     with pytest.raises(RuntimeError, match="launching it again"):
         _searcher(0).restore("somewhere")
+
+
+def test_a_pupil_waits_for_its_teacher_and_goes_on_without_one_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    arms = {
+        "pupil": toy.ToyConfig(epochs=3, teacher="master"),
+        "late": toy.ToyConfig(epochs=4, drift=1.0, turn=0, teacher="master"),
+        "master": toy.ToyConfig(epochs=5),
+    }
+    study = Study(name="school", description="", arms=arms, seeds=(0,), baseline="pupil", source="")
+    plan = plan_runs(study.runs(), {}, kept=study.teachers())
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        return {"arm": planned.run.arm, "start": planned.first_epoch}
+
+    for ending in ("stored", "failed"):
+        searcher = RunSearcher(FixedSource(study, plan), parameters, lambda joined: None)
+        assert _suggested(searcher, "a")["arm"] == "master"
+        assert searcher.suggest("b") is None
+        if ending == "stored":
+            searcher.on_trial_result("a", _stored(4))
+            assert searcher.suggest("b") is None
+            searcher.on_trial_result("a", _stored(5))
+        else:
+            searcher.on_trial_complete("a", None, error=True)
+        assert _suggested(searcher, "b") == {"arm": "pupil", "start": 0}
+        assert searcher.suggest("c") is None, "the other shares the first epochs of the first"
+        searcher.on_trial_result("b", _stored(3))
+        assert _suggested(searcher, "c") == {"arm": "late", "start": 3}

@@ -9,28 +9,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-import torch
 
 from mixup_core.images.config import DataConfig, Mlp, TrainConfig
-from mixup_core.images.data.datasets import load
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.tree import with_values
 from sweeps.leasing.lease import Lease
 from sweeps.results import read_results
-from sweeps.running.trainable import (
-    Assignment,
-    Storing,
-    UnsharedStoreError,
-    _Driver,
-    _require_same_store,
-)
+from sweeps.running.storing import Assignment, Storing
+from sweeps.running.trainable import UnsharedStoreError, _Driver, _require_same_store
 from sweeps.running.trainable import _train as _train_as_assigned
 from sweeps.stages import plan_runs
 from sweeps.study import Run
 
-CPU = torch.device("cpu")
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
     model=Mlp(hidden=(8,)),
@@ -41,7 +33,7 @@ BASE = TrainConfig(
 
 @pytest.fixture(autouse=True)
 def _store_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweeps.running.trainable.STORE_AT_LEAST_EVERY", 0.0)
+    monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
 
 
 def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> None:
@@ -50,14 +42,13 @@ def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> No
     plan = plan_runs([run], store.keys())
     keep = plan.pending[0].keep if plan.pending else frozenset()
     assignment = Assignment(
-        config=config, keep=keep, keep_final_state=False, store=store.url, data_root="",
-        on_gpu=False,
+        config=config, keep=keep, keep_final_state=False, store=store.url, teacher=None,
+        data_root="", on_gpu=False,
     )  # fmt: skip
-    data = load(config.data)
-    storing = Storing(assignment, CPU)
-    state = storing.resume(lambda: TrainingState.initial(config, data.info, CPU))
+    storing = Storing(assignment, "cpu")
+    state = storing.resume(lambda: start(config, None, "cpu"))
     epochs = None if until is None else until - len(state.records)
-    for _ in itertools.islice(fit(config, data, state), epochs):
+    for _ in itertools.islice(iter(state), epochs):
         storing.add(state, 1.0)
 
 
@@ -103,16 +94,15 @@ def test_a_run_asks_for_its_own_stages_however_many_are_stored(
         raise AssertionError
 
     assignment = Assignment(
-        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), data_root="",
-        on_gpu=False,
+        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), teacher=None,
+        data_root="", on_gpu=False,
     )  # fmt: skip
-    data = load(BASE.data)
     _train(Store(str(tmp_path)), BASE, until=2)
     monkeypatch.setattr(Store, "keys", list_everything)
-    storing = Storing(assignment, CPU)
-    state = storing.resume(lambda: TrainingState.initial(BASE, data.info, CPU))
+    storing = Storing(assignment, "cpu")
+    state = storing.resume(lambda: start(BASE, None, "cpu"))
     assert len(state.records) == 2
-    for _ in fit(BASE, data, state):
+    for _ in state:
         storing.add(state, 1.0)
     monkeypatch.undo()
     assert _outcome(Store(str(tmp_path)), BASE) == "complete"
@@ -144,7 +134,7 @@ def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
 ) -> None:
     monkeypatch.setattr("sweeps.running.trainable._place", dict)  # only Ray knows where this is
     assignment = Assignment(
-        config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path),
+        config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path), teacher=None,
         data_root=str(tmp_path), on_gpu=False, report_every=report_every,
     )  # fmt: skip
     driver = _Heard()
