@@ -46,9 +46,11 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog.
+# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
+# of new runs are added, and none is changed.
 golden: $(READY)
 	$(BIN)/python -m tests.golden.freeze
+	$(BIN)/python -m tests.golden.freeze_keys
 
 # What a run costs the driver, in studies of 100 to 10,000, and beside plain Ray Tune; half an hour.
 bench: $(READY)
