@@ -233,11 +233,12 @@ def _differences(**stages: Stage | None) -> Iterator[str]:
         yield f"{len(one.records)} epochs in {first}, {len(other.records)} in {second}"
         return
     for epoch, (ours, theirs) in enumerate(zip(one.records, other.records, strict=True)):
-        names = sorted(ours["metrics"].keys() | theirs["metrics"].keys())
-        values = [(name, ours["metrics"].get(name), theirs["metrics"].get(name)) for name in names]
-        changed = [f"{name} {old} to {new}" for name, old, new in values if old != new]
-        if changed:
-            yield f"{first} to {second}, epoch {epoch}: {', '.join(changed)}"
+        before, now = ours["metrics"], theirs["metrics"]
+        names = [n for n in sorted(before | now) if before.get(n) != now.get(n)]
+        if names:
+            values = f"{names[0]} {before.get(names[0])} to {now.get(names[0])}"
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            yield f"{first} to {second}, epoch {epoch}: {values}{more}"
             break
     if one.state != other.state:
         yield f"{first} to {second}: state after {len(one.records)} epochs"
