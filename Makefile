@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test units faults soak check format golden bench bench-search
+.PHONY: quickstart test units faults soak check format golden same-bits bench bench-search
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -46,9 +46,18 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog.
+# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
+# of new runs are added, and none is changed.
 golden: $(READY)
 	$(BIN)/python -m tests.golden.freeze
+	$(BIN)/python -m tests.golden.freeze_keys
+
+# Trains what tests/golden/arms.yaml lists with the code of another commit, with the code here, and
+# with the code here resumed at every epoch: metrics and states must be equal bit for bit. 3 minutes.
+BASE ?= HEAD
+
+same-bits: $(READY)
+	$(BIN)/python -m tests.golden.same_bits --base $(BASE)
 
 # What a run costs the driver, in studies of 100 to 10,000, and beside plain Ray Tune; half an hour.
 bench: $(READY)

@@ -1,0 +1,85 @@
+"""The frozen keys: every run of the bundled studies and of `keyed.yaml`.
+
+`make golden` adds the runs that are not there yet and changes none. Where keys are meant to change
+because `NUMERICS_VERSION` was raised, remove `keys.json` first; the diff goes into the commit.
+"""
+
+import dataclasses
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.golden.project import bundled_studies, confirming, load_study, run_key, stage_keys
+
+FILE = Path(__file__).with_name("keys.json")
+KEYED = Path(__file__).with_name("keyed.yaml")
+
+Keys = dict[str, dict[str, str]]
+"""Study to run to its run key and, after a space, the head of a sha256 over its stage keys."""
+
+
+def keys_now() -> Keys:
+    """Return the keys that the present code gives."""
+    studies = [*map(load_study, bundled_studies()), keyed_study()]
+    return {
+        study.name: {name: keys_of(config) for name, config in _runs(study)} for study in studies
+    }
+
+
+def keys_frozen() -> Keys:
+    """Return what was frozen; nothing if the file was removed."""
+    frozen: Keys = json.loads(FILE.read_text()) if FILE.exists() else {}
+    return frozen
+
+
+def keyed_study() -> Any:
+    """Return the study of `keyed.yaml`, its image folders filled with bytes that never change.
+
+    They are no images: a key is made from names and contents alone.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        for folder in ("photos", "others"):
+            for name in ("train/cat/0.png", "train/dog/0.png", "test/cat/0.png", "test/dog/0.png"):
+                file = Path(place, folder, name)
+                file.parent.mkdir(parents=True)
+                file.write_text(f"{folder} {name}")
+        study = Path(place, KEYED.name)
+        study.write_text(KEYED.read_text())
+        return load_study(str(study))
+
+
+def keys_of(config: Any) -> str:
+    """Return the run key of a configuration and the digest of its stage keys."""
+    stages = hashlib.sha256(" ".join(stage_keys(config)).encode()).hexdigest()[:12]
+    return f"{run_key(config)} {stages}"
+
+
+def _runs(study: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and configuration of each run that a study has or may propose and confirm."""
+    for run in study.runs():
+        yield f"{run.arm}, seed {run.seed}", run.config
+    if study.search is None:
+        return
+    points = {
+        " ".join(f"{path}={value}" for path, value in values.items()): study.search.config_of(
+            values
+        )
+        for values in study.search.space.corners()
+    }
+    for point, config in points.items():
+        for seed in study.seeds:
+            yield f"{point}, seed {seed}", dataclasses.replace(config, seed=seed)
+    for arm, config in (study.arms | points).items():
+        for seed in study.search.confirm_seeds:
+            confirmation = dataclasses.replace(confirming(config), seed=seed)
+            yield f"confirm {arm}, seed {seed}", confirmation
+
+
+if __name__ == "__main__":
+    keys = keys_frozen()
+    for study, runs in keys_now().items():
+        keys[study] = runs | keys.get(study, {})
+    FILE.write_text(json.dumps(keys, indent=0) + "\n")

@@ -1,0 +1,25 @@
+"""What the golden tests import of the project: the one place to mend when modules move."""
+
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.fetching import data_root
+from mixup_core.images.training import fit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.tree import flatten
+from sweeps.search import confirming
+from sweeps.reading.study_file import bundled_studies, load_study
+
+NUMERICS_VERSION = "mixup_core.config.NUMERICS_VERSION"
+"""Where the number lies that is part of every key."""
+
+__all__ = [
+    "NUMERICS_VERSION",
+    "bundled_studies",
+    "confirming",
+    "data_root",
+    "fit",
+    "flatten",
+    "load",
+    "load_study",
+    "run_key",
+    "stage_keys",
+]

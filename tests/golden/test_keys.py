@@ -1,0 +1,48 @@
+import pytest
+
+from tests.golden.freeze_keys import keyed_study, keys_frozen, keys_now
+from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
+
+
+def test_every_frozen_run_has_the_keys_it_had() -> None:
+    """Another key orphans what is stored: nobody finds it, and it is all trained again."""
+    now = keys_now()
+    moved = [
+        f"{study}: {run}: {keys} is now {now.get(study, {}).get(run)}"
+        for study, runs in keys_frozen().items()
+        for run, keys in runs.items()
+        if now.get(study, {}).get(run) != keys
+    ]
+    assert not moved, "\n".join(moved)
+
+
+def test_every_run_is_frozen() -> None:
+    frozen = keys_frozen()
+    new = [
+        f"{study}: {run}"
+        for study, runs in keys_now().items()
+        for run in runs
+        if run not in frozen.get(study, {})
+    ]
+    assert not new, "`make golden` freezes them:\n" + "\n".join(new)
+
+
+def test_the_keyed_study_varies_every_field() -> None:
+    study = keyed_study()
+    paths = {path for config in study.arms.values() for path in flatten(config)}
+    assert paths - set(study.varying()) == {"seed"}
+    assert len(study.seeds) > 1
+
+
+def test_no_two_runs_of_the_keyed_study_share_a_key() -> None:
+    runs = keyed_study().runs()
+    assert len({run_key(run.config) for run in runs}) == len(runs)
+
+
+def test_raising_the_numerics_version_changes_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = [run.config for run in keyed_study().runs()]
+    before = {key for config in configs for key in (run_key(config), *stage_keys(config))}
+    monkeypatch.setattr(NUMERICS_VERSION, 1_000_000)
+    after = {key for config in configs for key in (run_key(config), *stage_keys(config))}
+    assert len(after) == len(before)
+    assert after.isdisjoint(before)
