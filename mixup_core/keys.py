@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixup_core.problem import Config, Keying, problem_of
+from mixup_core.rules import RuleError
 from mixup_core.tree import default_at, flatten
 
 NUMERICS_VERSION = 1
@@ -18,6 +19,10 @@ def run_key(config: Config) -> str:
     Returns:
         32 hexadecimal digits. Where data lies on disk, the device, threads and the study's name are
         not part of it; `NUMERICS_VERSION` is.
+
+    Raises:
+        RuleError: If what stands for a path that does not enter is not filled in yet
+            (`Keying.stands_for`).
     """
     return _hashed(config, _keyed(config))
 
@@ -76,14 +81,22 @@ def _is_by_epoch(path: str, keying: Keying) -> bool:
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return what a key is made of: the first fields, and of the others those set otherwise."""
+    """Return what a key is made of: the first fields, and of the others those set otherwise.
+
+    Raises:
+        RuleError: If what stands for a path is not filled in yet.
+    """
     keying = problem_of(config).keying
-    flat = flatten(config)
+    flat = flatten(config, brief=True)
+    for path, stand_in in keying.stands_for.items():
+        if flat.get(path) is not None and flat.get(stand_in) is None:
+            rule = f"{path} has a {stand_in} before it has a key"
+            raise RuleError(rule, {path: flat[path], stand_in: None})
     keyed = dict(keying.first)
     for path, value in flat.items():
-        if path in keying.never:
+        if path in keying.never or path in keying.stands_for:
             continue
-        if path in keyed or value != default_at(type(config), path, flat):
+        if path in keyed or value != default_at(type(config), path, flat, brief=True):
             keyed[path] = value
     return keyed
 

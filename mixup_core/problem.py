@@ -27,6 +27,10 @@ class DivergedError(ArithmeticError):
         self.epoch = epoch
         """0-based epoch in which it happened."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the error pass between processes."""
+        return type(self), (str(self), self.epoch)
+
 
 class StateError(ValueError):
     """Bytes are not the state of this run, or hold more than tensors and plain values."""
@@ -129,6 +133,9 @@ class Keying:
     added later orphans no result."""
     never: frozenset[str] = frozenset()
     """Paths that change no number."""
+    stands_for: Mapping[str, str] = field(default_factory=dict)
+    """Paths that never enter either, to the path that stands for what they name (`data.folder` to
+    `data.digest`): a configuration that gives the first has no key before it has the second."""
     by_epoch: tuple[str, ...] = ()
     """Paths, or heads of paths such as `mix.`, that `of_epoch` stands for in the keys of stages."""
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None

@@ -37,14 +37,13 @@ class RuleError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let the error pass between processes."""
-        return _again, (self.rule, self.values, self.fields, self.hint)
+        return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
         """Return the error with its fields below a prefix such as `mix.`; the message stays."""
-        placed = _again(self.rule, self.values, self.fields, self.hint)
-        placed.values = {f"{prefix}{name}": value for name, value in self.values.items()}
-        placed.fields = tuple(f"{prefix}{name}" for name in self.fields)
-        return placed
+        values = {f"{prefix}{name}": value for name, value in self.values.items()}
+        fields = tuple(f"{prefix}{name}" for name in self.fields)
+        return _again(str(self), self.rule, values, fields, self.hint)
 
 
 def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
@@ -64,8 +63,12 @@ def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> 
         raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
 
 
-def _again(rule: str, values: Mapping[str, Any], fields: tuple[str, ...], hint: str) -> RuleError:
-    return RuleError(rule, values, fields=fields, hint=hint)
+def _again(
+    message: str, rule: str, values: Mapping[str, Any], fields: tuple[str, ...], hint: str
+) -> RuleError:
+    error = RuleError(rule, values, fields=fields, hint=hint)
+    error.args = (message,)
+    return error
 
 
 def shown(value: Any) -> str:

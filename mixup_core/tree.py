@@ -39,11 +39,25 @@ T = TypeVar("T")
 class SpellingError(ValueError):
     """A value of the wrong type, or a name that is none of those known."""
 
-    def __init__(self, expected: str, value: object, names: Sequence[str] = ()) -> None:
-        super().__init__(f"expected {expected}, got {shown(value)}")
+    def __init__(
+        self, expected: str, value: object, names: Sequence[str] = (), path: str = ""
+    ) -> None:
+        super().__init__(f"{path}{': ' * bool(path)}expected {expected}, got {shown(value)}")
+        self.expected = expected
         self.value = value
         self.names = tuple(names)
         """The known names, where one was expected."""
+        self.path = path
+        """Where the value stands below what was given; empty if it is all of it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the error pass between processes."""
+        return type(self), (self.expected, self.value, self.names, self.path)
+
+    def within(self, path: str) -> "SpellingError":
+        """Return the error with its path below another."""
+        below = f"{path}.{self.path}" if self.path else path
+        return type(self)(self.expected, self.value, self.names, below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,40 +128,65 @@ def _kind_name(kind: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def flatten(node: Any) -> dict[str, Any]:
-    """Return the values of a tree under their dotted paths, each as a study file writes it."""
+def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
+    """Return the values of a tree under their dotted paths, each as a study file writes it.
+
+    Args:
+        node: The tree.
+        brief: As for `spelled`; only what stands in lists is concerned.
+    """
     flat: dict[str, Any] = {}
-    _flatten(node, "", flat)
+    _flatten(node, "", brief, flat)
     return flat
 
 
-def _flatten(node: Any, prefix: str, flat: dict[str, Any]) -> None:
+def _flatten(node: Any, prefix: str, brief: bool, flat: dict[str, Any]) -> None:
     kind: Any = type(node)
     for part in parts(kind):
         value, path = getattr(node, part.name), f"{prefix}{part.name}"
         if part.options:
             flat[f"{prefix}{part.kind_path}"] = None if value is None else _kind_name(type(value))
         if part.is_group or (part.options and value is not None):
-            _flatten(value, f"{path}.", flat)
+            _flatten(value, f"{path}.", brief, flat)
         elif not part.options:
-            flat[path] = spelled(value)
+            flat[path] = spelled(value, brief=brief)
 
 
-def spelled(value: Any) -> Any:
-    """Return a value as a study file writes it: the inverse of `parsed`."""
+def spelled(value: Any, *, brief: bool = False) -> Any:
+    """Return a value as a study file writes it: the inverse of `parsed`.
+
+    Args:
+        value: A value of a field.
+        brief: Leave out fields of dataclasses that have their default, so that a field added later
+            changes the spelling of no older value. This is for keys: it is not always parsed.
+    """
     match value:
         case tuple():
-            return tuple(map(spelled, value))
+            return tuple(spelled(item, brief=brief) for item in value)
         case _ if dataclasses.is_dataclass(value):
             kind: Any = type(value)
-            fields = {part.name: spelled(getattr(value, part.name)) for part in parts(kind)}
+            fields = {
+                part.name: spelled(getattr(value, part.name), brief=brief)
+                for part in parts(kind)
+                if not (brief and getattr(value, part.name) == part.default)
+            }
             if hasattr(kind, "tag"):
-                if not fields:
-                    return kind.tag
-                return {kind.tag: next(iter(fields.values())) if len(fields) == 1 else fields}
+                return _spelled_tagged(kind, fields)
             return {"name": kind.name, **fields} if _kind_name(kind) else fields
         case _:
             return value
+
+
+def _spelled_tagged(kind: Any, fields: Mapping[str, Any]) -> Any:
+    if not fields:
+        return kind.tag
+    names = [part.name for part in parts(kind)]
+    first = fields.get(names[0])
+    # A mapping that looks like the fields themselves is not written alone: it would be read so.
+    is_alone = list(fields) == names[:1] and not (
+        isinstance(first, Mapping) and set(first) <= set(names)
+    )
+    return {kind.tag: first if is_alone else dict(fields)}
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
@@ -162,7 +201,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
     Raises:
         KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type.
+        SpellingError: If a value has the wrong type; its path is the dotted path.
         RuleError: If a value is out of range or the parts contradict each other.
     """
     rebuilt: T = _rebuilt(type(node), node, _nested(values), "")
@@ -174,7 +213,7 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
 
     Raises:
         KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type.
+        SpellingError: If a value has the wrong type; its path is the dotted path.
         RuleError: If a required value is missing, one is out of range, or the parts contradict each
             other; its fields are dotted paths.
     """
@@ -254,12 +293,11 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     fields = dict(entry.below)
     named = fields.pop("name", None) if part.is_named else None
     kind = type(old)
-    if entry.value is None and part.is_optional and not fields:
+    value = entry.value if named is None else named.value
+    if value is None and part.is_optional and not fields:
         return None
-    if named is not None:
-        kind = _option(part, named.value)
-    elif isinstance(entry.value, str):
-        kind = _option(part, entry.value)
+    if named is not None or isinstance(value, str):
+        kind = _option(part, value, f"{path}.name" if named is not None else path)
     elif entry.value is not REQUIRED:
         old = _parsed_at(path, part.hint, entry.value)
         kind = type(old)
@@ -267,7 +305,7 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
         first = next(iter(fields))
         raise RuleError(f"{path} is chosen", {path: None, f"{path}.{first}": fields[first].value})
     if type(old) is not kind:
-        old = _carried(old, kind) if part.is_named else None
+        old = _carried(old, kind, path) if part.is_named else None
     below = _Given()
     below.below = fields
     for field in fields:
@@ -275,19 +313,26 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     return _rebuilt(kind, old, below, f"{path}.")
 
 
-def _option(part: Part, name: object) -> type:
+def _option(part: Part, name: object, path: str) -> type:
     if not isinstance(name, str) or name not in part.options:
-        raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options))
+        raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options), path)
     return part.options[name]
 
 
-def _carried(old: Any, kind: type) -> Any:
-    """Return a named choice of another kind with the values that both kinds have."""
+def _carried(old: Any, kind: type, path: str) -> Any:
+    """Return a named choice of another kind with the values that both kinds have.
+
+    Raises:
+        RuleError: If one of them is out of the other kind's range.
+    """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return None
     before: Any = type(old)
     shared = {part.name for part in parts(before)} & {part.name for part in parts(kind)}
-    return kind(**{name: getattr(old, name) for name in shared})
+    try:
+        return kind(**{name: getattr(old, name) for name in shared})
+    except RuleError as error:
+        raise error.within(f"{path}.") from error
 
 
 def _check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
@@ -313,6 +358,8 @@ def _parsed_at(path: str, hint: Any, value: Any) -> Any:
         return parsed(hint, value)
     except RuleError as error:
         raise error.within(f"{path}.") from error
+    except SpellingError as error:
+        raise error.within(path) from error
 
 
 def parsed(hint: Any, value: Any) -> Any:
@@ -340,7 +387,7 @@ def parsed(hint: Any, value: Any) -> Any:
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)
-        return tuple(parsed(arguments[0], item) for item in value)
+        return tuple(_parsed_at(str(at), arguments[0], item) for at, item in enumerate(value))
     if dataclasses.is_dataclass(hint):
         assert isinstance(hint, type)
         return _parsed_dataclass(hint, value)
@@ -367,9 +414,10 @@ def _parsed_union(hint: Any, members: tuple[Any, ...], value: Any) -> Any:
 def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if type(value) in options.values():
         return value
-    if isinstance(value, Mapping) and "name" in value and value["name"] in options:
-        fields = {name: part for name, part in value.items() if name != "name"}
-        return built(options[value["name"]], fields)
+    if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
+        if name not in options:
+            raise SpellingError(f"one of {', '.join(options)}", name, tuple(options), "name")
+        return _parsed_fields(options[name], {key: value[key] for key in value if key != "name"})
     if isinstance(value, str) and value in options:
         return built(options[value], {})
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
@@ -388,13 +436,22 @@ def _parsed_dataclass(hint: type, value: Any) -> Any:
         return value
     if _kind_name(hint):
         return _parsed_choice(hint, {_kind_name(hint): hint}, value)
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+    if not isinstance(value, Mapping):
         raise SpellingError(expected(hint), value)
-    unknown = [name for name in value if name not in {part.name for part in parts(hint)}]
-    if unknown:
-        known = tuple(part.name for part in parts(hint))
-        raise SpellingError(f"one of {', '.join(known)}", unknown[0], known)
-    return built(hint, value)
+    return _parsed_fields(hint, value)
+
+
+def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
+    """Return a dataclass from its fields as they are written.
+
+    Raises:
+        SpellingError: If one is unknown.
+    """
+    known = tuple(part.name for part in parts(kind))
+    for name in values:
+        if name not in known:
+            raise SpellingError(f"one of {', '.join(known)}", name, known)
+    return built(kind, values)
 
 
 def expected(hint: Any) -> str:
@@ -482,13 +539,14 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
             yield Leaf(path=path, hint=part.hint, is_required=is_required, owner=kind)
 
 
-def default_at(kind: type, path: str, flat: Mapping[str, Any]) -> Any:
+def default_at(kind: type, path: str, flat: Mapping[str, Any], *, brief: bool = False) -> Any:
     """Return the default of a path in a tree with some values; `REQUIRED` if it has none.
 
     Args:
         kind: Type of the tree.
         path: A path of `flat`.
         flat: The flattened tree: below a choice, the kind that is chosen decides.
+        brief: As for `spelled`.
 
     Raises:
         KeyError: If the path is none of the tree.
@@ -496,22 +554,20 @@ def default_at(kind: type, path: str, flat: Mapping[str, Any]) -> Any:
     node: Any = kind
     names = path.split(".")
     for depth, name in enumerate(names):
-        part = next(part for part in parts(node) if part.name == name)
+        part = next((part for part in parts(node) if part.name == name), None)
+        if part is None:
+            break
         if depth == len(names) - 1 or (part.is_named and names[depth + 1] == "name"):
-            return _spelled_kind(part.default) if part.options else _spelled_default(part.default)
+            if part.default is REQUIRED or part.default is None:
+                return part.default
+            return (
+                _kind_name(type(part.default))
+                if part.options
+                else spelled(part.default, brief=brief)
+            )
         if part.options:
             chosen = flat[".".join([*names[:depth], part.kind_path])]
             node = part.options[chosen]
         else:
             node = part.hint
     raise KeyError(path)
-
-
-def _spelled_kind(value: Any) -> Any:
-    """Return the tag or name of a choice; None and `REQUIRED` as they are."""
-    return value if value is None or value is REQUIRED else _kind_name(type(value))
-
-
-def _spelled_default(value: Any) -> Any:
-    """Return a default as a study file writes it; `REQUIRED` as it is."""
-    return value if value is REQUIRED else spelled(value)

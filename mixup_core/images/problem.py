@@ -37,7 +37,7 @@ def of_epoch(config: TrainConfig, epoch: int) -> Any:
     law = config.mix.schedule.law_at(epoch)
     if isinstance(law, Erm):
         return "erm"
-    return [spelled(law), config.mix.lam_scope, config.mix.partner]
+    return [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
 
 
 class ImageData:
@@ -224,7 +224,7 @@ IMAGES = Problem(
             "precision": "float32",
             "seed": 0,
         },
-        never=frozenset({"data.folder"}),
+        stands_for={"data.folder": "data.digest"},
         by_epoch=("mix.",),
         of_epoch=of_epoch,
     ),

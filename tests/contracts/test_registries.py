@@ -8,13 +8,11 @@ import torch
 
 from mixup_core.images.config import (
     DataConfig,
-    DatasetName,
     MixConfig,
-    ModelConfig,
-    ModelName,
+    Model,
     TrainConfig,
 )
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import CATALOG, DATA_NAMES
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
 from mixup_core.images.models import MODELS
 from mixup_core.images.training import fit
@@ -25,8 +23,8 @@ SPELLINGS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
 
 
 def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
-    assert set(typing.get_args(DatasetName)) == set(DATASETS)
-    assert set(typing.get_args(ModelName)) == set(MODELS)
+    assert set(DATA_NAMES) == set(DATASETS)
+    assert [kind.name for kind in typing.get_args(Model)] == list(MODELS)
     assert set(CATALOG) == set(DATASETS) - {"image-folder"}
 
 
@@ -50,7 +48,7 @@ def test_every_data_set_trains_a_step_of_every_model_under_every_law(
     for spelling in SPELLINGS:
         config = TrainConfig(
             data=DataConfig(name=dataset, views=views),  # type: ignore[arg-type]
-            model=ModelConfig(name=model, **width),  # type: ignore[arg-type]
+            model=parsed(Model, {"name": model, **width}),
             mix=MixConfig(law=parsed(Law, spelling)),
             epochs=1,
             batch_size=len(images),

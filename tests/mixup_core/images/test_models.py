@@ -3,8 +3,9 @@ import torch
 from torch import nn
 from torchvision.models import resnet18
 
-from mixup_core.images.config import Mlp, ModelConfig, NarrowResNet, ResNet18
+from mixup_core.images.config import Mlp, Model, NarrowResNet, ResNet18
 from mixup_core.images.models import MODELS, build_model
+from mixup_core.tree import parsed
 
 
 def _num_parameters(network: nn.Module) -> int:
@@ -61,8 +62,7 @@ def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
 def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name: str) -> None:
     before = torch.get_rng_state()
     first, again, other = (
-        build_model(ModelConfig(name=name), 1, 10, 8, seed).state_dict()  # type: ignore[arg-type]
-        for seed in (0, 0, 1)
+        build_model(parsed(Model, name), 1, 10, 8, seed).state_dict() for seed in (0, 0, 1)
     )
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert not all(torch.equal(first[key], other[key]) for key in first)
@@ -71,7 +71,7 @@ def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name
 
 @pytest.mark.parametrize("name", MODELS)
 def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
-    network = build_model(ModelConfig(name=name), 2, 10, 8, seed=0)  # type: ignore[arg-type]
+    network = build_model(parsed(Model, name), 2, 10, 8, seed=0)
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             bound = module.weight[0].numel() ** -0.5

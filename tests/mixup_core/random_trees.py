@@ -1,0 +1,57 @@
+"""Values of any type of a tree, drawn by hypothesis: written forms, and whole trees."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from hypothesis import strategies as st
+
+from mixup_core.rules import RuleError
+from mixup_core.tree import Among, leaves, parts, with_values
+
+
+def spellings(hint: Any) -> st.SearchStrategy[Any]:
+    """Draw a value of a type as a study file writes it; ranges are not known here."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        (among,) = (mark for mark in arguments[1:] if isinstance(mark, Among))
+        return st.sampled_from(among.names)
+    if origin in {Union, types.UnionType}:
+        return st.one_of([spellings(member) for member in arguments])
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin is tuple:
+        return st.lists(spellings(arguments[0]), max_size=3)
+    if dataclasses.is_dataclass(hint):
+        return st.deferred(lambda: _dataclasses(hint))
+    plain: Mapping[Any, st.SearchStrategy[Any]] = {
+        type(None): st.none(),
+        bool: st.booleans(),
+        int: st.integers(0, 4),
+        float: st.sampled_from([0.0, 0.125, 0.3, 0.5, 1.0, 2.0, 20.0]),
+        str: st.sampled_from(["a", "b"]),
+    }
+    return plain[hint]
+
+
+def _dataclasses(kind: Any) -> st.SearchStrategy[Any]:
+    fields = st.fixed_dictionaries({part.name: spellings(part.hint) for part in parts(kind)})
+    if isinstance(getattr(kind, "tag", None), str):
+        return fields.map(lambda values: {kind.tag: values} if values else kind.tag)
+    if isinstance(getattr(kind, "name", None), str):
+        return fields.map(lambda values: {"name": kind.name, **values})
+    return fields
+
+
+@st.composite
+def trees(draw: st.DrawFn, start: Any) -> Any:
+    """Draw a tree some changes away from another; a change that breaks a rule is left out."""
+    node = start
+    known = leaves(type(start))
+    for path in draw(st.lists(st.sampled_from(sorted(known)), max_size=12)):
+        try:
+            node = with_values(node, {path: draw(spellings(known[path].hint))})
+        except RuleError:
+            continue
+    return node

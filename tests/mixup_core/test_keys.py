@@ -1,0 +1,244 @@
+"""Keys name what is computed: the same for ever for the same numbers, another for any other."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_trees import trees
+
+from mixup_core import keys
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.keys import changes, rounded, run_key, stage_key, stage_keys
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.problem import Keying, Problem
+from mixup_core.rules import RuleError
+from mixup_core.tree import flatten, spelled, with_values
+
+BASE = TrainConfig(epochs=4, batch_size=8)
+MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})
+FROZEN = json.loads((Path(__file__).parent / "keys.json").read_text())
+
+
+@pytest.mark.parametrize("frozen", FROZEN, ids=lambda frozen: frozen["run"][:6])
+def test_keys_are_those_that_results_were_stored_under(frozen: dict[str, Any]) -> None:
+    """Made by the first version: a change orphans every stored result of users."""
+    config = with_values(BASE, frozen["values"])
+    assert run_key(config) == frozen["run"]
+    assert list(stage_keys(config)) == frozen["stages"]
+
+
+@settings(deadline=None)
+@given(one=trees(BASE), other=trees(BASE))
+def test_configurations_have_the_same_run_key_only_if_they_compute_the_same(
+    one: TrainConfig, other: TrainConfig
+) -> None:
+    def numbers(config: TrainConfig) -> dict[str, Any]:
+        flat = flatten(config)
+        keying = keys.problem_of(config).keying
+        return {path: flat[path] for path in flat if path not in keying.stands_for}
+
+    try:
+        same = run_key(one) == run_key(other)
+    except RuleError:
+        return
+    assert same == (numbers(one) == numbers(other))
+
+
+@settings(deadline=None)
+@given(config=trees(BASE))
+def test_a_change_of_seed_changes_every_key(config: TrainConfig) -> None:
+    other = dataclasses.replace(config, seed=config.seed + 1)
+    try:
+        assert set(stage_keys(config)).isdisjoint(stage_keys(other))
+    except RuleError:
+        return
+    assert run_key(config) != run_key(other)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"epochs": 8},
+        {"batch_size": 9},
+        {"eval_every": 2},
+        {"precision": "bfloat16"},
+        {"data.num_train": 100},
+        {"data.views": "concat"},
+        {"data.test": False},
+        {"model.name": "mlp"},
+        {"optimizer.lr": 0.1},
+        {"mix.law": "midpoint"},
+        {"mix.lam_scope": "sample"},
+    ],
+)
+def test_whatever_changes_numbers_changes_the_run_key(change: dict[str, Any]) -> None:
+    assert run_key(with_values(BASE, change)) != run_key(BASE)
+
+
+def test_where_images_lie_does_not_change_the_run_key() -> None:
+    def of(folder: str, digest: str) -> TrainConfig:
+        data = DataConfig(name="image-folder", folder=folder, image_size=32, digest=digest)
+        return dataclasses.replace(BASE, data=data)
+
+    assert run_key(of("a", "0")) == run_key(of("b", "0"))
+    assert run_key(of("a", "0")) != run_key(of("a", "1"))
+
+
+@pytest.mark.parametrize("key", [run_key, stage_keys])
+def test_an_image_folder_has_no_key_before_its_contents_are_digested(
+    key: Callable[[TrainConfig], Any],
+) -> None:
+    data = DataConfig(name="image-folder", folder="photos", image_size=32)
+    with pytest.raises(RuleError, match=r"has a data\.digest before it has a key") as caught:
+        key(dataclasses.replace(BASE, data=data))
+    assert caught.value.fields == ("data.folder", "data.digest")
+
+
+def test_a_whole_number_given_for_a_float_makes_no_new_key() -> None:
+    as_int = dataclasses.replace(BASE, mix=MixConfig(law=Beta(alpha=1)))
+    as_float = dataclasses.replace(BASE, mix=MixConfig(law=Beta(alpha=1.0)))
+    assert run_key(as_int) == run_key(as_float)
+    assert stage_keys(as_int) == stage_keys(as_float)
+
+
+def test_equal_first_epochs_have_equal_stage_keys() -> None:
+    switched_later = with_values(MIXED, {"mix.switch_epoch": 3})
+    never = with_values(MIXED, {"mix.switch_epoch": None})
+    assert stage_keys(MIXED)[:2] == stage_keys(switched_later)[:2] == stage_keys(never)[:2]
+    assert stage_key(MIXED, 3) != stage_key(switched_later, 3)
+    assert stage_key(switched_later, 4) != stage_key(never, 4)
+
+
+def test_a_longer_run_continues_the_stages_of_a_shorter_one() -> None:
+    assert stage_keys(with_values(BASE, {"epochs": 8}))[:4] == stage_keys(BASE)
+
+
+def test_a_run_that_never_mixes_shares_with_erm_whatever_its_law() -> None:
+    for law in (Beta(alpha=0.3), Midpoint()):
+        mix = MixConfig(law=law, switch_epoch=0, lam_scope="sample", partner="permutation")
+        config = dataclasses.replace(BASE, mix=mix)
+        assert stage_keys(config) == stage_keys(BASE)
+        assert run_key(config) != run_key(BASE)
+
+
+def test_mixing_details_are_part_of_mixed_stages() -> None:
+    mixed = dataclasses.replace(BASE, mix=MixConfig(law=Midpoint()))
+    by_sample = with_values(mixed, {"mix.lam_scope": "sample"})
+    assert stage_key(mixed, 1) != stage_key(by_sample, 1)
+
+
+def test_stage_keys_of_all_epochs_differ() -> None:
+    assert len(set(stage_keys(MIXED))) == MIXED.epochs
+    assert stage_keys(MIXED) == tuple(stage_key(MIXED, epoch) for epoch in (1, 2, 3, 4))
+
+
+def test_an_epoch_that_is_decided_otherwise_is_a_change() -> None:
+    assert changes(MIXED) == (2,)
+    assert changes(BASE) == ()
+
+
+def test_another_version_of_the_numerics_shares_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, stages = run_key(MIXED), stage_keys(MIXED)
+    monkeypatch.setattr(keys, "NUMERICS_VERSION", keys.NUMERICS_VERSION + 1)
+    assert run_key(MIXED) != run
+    assert set(stage_keys(MIXED)).isdisjoint(stages)
+
+
+def test_numbers_that_are_computed_keep_twelve_digits() -> None:
+    assert rounded(0.1 + 0.2) == 0.3
+    assert rounded(1.2345678901234567e-8) == 1.23456789012e-8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    law: Law = field(default_factory=Erm)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walk:
+    name: ClassVar = "walk"
+
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Toy:
+    problem: ClassVar = "toy"
+
+    pace: Walk = field(default_factory=Walk)
+    phases: tuple[Phase, ...] = ()
+    epochs: int = 2
+    seed: int = 0
+
+
+def _grown(kind: Any, **added: Any) -> Any:
+    """Return a dataclass with a field added, as a later version would have it."""
+    own = [(part.name, kind.__annotations__[part.name], part) for part in dataclasses.fields(kind)]
+    new = [(name, type(value), field(default=value)) for name, value in added.items()]
+    variables = {name: getattr(kind, name) for name in ("name", "problem") if name in vars(kind)}
+    return make_dataclass(
+        kind.__name__, own + new, frozen=True, kw_only=True, slots=True, namespace=variables
+    )
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(
+        name="toy",
+        title="toy",
+        config=Toy,
+        process="none:none",
+        metrics={},
+        headline=(),
+        keying=Keying(
+            by_epoch=("phases",),
+            of_epoch=lambda config, epoch: [spelled(p, brief=True) for p in config.phases],
+        ),
+    )
+    monkeypatch.setattr(keys, "problem_of", lambda config: problem)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_field_added_later_enters_a_key_only_where_it_is_set() -> None:
+    later_walk = _grown(Walk, sway=0.0)
+    later_phase = _grown(Phase, until=0)
+    later = make_dataclass(
+        "Toy",
+        [
+            ("pace", later_walk, field(default_factory=later_walk)),
+            ("phases", tuple[later_phase, ...], ()),
+            ("epochs", int, 2),
+            ("seed", int, 0),
+            ("mood", str, "calm"),
+        ],
+        frozen=True, kw_only=True, slots=True, namespace={"problem": "toy"},
+    )  # fmt: skip
+    law = Beta(alpha=0.5)
+    before = Toy(pace=Walk(speed=2.0), phases=(Phase(law=law), Phase()))
+    same = later(pace=later_walk(speed=2.0), phases=(later_phase(law=law), later_phase()))
+    assert run_key(same) == run_key(before)
+    assert stage_keys(same) == stage_keys(before)
+    for other in (
+        dataclasses.replace(same, mood="keen"),
+        dataclasses.replace(same, pace=later_walk(speed=2.0, sway=0.5)),
+        dataclasses.replace(same, phases=(later_phase(law=law), later_phase(until=1))),
+    ):
+        assert run_key(other) != run_key(before)
+        assert stage_keys(other)[-1] != stage_keys(before)[-1]
+
+
+@pytest.mark.usefixtures("toy")
+@settings(deadline=None)
+@given(data=st.data())
+def test_problems_other_than_images_say_their_name_in_their_keys(data: st.DataObject) -> None:
+    config = data.draw(trees(Toy()))
+    renamed = make_dataclass("Toy", [], bases=(Toy,), frozen=True, namespace={"problem": "game"})
+    other = renamed(**{part.name: getattr(config, part.name) for part in dataclasses.fields(Toy)})
+    assert run_key(config) != run_key(other)

@@ -1,0 +1,77 @@
+import pickle
+from dataclasses import fields
+
+import pytest
+
+from mixup_core.problem import (
+    PROBLEMS,
+    DivergedError,
+    Metric,
+    Problem,
+    lacks_memory,
+    problem_named,
+    problem_of,
+)
+from mixup_core.tree import leaves
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_is_found_under_its_name_and_by_its_configurations(name: str) -> None:
+    problem = problem_named(name)
+    assert isinstance(problem, Problem)
+    assert problem.name == name == problem.config.problem  # type: ignore[attr-defined]
+    assert problem_of(problem.config) is problem
+    assert {"epochs", "seed"} <= {field.name for field in fields(problem.config)}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
+    problem = problem_named(name)
+    known, keying = set(leaves(problem.config)), problem.keying
+    assert set(problem.unsearchable) <= known
+    assert set(problem.reserved) <= known
+    assert keying.never | set(keying.stands_for) | set(keying.stands_for.values()) <= known
+    for head in keying.by_epoch:
+        assert any(path.startswith(head) for path in known)
+    assert set(problem.headline) <= set(problem.metrics)
+    assert set(problem.objectives) <= set(problem.metrics)
+    assert {metric for panel in problem.curves for metric in panel} <= set(problem.metrics)
+
+
+def test_an_unknown_problem_is_refused() -> None:
+    with pytest.raises(KeyError):
+        problem_named("sounds")
+
+
+def test_a_fraction_is_shown_in_percent_and_differs_in_points() -> None:
+    error, loss = Metric(label="test error", unit="%"), Metric(label="loss", unit="nats")
+    assert (error.scale, error.digits, error.heading) == (100, 2, "test error, %")
+    assert error.difference_unit == "points"
+    assert (loss.scale, loss.digits, loss.heading) == (1, 3, "loss, nats")
+    assert loss.difference_unit == "nats"
+    assert Metric(label="count").heading == "count"
+
+
+def test_an_unknown_metric_is_shown_under_its_own_name() -> None:
+    images = problem_named("images")
+    assert images.metric("test/error").label == "test error"
+    assert images.metric("train/whatever") == Metric(label="train/whatever")
+
+
+def test_a_divergence_passes_between_processes_with_its_epoch() -> None:
+    again = pickle.loads(pickle.dumps(DivergedError("loss is nan", 7)))
+    assert (type(again), str(again), again.epoch) == (DivergedError, "loss is nan", 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (MemoryError(), True),
+        (type("OutOfMemoryError", (RuntimeError,), {})(), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), True),
+        (RuntimeError("shape mismatch"), False),
+        (ValueError("can't allocate memory"), False),
+    ],
+)
+def test_a_shortage_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
+    assert lacks_memory(error) == is_memory

@@ -1,0 +1,66 @@
+import pickle
+from dataclasses import dataclass
+
+import pytest
+
+from mixup_core.rules import RuleError, require, shown
+
+
+@dataclass
+class Range:
+    low: int
+    high: int
+
+
+def test_a_rule_error_says_the_rule_then_the_values_then_the_way_out() -> None:
+    error = RuleError("low <= high", {"low": 3, "high": None}, hint="swap them")
+    assert str(error) == "`low <= high` must hold, got (low=3, high=None); swap them."
+    assert str(RuleError("x", {"a": "b"})) == "`x` must hold, got (a='b')."
+
+
+def test_the_fields_to_blame_are_those_named_else_all_that_were_read() -> None:
+    values = {"low": 3, "high": 2}
+    assert RuleError("low <= high", values).fields == ("low", "high")
+    assert RuleError("low <= high", values, fields=("high", "other")).fields == ("high", "other")
+
+
+def test_within_a_prefix_paths_move_and_the_message_stays() -> None:
+    error = RuleError("low <= high", {"low": 3, "high": 2}, fields=("high",), hint="swap")
+    placed = error.within("mix.").within("base.")
+    assert placed.fields == ("base.mix.high",)
+    assert placed.values == {"base.mix.low": 3, "base.mix.high": 2}
+    assert (placed.rule, placed.hint, str(placed)) == (error.rule, "swap", str(error))
+    assert error.fields == ("high",), "the error itself is not changed"
+
+
+def test_an_error_passes_between_processes_whole() -> None:
+    error = RuleError("low <= high", {"low": 3}, fields=("x.low",), hint="swap").within("mix.")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, RuleError)
+    assert (again.rule, again.values, again.fields, again.hint, str(again)) == (
+        error.rule, error.values, error.fields, error.hint, str(error),
+    )  # fmt: skip
+
+
+def test_a_requirement_reads_its_fields_from_the_value() -> None:
+    require(True, "low <= high", Range(3, 2), "low")
+    with pytest.raises(RuleError) as caught:
+        require(False, "low <= high", Range(3, 2), "high", "low", hint="swap")
+    assert caught.value.values == {"high": 2, "low": 3}
+    assert caught.value.fields == ("high", "low")
+    assert str(caught.value).endswith("swap.")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "the boolean true"),
+        ("x", "text 'x'"),
+        (0.5, "0.5"),
+        ([1, 2], "[1, 2]"),
+        (list(range(50)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16..."),
+    ],
+)
+def test_a_value_is_shown_as_a_study_file_writes_it(value: object, text: str) -> None:
+    assert shown(value) == text

@@ -1,0 +1,350 @@
+"""Trees come out of their dotted paths as they went in; what is refused says where and why."""
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_trees import spellings, trees
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError, require
+from mixup_core.tree import (
+    REQUIRED,
+    Among,
+    SpellingError,
+    built,
+    default_at,
+    expected,
+    flatten,
+    leaves,
+    parsed,
+    parts,
+    spelled,
+    with_values,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leg:
+    """A group that stands in lists: it holds a choice."""
+
+    law: Law
+    until: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.until is None or self.until >= 1, "until >= 1", self, "until")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Straight:
+    tag: ClassVar = "straight"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Winding:
+    tag: ClassVar = "winding"
+
+    legs: tuple[Leg, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ramp:
+    tag: ClassVar = "ramp"
+
+    shape: Literal["up", "down"] = "up"
+    steps: tuple[float, ...] = (0.5, 1.0)
+    law: Law = field(default_factory=Midpoint)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wrapped:
+    """One field that is a group with a field of the same name."""
+
+    tag: ClassVar = "wrapped"
+
+    until: Leg
+
+
+Road = Straight | Winding | Ramp | Wrapped
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bus:
+    name: ClassVar = "bus"
+
+    seats: int = 40
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bike:
+    name: ClassVar = "bike"
+
+    speed: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(self.speed <= 2, "speed <= 2", self, "speed")
+
+
+Vehicle = Bus | Bike
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stay:
+    place: Annotated[str, Among(("inn", "tent"))] = "inn"
+    is_paid: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Journey:
+    road: Road = field(default_factory=Straight)
+    detour: Road | None = None
+    vehicle: Vehicle = field(default_factory=Bus)
+    spare: Vehicle | None = None
+    stay: Stay = field(default_factory=Stay)
+    days: int
+    roads: tuple[Road, ...] = ()
+    fleet: tuple[Vehicle, ...] | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.days >= 1, "days >= 1", self, "days")
+
+
+JOURNEY = Journey(days=3)
+STARTS: Mapping[str, Any] = {
+    "journey": JOURNEY,
+    "images": TrainConfig(epochs=4, batch_size=8),
+}
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+@settings(deadline=None)
+@given(data=st.data())
+def test_a_tree_is_built_again_from_its_flat_form(start: Any, data: st.DataObject) -> None:
+    one, other = data.draw(trees(start)), data.draw(trees(start))
+    assert with_values(one, flatten(one)) == one
+    assert with_values(one, flatten(other)) == other
+    assert built(type(one), flatten(one)) == one
+
+
+def test_the_paths_of_a_flat_tree_are_leaves_of_its_type() -> None:
+    winding = Winding(legs=(Leg(law=Erm(), until=2),))
+    flat = flatten(Journey(days=1, road=winding, spare=Bike()))
+    assert set(flat) <= set(leaves(Journey))
+    assert flat["road"] == "winding"
+    assert flat["road.legs"] == ({"law": "erm", "until": 2},)
+    assert (flat["detour"], flat["spare.name"], flat["spare.speed"]) == (None, "bike", 0.5)
+
+
+@given(data=st.data())
+@pytest.mark.parametrize(
+    "hint",
+    [part.hint for part in parts(Journey)] + [Law, tuple[Leg, ...], tuple[Law, ...] | None],
+    ids=str,
+)
+def test_a_value_is_spelled_and_parsed_alike(hint: Any, data: st.DataObject) -> None:
+    written = data.draw(spellings(hint))
+    try:
+        value = parsed(hint, written)
+    except RuleError:
+        return
+    assert parsed(hint, spelled(value)) == value
+    assert parsed(hint, value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "spelling"),
+    [
+        (Erm(), "erm"),
+        (Beta(alpha=0.5), {"beta": 0.5}),
+        (Ramp(), {"ramp": {"shape": "up", "steps": (0.5, 1.0), "law": "midpoint"}}),
+        (Winding(legs=(Leg(law=Erm()),)), {"winding": ({"law": "erm", "until": None},)}),
+        (Bike(), {"name": "bike", "speed": 0.5}),
+        (Wrapped(until=Leg(law=Erm())), {"wrapped": {"law": "erm", "until": None}}),
+    ],
+)
+def test_a_choice_is_written_as_short_as_it_is_read(value: Any, spelling: Any) -> None:
+    assert spelled(value) == spelling
+
+
+@given(one=spellings(Road), other=spellings(Road))
+def test_brief_spellings_differ_wherever_values_do(one: Any, other: Any) -> None:
+    try:
+        first, second = parsed(Road, one), parsed(Road, other)
+    except RuleError:
+        return
+    assert (first == second) == (spelled(first, brief=True) == spelled(second, brief=True))
+
+
+def test_a_brief_spelling_leaves_out_defaults_and_names_what_it_keeps() -> None:
+    assert spelled(Ramp(), brief=True) == "ramp"
+    assert spelled(Ramp(shape="down"), brief=True) == {"ramp": "down"}
+    assert spelled(Ramp(law=Erm()), brief=True) == {"ramp": {"law": "erm"}}
+    flat = flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),)), brief=True)
+    assert flat["roads"] == ({"winding": ({"law": "midpoint"},)},)
+
+
+def test_a_choice_is_changed_whole_by_its_kind_or_by_a_field() -> None:
+    ramp = with_values(JOURNEY, {"road": "ramp", "road.shape": "down"})
+    assert ramp.road == Ramp(shape="down")
+    assert with_values(ramp, {"road.law.alpha": 2.0, "road.law": "beta"}).road == Ramp(
+        shape="down", law=Beta(alpha=2.0)
+    )
+    assert with_values(ramp, {"road": {"winding": [{"law": {"beta": 1}}]}}).road == Winding(
+        legs=(Leg(law=Beta(alpha=1.0)),)
+    )
+    assert with_values(ramp, {"road": "ramp"}).road == Ramp(shape="down")
+
+
+def test_a_named_choice_keeps_what_its_kinds_share() -> None:
+    fast = with_values(JOURNEY, {"vehicle.speed": 1.5})
+    assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=1.5)
+    with pytest.raises(RuleError) as caught:
+        with_values(with_values(JOURNEY, {"vehicle.speed": 3.0}), {"vehicle.name": "bike"})
+    assert caught.value.fields == ("vehicle.speed",)
+
+
+def test_an_optional_choice_comes_and_goes() -> None:
+    spared = with_values(JOURNEY, {"spare.name": "bike", "detour": "straight"})
+    assert (spared.spare, spared.detour) == (Bike(), Straight())
+    assert with_values(spared, {"spare": None, "detour": None}) == JOURNEY
+    assert with_values(spared, {"spare.name": None}).spare is None
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "fields"),
+    [
+        ({"days": 0}, "days >= 1", ("days",)),
+        ({"road": {"winding": [{"law": "erm"}, {"law": "erm", "until": 0}]}}, "until >= 1",
+         ("road.legs.1.until",)),
+        ({"road": {"winding": [{"law": {"beta": 0}}]}}, "0 < Beta.alpha <= 1e6",
+         ("road.legs.0.law.alpha",)),
+        ({"road": "winding"}, "road.legs is given", ("road.legs",)),
+        ({"road.shape": "up"}, "shape belongs to ramp", ("road.shape", "road")),
+        ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats belongs to bus",
+         ("vehicle.seats", "vehicle.name")),
+        ({"detour.shape": "up"}, "detour is chosen", ("detour", "detour.shape")),
+    ],
+)  # fmt: skip
+def test_a_broken_rule_names_its_fields_by_their_paths(
+    values: dict[str, Any], rule: str, fields: tuple[str, ...]
+) -> None:
+    for make in (
+        lambda: with_values(JOURNEY, values),
+        lambda: built(Journey, {"days": 1} | values),
+    ):
+        with pytest.raises(RuleError) as caught:
+            make()
+        assert caught.value.rule == rule
+        assert caught.value.fields == fields
+        assert rule in str(caught.value)
+
+
+def test_a_required_value_that_is_missing_is_named() -> None:
+    with pytest.raises(RuleError) as caught:
+        built(Journey, {})
+    assert (caught.value.rule, caught.value.fields) == ("days is given", ("days",))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"days": "3"}, "days: expected an integer, got text '3'"),
+        ({"days": True}, "days: expected an integer, got the boolean true"),
+        ({"days": 1.0}, "days: expected an integer, got 1.0"),
+        ({"cost": "much"}, "cost: expected a number or null, got text 'much'"),
+        ({"road": "rail"}, "road: expected one of straight, winding, ramp, wrapped, got text"),
+        ({"road": {"rail": 1}}, "road: expected straight, "),
+        ({"road": {"ramp": {"steps": [1, "x"]}}}, "road.steps.1: expected a number, got text 'x'"),
+        ({"road": {"winding": [{"law": "x"}]}}, "road.legs.0.law: expected one of erm, midpoint, "),
+        ({"road": {"winding": [{"low": "erm"}]}}, "road.legs.0: expected one of law, until, got"),
+        ({"detour": {"ramp": {"law": {"beta": "x"}}}}, "detour.law.alpha: expected a number, got"),
+        ({"vehicle": {"name": "car"}}, "vehicle.name: expected one of bus, bike, got text 'car'"),
+        ({"vehicle": {"name": ["car"]}}, "vehicle: expected "),
+        ({"vehicle.name": "car"}, "vehicle.name: expected one of bus, bike, got text 'car'"),
+        ({"vehicle": {"name": "bus", "sails": 1}}, "vehicle: expected one of seats, speed, got"),
+        ({"stay.place": "hotel"}, "stay.place: expected one of inn, tent, got text 'hotel'"),
+        ({"stay": 1}, "stay: expected {place: PLACE, is_paid: IS_PAID}, got 1"),
+        ({"stay.is_paid": 1}, "stay.is_paid: expected true or false, got 1"),
+        ({"fleet": "bus"}, r"fleet: expected a list of .* or null, got text 'bus'"),
+    ],
+)  # fmt: skip
+def test_a_value_of_the_wrong_type_is_named_with_its_path(
+    values: dict[str, Any], message: str
+) -> None:
+    for make in (
+        lambda: with_values(JOURNEY, values),
+        lambda: built(Journey, {"days": 1} | values),
+    ):
+        with pytest.raises(SpellingError, match=f"^{message.replace('{', '[{]')}"):
+            make()
+
+
+def test_a_name_that_is_unknown_comes_with_those_known() -> None:
+    with pytest.raises(SpellingError) as caught:
+        with_values(JOURNEY, {"stay": {"place": "hotel"}})
+    assert caught.value.names == ("inn", "tent")
+    assert caught.value.path == "stay.place"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.names, again.path) == (
+        str(caught.value), ("inn", "tent"), "stay.place",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["", "nights", "road.x.y", "days.x", "stay.floor", "road.legs.0"])
+def test_a_path_that_names_no_field_is_refused(path: str) -> None:
+    with pytest.raises(KeyError, match="path names a field"):
+        with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
+
+
+def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
+    flat = flatten(with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"}))
+    defaults = {path: default_at(Journey, path, flat) for path in flat}
+    assert defaults == {
+        "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
+        "detour": None, "vehicle.name": "bus", "vehicle.speed": 0.5, "spare.name": None,
+        "stay.place": "inn", "stay.is_paid": False, "days": REQUIRED, "roads": (), "fleet": None,
+        "cost": None,
+    }  # fmt: skip
+    with pytest.raises(KeyError):
+        default_at(Journey, "nights", flat)
+
+
+def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
+    found = leaves(Journey)
+    assert found["vehicle.name"].is_named
+    assert set(found["road"].options) == {"straight", "winding", "ramp", "wrapped"}
+    assert found["days"].is_required
+    assert not found["vehicle.speed"].is_required
+    assert found["road.legs"].owner is Winding
+    assert expected(found["road.legs"].hint) == "a list of ({law: LAW, until: UNTIL})"
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
+    """Of every problem: its defaults with what is required, then random changes."""
+    kind = problem_named(name).config
+    required = {
+        path: data.draw(spellings(leaf.hint))
+        for path, leaf in leaves(kind).items()
+        if leaf.is_required and leaf.owner is kind
+    }
+    try:
+        start = built(kind, required)
+    except RuleError:
+        return
+    config = data.draw(trees(start))
+    assert with_values(start, flatten(config)) == config
+    assert parsed(kind, spelled(config)) == config
+    for part in parts(kind):
+        value = getattr(config, part.name)
+        assert parsed(part.hint, spelled(value)) == value
