@@ -5,10 +5,10 @@ from mixup_core.images.data.fetching import data_root
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.tree import flatten
-from sweeps.search import confirming
 from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.search import confirming
 
-NUMERICS_VERSION = "mixup_core.config.NUMERICS_VERSION"
+NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
 """Where the number lies that is part of every key."""
 
 __all__ = [
