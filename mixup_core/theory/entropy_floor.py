@@ -1,14 +1,14 @@
 """ENTROPY_FLOOR: the loss that no network gets below under mixup, exact and sampled."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import entr
 
-from mixup_core.laws import Law
+from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
@@ -22,7 +22,7 @@ class EntropyFloorConfig:
 
     problem: ClassVar = "entropy-floor"
 
-    law: Law
+    law: Law = field(default_factory=Erm)
     """How the weight lam is drawn."""
     classes: int = 10
     """Equally frequent classes, at least 2."""

@@ -98,7 +98,7 @@ class LinearViewsConfig:
 
     problem: ClassVar = "linear-views"
 
-    law: Law
+    law: Law = field(default_factory=Erm)
     """How the weight lam is drawn."""
     quantity: Excess | Gap | Gradients = field(default_factory=Excess)
     """What is computed."""

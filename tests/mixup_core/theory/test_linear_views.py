@@ -91,7 +91,8 @@ def test_the_excess_is_that_of_the_specification(
         *finished(replace(config, first_scale=5.0, epochs=3)),
     ]
     measured = [record.metrics["excess/measured"] for record in values]
-    assert measured == pytest.approx(expected, rel=0.25)  # by how many points have class 0
+    # how many of the 200 points have class 0 varies by seed, and with it the last row by 11 % (sd)
+    assert measured == pytest.approx(expected, rel=0.1 if larger == 1 else 0.3)
 
 
 def test_only_equal_correlations_have_a_closed_form_beside_the_sample() -> None:
@@ -256,4 +257,4 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
 )
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
-        built(LinearViewsConfig, {"law": "erm"} | values)
+        built(LinearViewsConfig, values)
