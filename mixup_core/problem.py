@@ -12,6 +12,8 @@ from mixup_core.rules import RuleError
 
 PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
+    "entropy-floor": "mixup_core.theory.entropy_floor:ENTROPY_FLOOR",
+    "linear-views": "mixup_core.theory.linear_views:LINEAR_VIEWS",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

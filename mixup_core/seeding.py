@@ -14,6 +14,8 @@ Purpose = Literal[
     "view partners",
     "batch order",
     "view scaling",
+    "training points",
+    "test points",
     "mixing",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees

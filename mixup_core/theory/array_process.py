@@ -1,0 +1,84 @@
+"""ArrayProcess: a run whose state is NumPy arrays, advanced one record at a time."""
+
+import io
+import math
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixup_core.problem import DivergedError, StateError
+from mixup_core.records import EpochRecord
+
+Arrays = dict[str, NDArray[Any]]
+"""Name to array; an array may be replaced by one of its shape and type."""
+
+
+@dataclass(kw_only=True, slots=True)
+class ArrayProcess:
+    """A run under way (`mixup_core.problem.Process`)."""
+
+    epochs: int
+    """Number of records of the finished run."""
+    state: Arrays
+    """What `advance` changes; empty if each record stands alone."""
+    advance: Callable[[int, Arrays], Mapping[str, float]]
+    """(0-based epoch, state) to the epoch's metrics. Changes the state, and depends on nothing
+    else that changes."""
+    records: list[EpochRecord] = field(default_factory=list)
+    """One per finished epoch, epoch 0 first."""
+
+    def __iter__(self) -> Iterator[EpochRecord]:
+        """Yield the record of each epoch that is not there yet, also appended to `records`.
+
+        Raises:
+            DivergedError: If a metric or the state is not finite.
+        """
+        for epoch in range(len(self.records), self.epochs):
+            with np.errstate(over="ignore", invalid="ignore"):  # told below, as what it is
+                metrics = dict(self.advance(epoch, self.state))
+            broken = [name for name, value in metrics.items() if not math.isfinite(value)]
+            broken += [name for name, value in self.state.items() if not np.isfinite(value).all()]
+            if broken:
+                raise DivergedError(
+                    f"`{' and '.join(broken)} are finite` must hold, got ({epoch=}, {metrics}).",
+                    epoch,
+                )
+            record = EpochRecord(epoch=epoch, metrics=metrics)
+            self.records.append(record)
+            yield record
+
+    def to_bytes(self) -> bytes:
+        """Return the arrays as an NPZ archive; equal states give equal bytes."""
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **self.state)
+        return buffer.getvalue()
+
+    def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
+        """Take the arrays that `to_bytes` wrote and the records that belong to them.
+
+        Raises:
+            StateError: If the bytes are no archive of arrays of these names, shapes and types.
+        """
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                found = {name: archive[name] for name in archive.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise StateError(
+                "`a state is an archive of arrays` must hold, "
+                f"got ({len(content)} bytes: {type(error).__name__})."
+            ) from error
+        if _forms(found) != _forms(self.state):
+            raise StateError(
+                "`a state holds the arrays of its run` must hold, "
+                f"got ({_forms(found)}, expected={_forms(self.state)})."
+            )
+        self.state = found
+        self.records = list(records)
+
+
+def _forms(arrays: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
+    return {name: (array.shape, str(array.dtype)) for name, array in arrays.items()}

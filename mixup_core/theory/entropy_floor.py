@@ -1,0 +1,126 @@
+"""ENTROPY_FLOOR: the loss that no network gets below under mixup, exact and sampled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import entr
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights, label_entropy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntropyFloorConfig:
+    """One estimate of the floor of one law."""
+
+    problem: ClassVar = "entropy-floor"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam is drawn."""
+    classes: int = 10
+    """Equally frequent classes, at least 2."""
+    draws: int = 100_000
+    """Mixed pairs of the Monte Carlo estimate, 2 to 10,000,000."""
+    target: float | None = None
+    """A floor to come close to, in nats: its distance to the estimate is what a search over the law
+    may minimise. None: no distance is measured."""
+    epochs: int = 1
+    """A closed form has one record."""
+    seed: int = 0
+    """Names the draws, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        require(self.classes >= 2, "classes >= 2", self, "classes")
+        require(2 <= self.draws <= 10_000_000, "2 <= draws <= 10000000", self, "draws")
+        reachable = self.target is None or 0 <= self.target < 1
+        require(reachable, "0 <= target < 1", self, "target")
+        require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+
+def entropy_floor(law: Law, classes: int) -> float:
+    """Return the infimum of the mixed cross entropy over all functions, in nats.
+
+        inf J_M = P(y != y') h,   h = E[-lam ln lam - (1 - lam) ln(1 - lam)],
+
+    with P(y != y') = (C - 1) / C for C equally frequent classes and partners drawn with
+    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). It is reached where the softmax
+    of a mixed input is its mixed label, which a function can do as long as no two mixed inputs with
+    different labels coincide.
+
+    Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, which states a = 1: (C - 1) / (2 C). The
+    general law follows from E[-2 lam ln lam] over Beta(a, a).
+    """
+    return (classes - 1) / classes * label_entropy(law)
+
+
+def sampled_entropies(config: EntropyFloorConfig) -> Floats:
+    """Return the entropy of the mixed label of each drawn pair, in nats: (draws,)."""
+    rng = stream(config.seed, "mixing")
+    labels = rng.integers(config.classes, size=(2, config.draws))
+    lam = draw_weights(config.law, config.draws, rng)
+    return np.where(labels[0] != labels[1], entr(lam) + entr(1 - lam), 0.0)
+
+
+def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return the estimate before it is made."""
+    del data_root, device
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        del epoch, state
+        floor, sampled = entropy_floor(config.law, config.classes), sampled_entropies(config)
+        estimate = float(sampled.mean())
+        metrics = {
+            "floor/exact": floor,
+            "floor/estimate": estimate,
+            "floor/gap": abs(estimate - floor),
+            "floor/standard_error": float(sampled.std(ddof=1) / np.sqrt(config.draws)),
+        }
+        if config.target is not None:
+            metrics["floor/distance"] = abs(estimate - config.target)
+        return metrics
+
+    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+
+
+def setting(config: EntropyFloorConfig, metric: str) -> str:
+    """Return what the pairs are drawn from."""
+    del metric
+    return f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
+
+
+ENTROPY_FLOOR = Problem(
+    name="entropy-floor",
+    title="the entropy floor of the mixup loss (Liu et al. 2023, lemma 1)",
+    config=EntropyFloorConfig,
+    process="mixup_core.theory.entropy_floor:start",
+    metrics={
+        "floor/estimate": Metric(label="estimated floor", unit="nats"),
+        "floor/exact": Metric(label="exact floor", unit="nats"),
+        "floor/gap": Metric(label="distance of estimate and exact floor", unit="nats"),
+        "floor/standard_error": Metric(label="standard error of the estimate", unit="nats"),
+        "floor/distance": Metric(label="distance of estimate and target", unit="nats"),
+    },
+    headline=("floor/estimate",),
+    beside=("*/exact", "*/gap"),
+    objectives=("floor/distance", "floor/estimate"),
+    unsearchable=("classes", "target"),
+    setting=setting,
+    population=lambda config: config.classes,
+    method=lambda config: PLAIN_METHODS.get(config.law),
+    work=lambda config: int(config.draws),
+    work_unit="draws",
+)
+"""A problem of one record: small enough to try the engine with."""

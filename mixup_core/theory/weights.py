@@ -1,0 +1,69 @@
+"""Weights: lam of a mixing law in float64: draws, nodes of a quadrature, mean label entropy."""
+
+import math
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, psi
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+
+Floats = NDArray[np.float64]
+
+PLAIN_METHODS: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
+"""The laws that have a name of their own in figures."""
+
+
+def draw_weights(law: Law, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Return weights lam drawn from a law, each in [0, 1].
+
+    Args:
+        law: ERM and midpoint draw nothing: lam is 1 and 1/2.
+        shape: Of the result.
+        rng: Source of a Beta law's draws.
+    """
+    match law:
+        case Erm():
+            return np.ones(shape)
+        case Midpoint():
+            return np.full(shape, 0.5)
+        case Beta(alpha=alpha):
+            return rng.beta(alpha, alpha, shape)
+        case _:
+            assert_never(law)
+
+
+def weight_quantiles(law: Law, count: int) -> Floats:
+    """Return nodes of equal weight that stand for a law: (count,), or (1,) where lam is constant.
+
+    They are the quantiles of (i + 1/2) / count, the midpoint rule in the law's distribution
+    function: a mean over them is the law's expectation up to O(1 / count^2) where the integrand is
+    smooth in the quantile.
+    """
+    match law:
+        case Beta(alpha=alpha):
+            places: Any = (np.arange(count) + 0.5) / count
+            nodes: Floats = betaincinv(alpha, alpha, places)
+            return nodes
+        case Erm() | Midpoint():
+            return np.array([1.0 if isinstance(law, Erm) else 0.5])
+        case _:
+            assert_never(law)
+
+
+def label_entropy(law: Law) -> float:
+    """Return the mean entropy of a label mixed from two classes, in nats: ERM 0, midpoint ln 2.
+
+    For Beta(a, a) it is E[-2 lam ln lam] = psi(2 a + 1) - psi(a + 1), psi the digamma function; 1/2
+    at a = 1.
+    """
+    match law:
+        case Erm():
+            return 0.0
+        case Midpoint():
+            return math.log(2)
+        case Beta(alpha=alpha):
+            return float(psi(2 * alpha + 1) - psi(alpha + 1))
+        case _:
+            assert_never(law)

@@ -1,0 +1,62 @@
+import io
+import zipfile
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from mixup_core.problem import DivergedError, StateError
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+
+
+def _doubling(epochs: int = 3, start: float = 1.0) -> ArrayProcess:
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        state["value"] = state["value"] * 2
+        return {"value": float(state["value"][0])}
+
+    return ArrayProcess(epochs=epochs, state={"value": np.array([start])}, advance=advance)
+
+
+def test_records_come_one_by_one_and_are_kept() -> None:
+    process = _doubling()
+    assert [record.metrics["value"] for record in process] == [2, 4, 8]
+    assert [record.epoch for record in process.records] == [0, 1, 2]
+    assert list(process) == []
+
+
+def test_equal_states_give_equal_bytes_and_other_states_other_bytes() -> None:
+    assert _doubling().to_bytes() == _doubling().to_bytes()
+    assert _doubling().to_bytes() != _doubling(start=2.0).to_bytes()
+
+
+def test_a_value_that_is_not_finite_ends_the_run_in_its_epoch() -> None:
+    with pytest.raises(DivergedError, match="`value and value are finite` must hold") as raised:
+        list(_doubling(epochs=3, start=1e308))
+    assert raised.value.epoch == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x93NUMPY"])
+def test_bytes_that_are_no_archive_are_refused(content: bytes) -> None:
+    with pytest.raises(StateError, match="archive of arrays"):
+        _doubling().load_bytes(content, [])
+
+
+def test_a_damaged_archive_is_refused() -> None:
+    content = bytearray(_doubling().to_bytes())
+    content[content.index(b"NUMPY") + 130] ^= 1
+    with pytest.raises(StateError, match="archive of arrays"):
+        _doubling().load_bytes(bytes(content), [])
+
+
+def test_pickled_objects_are_refused() -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, value=np.array([{"code": 1}], dtype=object))
+    assert zipfile.is_zipfile(buffer)
+    with pytest.raises(StateError, match="archive of arrays"):
+        _doubling().load_bytes(buffer.getvalue(), [])
+
+
+def test_arrays_of_another_shape_are_refused() -> None:
+    other = ArrayProcess(epochs=1, state={"value": np.zeros(2)}, advance=lambda epoch, state: {})
+    with pytest.raises(StateError, match="arrays of its run"):
+        _doubling().load_bytes(other.to_bytes(), [])
