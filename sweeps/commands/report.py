@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def report(request: Request, out: Path | None) -> int:
     """Write tables, figures and provenance of what is stored."""
     results = request.results()
-    written = write_report(request, results, out)
+    written = write_report(request, request.grown, results, out)
     click.echo(written.markdown)
     return conclude(request, results, written)
 
@@ -34,7 +34,7 @@ def write_report(request: Request, results: Sequence[RunResult], out: Path | Non
     from reports.build import build_report
 
     return build_report(
-        request.grown,
+        study,
         results,
         out or request.home.report_of(request.study.name),
         data_checksums=request.data_checksums(),

@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913  its options
     _require_data(request.study)
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
-        plan = plan_study(request.grown, store)
+        plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
         source = _source(request, plan)
         tracker = open_tracker(request, lease)
@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913  its options
                     f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
                 )
             request = request.refreshed()
-            report = write_report(request, results, None)
+            report = write_report(request, source.study, results, None)
             tracker.grow(source.study)
             tracker.log_report(report.folder, report.markdown)
         finally:

@@ -111,7 +111,8 @@ class Proposals:
 
     def _propose(self, count: int) -> tuple[Point, ...]:
         with self._answering:
-            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
+            trials = _own_trials(self._study)
+            begun = len(self._study.get_trials(deepcopy=False))
         taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
         points: list[Point] = []
         for values, system_attrs in _candidates(self._search, trials):
@@ -121,7 +122,7 @@ class Proposals:
             with self._answering:
                 self._study.add_trial(_proposal(self._search, values, system_attrs))
             taken.add(content)
-            points.append(Point(number=len(trials) + len(points), values=values, state="open"))
+            points.append(Point(number=begun + len(points), values=values, state="open"))
             if len(points) == count:
                 break
         with self._answering:
@@ -352,8 +353,13 @@ def _points(opened: optuna.Study) -> tuple[Point, ...]:
             num_seeds=num_seeds.get(str(trial.number)) if trial.state.is_finished() else None,
             objectives=tuple(trial.values) if trial.state == TrialState.COMPLETE else (),
         )
-        for trial in opened.get_trials(deepcopy=False)
+        for trial in _own_trials(opened)
     )
+
+
+def _own_trials(opened: optuna.Study) -> list[FrozenTrial]:
+    """Return the trials that this program added; what others enqueue is no point of a search."""
+    return [trial for trial in opened.get_trials(deepcopy=False) if "point" in trial.user_attrs]
 
 
 def _history(opened: optuna.Study, search: Search) -> SearchHistory:
@@ -375,7 +381,7 @@ def _end(opened: optuna.Study, search: Search, num_points: int) -> str | None:
 
 
 def _importances(opened: optuna.Study, search: Search) -> dict[str, float]:
-    complete = opened.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    complete = [trial for trial in _own_trials(opened) if trial.state == TrialState.COMPLETE]
     everywhere = [
         p.path for p in search.space.parameters if all(p.path in trial.params for trial in complete)
     ]

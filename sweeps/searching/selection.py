@@ -1,7 +1,7 @@
 """Selection: which point of a search wins, which are pruned, and what study follows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import stdev
 
@@ -24,11 +24,24 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     grown = study.grown(history.points)
     if not search.confirm_seeds or history.asks(search):
         return grown
-    failures = store.failures()
-    for point in history.points:
-        if point.state == "open" and not any(r.key in failures for r in grown.runs_of(point.arm)):
-            return grown
+    if not confirmation_is_due(study, history.points, failed=store.failures().keys()):
+        return grown
     return study.grown(history.points, winner_of(study, history.points, store))
+
+
+def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collection[str]) -> bool:
+    """Return whether a winner may be chosen of a search that asks for no more points.
+
+    That is so when every point is closed, or stays open because a seed of it failed.
+
+    Args:
+        study: The study as its file says.
+        points: All points of its search.
+        failed: Keys of runs that failed.
+    """
+    waiting = [point for point in points if point.state == "open"]
+    runs_of = study.grown(waiting).runs_of
+    return all(any(run.key in failed for run in runs_of(point.arm)) for point in waiting)
 
 
 def foreseen_study(study: Study) -> Study:

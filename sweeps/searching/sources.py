@@ -10,7 +10,7 @@ from mixup_core.store.files import StoreError
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.proposals import Proposals
-from sweeps.searching.selection import is_clearly_worse, winner_of
+from sweeps.searching.selection import confirmation_is_due, is_clearly_worse, winner_of
 from sweeps.stages import Plan, PlannedRun, plan_runs
 from sweeps.study import Run, Study
 
@@ -262,26 +262,21 @@ class SearchSource:
     def _conclude(self) -> None:
         """Choose the winner and let its confirmation join, once every point is closed."""
         enough = len(self._points) >= self._search.points or self._is_over
-        if not enough or self._lost or self._winner is not None:
+        if not enough or self._outstanding or self._lost or self._winner is not None:
             return
-        if any(self._is_awaited(point) for point in self._points.values()):
+        points = tuple(self._points.values())
+        failed = self._failed | self._store.failures().keys()
+        if not confirmation_is_due(self._bare, points, failed):
             return
         self._is_over = True
         if not self._search.confirm_seeds:
             return
-        points = tuple(self._points.values())
         self._winner = winner_of(self._bare, points, self._store)
         if self._winner is not None:
             confirmation = self._grown().part(
                 arm for arm in self._grown().own_seeds if arm not in {p.arm for p in points}
             )
             self._joining += confirmation.runs()
-
-    def _is_awaited(self, point: Point) -> bool:
-        """Return whether an open point may still be closed, or was left by a stop of the driver."""
-        if point.state != "open" or point.number in self._outstanding:
-            return point.state == "open"
-        return self._failed.isdisjoint(run.key for run in self._runs(point))
 
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)

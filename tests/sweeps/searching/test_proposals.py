@@ -195,3 +195,19 @@ def test_reading_a_study_loads_no_optuna() -> None:
         "assert not {'optuna', 'ray'} & set(sys.modules), 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_trial_that_somebody_else_enqueued_is_no_point(tmp_path: Path) -> None:
+    study, url = read(tmp_path), f"sqlite:///{tmp_path / 'optuna.db'}"
+    proposals = Proposals(study, url)
+    first = proposals.ask()
+    (opened,) = optuna.get_all_study_names(url)
+    optuna.load_study(study_name=opened, storage=url).enqueue_trial({"mix.law.alpha": 1.0})
+    second = Proposals(study, url).ask()
+    assert first is not None
+    assert second is not None
+    assert (first.number, second.number) == (0, 2)
+    history = read_history(study, url)
+    assert [point.number for point in history.points] == [0, 2]
+    proposals.tell(replace(second, state="complete", objectives=(0.5,)))
+    assert read_history(study, url).points[1].objectives == (0.5,)
