@@ -9,6 +9,7 @@ import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study
 from sweeps.results import RunResult
+from sweeps.study import Study
 
 if TYPE_CHECKING:
     from reports.build import Report
@@ -29,7 +30,9 @@ def report(request: Request, out: Path | None) -> int:
     return conclude(request, results, written)
 
 
-def write_report(request: Request, results: Sequence[RunResult], out: Path | None) -> "Report":
+def write_report(
+    request: Request, study: Study, results: Sequence[RunResult], out: Path | None
+) -> "Report":
     """Write the report of a study from some results; without `out`, in its home."""
     from reports.build import build_report
 
