@@ -28,7 +28,7 @@ class ArmRow:
     sign_flip_p_holm: float | None = None
     """`comparison.sign_flip_p` adjusted over the table."""
     is_best: bool = False
-    """Whether the mean is the lowest of the arms with every seed."""
+    """Whether the mean is the best of the arms with every seed."""
     is_close: bool = False
     """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own."""
 
@@ -79,13 +79,18 @@ def compare_arms(
 
 
 def mark_best(
-    rows: Sequence[ArmRow], values: Mapping[str, Mapping[int, float]], metric: str
+    rows: Sequence[ArmRow],
+    values: Mapping[str, Mapping[int, float]],
+    metric: str,
+    *,
+    is_lower_better: bool,
 ) -> list[ArmRow]:
     """Return the rows with the best of them and those not told apart from it marked."""
     full = [row for row in rows if row.n == row.seeds_expected >= 2 and metric in row.summaries]
     if len(full) < 2:
         return list(rows)
-    best = min(full, key=lambda row: row.summaries[metric].mean)
+    sign = 1 if is_lower_better else -1
+    best = min(full, key=lambda row: sign * row.summaries[metric].mean)
     against = {
         row.arm: _compare_shared(values[row.arm], values[best.arm])
         for row in rows

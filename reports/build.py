@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from reports.captions import FIXED_ARMS, SELECTION_RULE, Selection
+from reports.colours import Look, arm_looks
 from reports.figures import Figure, draw_figures
 from reports.page import render_page
 from reports.provenance import describe, spell_origin
@@ -23,7 +24,7 @@ from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
-REPLACED_FIGURES = ("learning_curves", "final_error", "search_*")
+REPLACED_FIGURES = ("learning_curves", "final_error", "final_values", "search_*")
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
 
@@ -94,7 +95,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         made_with=spell_origin(provenance),
         selection=parts.selection,
     )
-    figures = (*draw_figures(parts.study, parts.results, table), *parts.figures)
+    figures = (*draw_figures(parts.study, parts.results, table, parts.looks), *parts.figures)
     contents: dict[str, str | bytes] = {
         "table.md": table.markdown(),
         "table.csv": table.csv(),
@@ -129,6 +130,7 @@ class _Parts:
 
     study: Study
     results: Sequence[RunResult]
+    looks: Mapping[str, Look]
     selection: Selection = FIXED_ARMS
     listings: tuple[Listing, ...] = ()
     figures: tuple[Figure, ...] = ()
@@ -137,14 +139,16 @@ class _Parts:
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
     """Return the parts of a report: of a search, its confirmation or else its arms come first."""
     if study.search is None or history is None:
-        return _Parts(study=study, results=results)
+        return _Parts(study=study, results=results, looks=arm_looks(study.arms))
     searched = gather(study, results, history)
-    listings, figures = (points_table(searched),), draw_search(searched)
+    winners = () if searched.winner is None else (searched.winner.arm,)
+    looks = arm_looks({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
+    listings, figures = (points_table(searched),), draw_search(searched, looks)
     confirmed = study.confirmation()
     if confirmed is None or searched.winner is None:
         arms = study.part(searched.baselines)
         own = [result for result in results if result.run.arm in arms.arms]
-        return _Parts(study=arms, results=own, listings=listings, figures=figures)
+        return _Parts(study=arms, results=own, looks=looks, listings=listings, figures=figures)
     own = [
         replace(result, run=replace(result.run, arm=result.run.arm.removeprefix(CONFIRM)))
         for result in results
@@ -153,7 +157,8 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     return _Parts(
         study=confirmed,
         results=own,
-        selection=searched.selection(),
+        looks=looks,
+        selection=searched.selection(confirmed.headline),
         listings=(winner_table(searched, confirmed, own), *listings),
         figures=figures,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mixup_core.problem import Metric
 from reports.arms import ArmRow
-from reports.metrics import show
-from reports.spelling import spell_number
+from reports.spelling import spell_amount
 from reports.statistics import detectable_difference
 from sweeps.study import Study
 
@@ -27,17 +27,13 @@ FIXED_ARMS = Selection(rule="", tried={})
 """Nothing was selected: the arms were fixed in advance."""
 
 
-def caption_of(  # noqa: PLR0913  each is a part of the text
-    study: Study,
-    metric: str,
-    baseline: str,
-    rows: Sequence[ArmRow],
-    made_with: str,
-    selection: Selection,
-) -> str:
+def caption_of(study: Study, rows: Sequence[ArmRow], made_with: str, selection: Selection) -> str:
     """Return the caption: data, seeds, selection rule, tests, marks, and what it was made with."""
+    metric, baseline = study.headline, study.baseline
+    shown = study.problem.metric(metric)
+    settings = _spell_settings(study, metric)
     parts = [
-        _spell_data(study, metric),
+        *([settings] if settings else []),
         f"mean ± 95 % t interval over {_spell_seeds(study.seeds)}",
         selection.rule
         or f"selection rule {SELECTION_RULE} (arms fixed in advance, last epoch, "
@@ -49,16 +45,17 @@ def caption_of(  # noqa: PLR0913  each is a part of the text
         parts += [
             f"differences from {baseline} paired by seed, Holm over {len(family)} {noun}, "
             "intervals unadjusted",
-            _spell_power(family, metric),
+            _spell_power(family, shown),
         ]
     elif len(rows) > 1:
         parts.append(
             "arms measured on different data, so no differences"
-            if has_differing_data(study)
+            if has_differing_populations(study)
             else f"no two seeds to pair with {baseline}, so no tests"
         )
     if any(row.is_best for row in rows):
-        parts.append("bold: lowest mean of the arms with every seed")
+        best = "lowest" if shown.is_lower_better else "highest"
+        parts.append(f"bold: {best} mean of the arms with every seed")
     if any(row.is_close for row in rows):
         parts.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
     if any(0 < row.n < row.seeds_expected for row in rows):
@@ -69,15 +66,15 @@ def caption_of(  # noqa: PLR0913  each is a part of the text
     return "; ".join(parts) + "."
 
 
-def has_differing_data(study: Study) -> bool:
-    """Return whether the arms are measured on different images, which no seed can pair."""
-    return not {"data.name", "data.digest"}.isdisjoint(study.varying())
+def has_differing_populations(study: Study) -> bool:
+    """Return whether the arms are measured on different data, which no seed can pair."""
+    population = study.problem.population
+    return len({population(config) for config in study.arms.values()}) > 1
 
 
-def _spell_data(study: Study, metric: str) -> str:
-    return " and ".join(
-        dict.fromkeys(study.problem.setting(config, metric) for config in study.arms.values())
-    )
+def _spell_settings(study: Study, metric: str) -> str:
+    setting = study.problem.setting
+    return " and ".join(dict.fromkeys(setting(config, metric) for config in study.arms.values()))
 
 
 def _spell_seeds(seeds: Sequence[int]) -> str:
@@ -89,8 +86,7 @@ def _spell_seeds(seeds: Sequence[int]) -> str:
     return "seeds " + ", ".join(map(str, ordered))
 
 
-def _spell_power(family: Sequence[ArmRow], metric: str) -> str:
-    scale = show(metric).scale
+def _spell_power(family: Sequence[ArmRow], shown: Metric) -> str:
     many = len(family) > 1
     found = []
     for row in family:
@@ -99,6 +95,6 @@ def _spell_power(family: Sequence[ArmRow], metric: str) -> str:
         assert comparison.sd is not None
         sds = detectable_difference(comparison.n, len(family))
         arm = f" ({row.arm})" if many else ""
-        found.append(f"{spell_number(sds * comparison.sd * scale, 2)} points{arm}")
+        found.append(f"{spell_amount(sds * comparison.sd, shown)}{arm}")
     step = f", at the first Holm step of {len(family)}" if many else ""
     return f"a difference of {' or '.join(found)} is found 4 times in 5{step}"

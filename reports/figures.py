@@ -1,7 +1,7 @@
-"""Figures: learning curves and final errors, each with its numbers and its caption."""
+"""Figures: learning curves and final values, each with its numbers and its caption."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +11,16 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from mixup_core.keys import changes
+from mixup_core.problem import Axis, Metric
+from mixup_core.records import EpochRecord
 from reports.captions import SELECTION_RULE
-from reports.metrics import show
+from reports.colours import Look
 from reports.runs import arrange, counted_runs
-from reports.spelling import spell_csv
+from reports.spelling import spell_csv, spell_heading
 from reports.statistics import Summary, summarise
 from reports.tables import Table
 from sweeps.results import RunResult
 from sweeps.study import Study
-
-# Okabe and Ito's palette, told apart by colour-blind readers; yellow is too faint for lines.
-_BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
-_OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
-_FIXED = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
-_DASHES = ("-", "--", ":", "-.")
 
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -49,6 +45,9 @@ STYLE: dict[str, Any] = {
 PANEL_INCHES = 3.4
 """Width of one panel."""
 
+_MOST_CHANGES = 3
+"""An arm that changes more often than this does so all the time, and no line is drawn for it."""
+
 _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
 
@@ -67,58 +66,53 @@ class Figure:
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
 
 
-def draw_figures(study: Study, results: Iterable[RunResult], table: Table) -> tuple[Figure, ...]:
-    """Return the figures of a study, leaving out those for which nothing is stored yet."""
+def draw_figures(
+    study: Study, results: Iterable[RunResult], table: Table, looks: Mapping[str, Look]
+) -> tuple[Figure, ...]:
+    """Return the figures of a study, leaving out those for which nothing is stored yet.
+
+    Args:
+        study: Decides the arms, the seeds and their order.
+        results: Results of its runs, in any order.
+        table: Of the same results.
+        looks: How each arm is drawn (`reports.colours.arm_looks`).
+    """
     arranged = arrange(study, results)
-    looks = arm_looks(study.arms)
     figures = (
         _learning_curves(study, arranged, table, looks),
-        _final_error(arranged, table, looks),
+        _final_values(arranged, table, looks),
     )
     return tuple(figure for figure in figures if figure is not None)
 
 
-def arm_looks(arms: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the colour and dashes of each arm, the same in every figure of a study.
-
-    ERM is blue, midpoint orange and uniform green wherever they appear; the other arms take the
-    remaining colours in their order, with other dashes each time round.
-    """
-    arms = tuple(arms)
-    free = [*_OTHERS, *(colour for arm, colour in _FIXED.items() if arm not in arms)]
-    looks = {arm: (_FIXED[arm], "-") for arm in arms if arm in _FIXED}
-    for place, arm in enumerate(arm for arm in arms if arm not in _FIXED):
-        turn, colour = divmod(place, len(free))
-        looks[arm] = (free[colour], _DASHES[turn % len(_DASHES)])
-    return looks
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Curve:
-    """One metric of one arm by epoch."""
+    """One metric of one arm along the axis of its problem."""
 
-    seeds: Mapping[int, Mapping[int, float]]
-    """Seed to epochs finished to value, runs that are not complete included."""
-    summaries: Mapping[int, Summary]
-    """Epochs finished to the summary over the complete runs."""
+    seeds: Mapping[int, Mapping[float, float]]
+    """Seed to place to value, runs that are not complete included."""
+    summaries: Mapping[float, Summary]
+    """Place to the summary over the complete runs; a place that one of them lacks has none."""
 
 
 def _learning_curves(
     study: Study,
     arranged: Mapping[str, Mapping[int, RunResult]],
     table: Table,
-    looks: Mapping[str, tuple[str, str]],
+    looks: Mapping[str, Look],
 ) -> Figure | None:
+    if all(config.epochs == 1 for config in study.arms.values()):
+        return None
+    problem = study.problem
+    axis = problem.axis
     stored = [result.records for by_seed in arranged.values() for result in by_seed.values()]
     measured = {name for records in stored for record in records for name in record.metrics}
-    has_excess = "train/excess_loss" in measured
-    wanted = (table.metric, "train/excess_loss" if has_excess else "train/loss")
-    metrics = [metric for metric in wanted if metric in measured]
+    metrics = list(dict.fromkeys(_panels(table.metric, problem.curves, measured)))
     if not metrics:
         return None
-    switches = sorted({switch for config in study.arms.values() for switch in changes(config)})
+    marks = _marks(study)
     curves = {
-        metric: {arm: _curve(by_seed, metric) for arm, by_seed in arranged.items()}
+        metric: {arm: _curve(by_seed, metric, axis) for arm, by_seed in arranged.items()}
         for metric in metrics
     }
     with mpl.rc_context(STYLE):
@@ -126,45 +120,76 @@ def _learning_curves(
         panels = canvas.subplots(1, len(metrics), squeeze=False)[0]
         for axes, metric in zip(panels, metrics, strict=True):
             for arm, curve in curves[metric].items():
-                _draw_curve(axes, arm, curve, show(metric).scale, looks[arm])
-            for switch in switches:
-                axes.axvline(switch, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
-            axes.set_xlabel("epochs trained")
-            axes.set_ylabel(show(metric).heading)
-            axes.set_xlim(left=0)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+                _draw_curve(axes, arm, curve, problem.metric(metric).scale, looks[arm])
+            for mark in marks:
+                axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
+            axes.set_ylabel(problem.metric(metric).heading)
+            _draw_axis(axes, axis)
         legend(canvas, panels[0])
         return finished(
             canvas,
             name="learning_curves",
             title="Learning curves",
-            caption=_curves_caption(table, metrics, switches),
-            numbers=_curve_numbers(curves, study.seeds),
+            caption=_curves_caption(table, axis, metrics, marks),
+            numbers=_curve_numbers(curves, axis, study.seeds),
         )
 
 
-def _curve(by_seed: Mapping[int, RunResult], metric: str) -> _Curve:
+def _panels(
+    headline: str, groups: Sequence[Sequence[str]], measured: Collection[str]
+) -> Iterator[str]:
+    """Yield the metric of each panel: the headline, then of each group the first measured."""
+    for group in ((headline,), *groups):
+        yield from [metric for metric in group if metric in measured][:1]
+
+
+def _marks(study: Study) -> list[int]:
+    """Return the numbers of records after which an arm changes, of arms that change seldom.
+
+    An axis that is no count of records has no marks.
+    """
+    if study.problem.axis.metric is not None:
+        return []
+    changing = (changes(config) for config in study.arms.values())
+    return sorted({mark for marks in changing if len(marks) <= _MOST_CHANGES for mark in marks})
+
+
+def _draw_axis(axes: Axes, axis: Axis) -> None:
+    axes.set_xlabel(axis.label)
+    if axis.scale == "log":
+        axes.set_xscale("log")
+        return
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=axis.metric is None, nbins=6))
+
+
+def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
     seeds = {
         seed: {
-            record.epoch + 1: record.metrics[metric]
+            place: record.metrics[metric]
             for record in result.records
-            if metric in record.metrics
+            if metric in record.metrics and (place := _place(record, axis)) is not None
         }
         for seed, result in by_seed.items()
     }
     counted = [seeds[seed] for seed in counted_runs(by_seed)]
-    epochs = sorted(set().union(*counted)) if counted else []
+    places = sorted(set().union(*counted)) if counted else []
     return _Curve(
         seeds=seeds,
         summaries={
-            epoch: summarise([values[epoch] for values in counted])
-            for epoch in epochs
-            if all(epoch in values for values in counted)
+            place: summarise([values[place] for values in counted])
+            for place in places
+            if all(place in values for values in counted)
         },
     )
 
 
-def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: tuple[str, str]) -> None:
+def _place(record: EpochRecord, axis: Axis) -> float | None:
+    """Return where a record stands on the axis; None if it does not say."""
+    return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
+
+
+def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -> None:
     colour, dashes = look
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""
@@ -173,51 +198,59 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: tuple[s
         axes.plot(
             list(values), heights, color=colour, alpha=0.35, linewidth=0.6, marker=dots, ms=1.5
         )
-    epochs = list(curve.summaries)
+    places = list(curve.summaries)
     means = [scale * summary.mean for summary in curve.summaries.values()]
-    axes.plot(epochs, means, color=colour, linestyle=dashes, label=arm, marker=dots, ms=3)
+    axes.plot(places, means, color=colour, linestyle=dashes, label=arm, marker=dots, ms=3)
     banded = {
-        epoch: (scale * summary.ci_low, scale * summary.ci_high)
-        for epoch, summary in curve.summaries.items()
+        place: (scale * summary.ci_low, scale * summary.ci_high)
+        for place, summary in curve.summaries.items()
         if summary.ci_low is not None and summary.ci_high is not None
     }
     lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
     axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
 
 
-def _curves_caption(table: Table, metrics: Sequence[str], switches: Sequence[int]) -> str:
-    labels = " and ".join(show(metric).label for metric in metrics)
-    marked = f" Dotted vertical line: switch epoch {', '.join(map(str, switches))}."
-    excess = (
-        " Excess: above the entropy of the mixed labels, the least that any network can reach."
-        if "train/excess_loss" in metrics
+def _curves_caption(table: Table, axis: Axis, metrics: Sequence[str], marks: Sequence[int]) -> str:
+    labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
+    marked = (
+        f" Dotted vertical lines: an arm goes on in another way from {axis.unit} "
+        f"{', '.join(map(str, marks))} on."
+        if marks
         else ""
     )
+    along = axis.label if axis.metric else axis.unit
     return (
-        f"{labels[0].upper()}{labels[1:]} by epoch. Thick: mean over complete runs "
+        f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
         f"({_spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
-        f"ones included.{marked if switches else ''}{excess} Selection "
-        f"rule {SELECTION_RULE}: nothing is chosen from these curves."
+        f"ones included.{marked} Selection rule {SELECTION_RULE}: nothing is chosen from these "
+        "curves."
     )
 
 
-def _curve_numbers(curves: Mapping[str, Mapping[str, _Curve]], seeds: Sequence[int]) -> str:
+def upper_first(text: str) -> str:
+    """Return a text that begins a sentence; the case of its other letters means something."""
+    return text[:1].upper() + text[1:]
+
+
+def _curve_numbers(
+    curves: Mapping[str, Mapping[str, _Curve]], axis: Axis, seeds: Sequence[int]
+) -> str:
     return spell_csv(
         [
-            {"metric": metric, "arm": arm, "epoch": epoch}
-            | _numbers_of(curve.summaries.get(epoch))
-            | {f"seed_{seed}": curve.seeds[seed].get(epoch) for seed in seeds}
+            {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
+            | _numbers_of(curve.summaries.get(place))
+            | {f"seed_{seed}": curve.seeds[seed].get(place) for seed in seeds}
             for metric, by_arm in curves.items()
             for arm, curve in by_arm.items()
-            for epoch in sorted(set().union(*curve.seeds.values()))
+            for place in sorted(set().union(*curve.seeds.values()))
         ]
     )
 
 
-def _final_error(
+def _final_values(
     arranged: Mapping[str, Mapping[int, RunResult]],
     table: Table,
-    looks: Mapping[str, tuple[str, str]],
+    looks: Mapping[str, Look],
 ) -> Figure | None:
     finals = {
         arm: {
@@ -235,10 +268,10 @@ def _final_error(
         for arm, values in finals.items()
         if any(row.arm == arm and row.comparison for row in table.rows)
     }
-    panels: dict[str, Mapping[str, Mapping[int, float]]] = {"error": finals}
+    panels: dict[str, Mapping[str, Mapping[int, float]]] = {"value": finals}
     if differences:
         panels["difference"] = differences
-    shown = show(table.metric)
+    shown = table.shown
     with mpl.rc_context(STYLE):
         height = 0.9 + 0.42 * len(finals)
         canvas = Canvas(figsize=(PANEL_INCHES * len(panels), height), layout="constrained")
@@ -253,12 +286,12 @@ def _final_error(
         drawn[0].set_xlabel(f"final {shown.heading}")
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
-            drawn[1].set_xlabel(f"minus {table.baseline} at the same seed, points")
+            drawn[1].set_xlabel(spell_heading(f"minus {table.baseline} at the same seed", shown))
         return finished(
             canvas,
-            name="final_error",
-            title="Final error",
-            caption=_final_caption(table, has_differences=bool(differences)),
+            name="final_values",
+            title=f"Final {shown.label}",
+            caption=_final_caption(table, shown, has_differences=bool(differences)),
             numbers=_final_numbers(panels),
         )
 
@@ -279,14 +312,14 @@ def _draw_dots(
     )
 
 
-def _final_caption(table: Table, *, has_differences: bool) -> str:
+def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
     paired = (
         f" Right: difference from {table.baseline} at the same seed; the line is no difference."
         if has_differences
         else ""
     )
     return (
-        f"{show(table.metric).label.capitalize()} of the last epoch: one small dot per seed, the "
+        f"{upper_first(shown.label)} of the last epoch: one small dot per seed, the "
         f"mean and its 95 % t interval ({_spell_counts(table)}).{paired} "
         f"Selection rule {SELECTION_RULE}: arms fixed in advance, last epoch."
     )

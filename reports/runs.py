@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixup_core.tree import flatten
-from reports.metrics import METRICS
 from reports.spelling import spell_csv
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -37,19 +36,15 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
     return {} if has_diverged else complete_runs(results)
 
 
-def main_metric(study: Study) -> str:
-    """Return the metric a study's arms are compared by: `test/error` if a run measures it."""
-    return study.headline
-
-
-def metrics_of(arranged: Mapping[str, Mapping[int, RunResult]], metric: str) -> tuple[str, ...]:
-    """Return a metric and every other one of the complete runs, in the order of columns."""
-    found = {metric}
+def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
+    """Return the headline and every other metric of the complete runs, in the order of columns."""
+    found = {study.headline}
     for by_seed in arranged.values():
         for result in complete_runs(by_seed).values():
             found |= result.records[-1].metrics.keys()
-    known = [name for name in METRICS if name in found]
-    return (*known, *sorted(found - METRICS.keys()))
+    metrics = study.problem.metrics
+    known = [name for name in metrics if name in found]
+    return (*known, *sorted(found - metrics.keys()))
 
 
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
@@ -59,7 +54,7 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
     run and None for any other.
     """
     arranged = arrange(study, results)
-    metrics = metrics_of(arranged, main_metric(study))
+    metrics = metrics_of(study, arranged)
     records = []
     for arm, by_seed in arranged.items():
         flat = flatten(study.arms[arm])

@@ -1,9 +1,10 @@
-"""Figures of a search: map of alpha and switch epoch, history, slices and importance."""
+"""Figures of a search: map of two parameters, history, slices and importance."""
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -12,30 +13,40 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
-from reports.figures import PANEL_INCHES, STYLE, Figure, arm_looks, finished, legend
-from reports.metrics import show
+from mixup_core.keys import stage_keys
+from mixup_core.tree import with_values
+from reports.colours import Look
+from reports.figures import PANEL_INCHES, STYLE, Figure, finished, legend
 from reports.searched import Searched
 from reports.spelling import spell_csv
-from sweeps.search import Point
-from sweeps.space import Categorical, Parameter, Real
+from sweeps.search import Point, Search
+from sweeps.searching.selection import pareto_front
+from sweeps.space import Categorical, Integer, Parameter, Real, Space
 
 _POINTS = "#555555"
 _WINNER = "#D55E00"
-_MAP_AXES = ("mix.law.alpha", "mix.switch_epoch")
+_MARGIN = 0.05
+"""Of a map, beyond each bound of its parameters, as a part of the range."""
+
+Edge = Literal["low", "high"]
 
 
-def draw_search(searched: Searched) -> tuple[Figure, ...]:
+def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Return the figures of a search, leaving out those for which no point is complete yet.
 
     A point whose runs the store has lost is not drawn.
+
+    Args:
+        searched: What the search has found.
+        looks: How each arm is drawn (`reports.colours.arm_looks`).
     """
     points = [point for point in searched.history.points if point.state == "complete"]
     complete = [point for point in points if searched.summary(point.arm) is not None]
     if not complete:
         return ()
     figures = (
-        _map(searched, complete),
-        _history(searched, complete),
+        _map(searched, complete, looks),
+        _history(searched, complete, looks),
         _slices(searched, complete),
         _importance(searched),
         _front(searched, complete),
@@ -43,28 +54,44 @@ def draw_search(searched: Searched) -> tuple[Figure, ...]:
     return tuple(figure for figure in figures if figure is not None)
 
 
-def _map(searched: Searched, complete: Sequence[Point]) -> Figure | None:
+def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure | None:
     """Return the map: mean by colour, sd over seeds written beside each point."""
-    shown = [point for point in complete if all(path in point.values for path in _MAP_AXES)]
+    plane = _plane(searched.search.space)
+    if plane is None:
+        return None
+    across, up = plane
+    shown = [point for point in complete if {across.path, up.path} <= point.values.keys()]
     if not shown:
         return None
-    scale = _scale(searched)
-    erm = searched.summary("erm") if "erm" in searched.study.arms else None
+    scale = searched.shown.scale
+    bands = [
+        (edge, arm, scale * summary.mean)
+        for edge, arm in _edges(searched, across).items()
+        if (summary := searched.summary(arm)) is not None
+    ]
     means = [scale * point.objectives[0] for point in shown]
-    coloured = [*means, scale * erm.mean] if erm else means
-    alphas = [point.values["mix.law.alpha"] for point in shown]
+    coloured = [*means, *(mean for _, _, mean in bands)]
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(2 * PANEL_INCHES, 3.6), layout="constrained")
         axes = canvas.subplots()
         colours = mpl.colormaps["viridis"]
         norm = mpl.colors.Normalize(min(coloured), max(coloured))
-        axes.set_yscale("log")
-        if erm is not None:
-            # Switch 0 is plain ERM for every alpha: one band instead of points.
-            axes.axvspan(-0.6, 0.2, color=colours(norm(scale * erm.mean)), linewidth=0)
+        for set_scale, set_limits, parameter in (
+            (axes.set_xscale, axes.set_xlim, across),
+            (axes.set_yscale, axes.set_ylim, up),
+        ):
+            set_scale("log" if _is_log(parameter) else "linear")
+            set_limits(_beyond(parameter, "low", _MARGIN), _beyond(parameter, "high", _MARGIN))
+        for edge, arm, mean in bands:
+            outer, inner = _beyond(across, edge, _MARGIN), _beyond(across, edge, _MARGIN / 2)
+            axes.axvspan(outer, inner, color=colours(norm(mean)), linewidth=0)
+            axes.annotate(
+                arm, (inner, 0.5), xycoords=axes.get_xaxis_transform(), rotation=90, va="center",
+                ha="left" if edge == "low" else "right", fontsize=8, color=looks[arm][0],
+            )  # fmt: skip
         beside = []
         for mean, point in sorted(zip(means, shown, strict=True), key=itemgetter(0)):
-            x, y = point.values["mix.switch_epoch"], point.values["mix.law.alpha"]
+            x, y = point.values[across.path], point.values[up.path]
             selected = point == searched.winner
             axes.scatter(
                 [x], [y], s=90, color=[colours(norm(mean))], zorder=3,
@@ -76,32 +103,95 @@ def _map(searched: Searched, complete: Sequence[Point]) -> Figure | None:
                     textcoords="offset points", fontsize=6.5,
                 )
             )  # fmt: skip
-        pruned = [p for p in searched.history.points if p.state == "pruned"]
-        pruned = [p for p in pruned if all(path in p.values for path in _MAP_AXES)]
+        pruned = [
+            point.values
+            for point in searched.history.points
+            if point.state == "pruned" and {across.path, up.path} <= point.values.keys()
+        ]
         axes.scatter(
-            [p.values["mix.switch_epoch"] for p in pruned],
-            [p.values["mix.law.alpha"] for p in pruned],
+            [values[across.path] for values in pruned], [values[up.path] for values in pruned],
             marker="x", s=25, color=_POINTS,
         )  # fmt: skip
-        axes.set_xlabel("switch epoch (first epoch without mixing)")
-        axes.set_ylabel("alpha of Beta(alpha, alpha)")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_ylim(min(alphas) / 1.4, max(alphas) * 1.4)
+        axes.set_xlabel(across.path)
+        axes.set_ylabel(up.path)
+        if isinstance(across.distribution, Integer):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=axes)
-        bar.set_label(show(searched.objective).heading)
+        bar.set_label(searched.shown.heading)
         _keep_apart(canvas, beside)
-        band = " Band at 0: ERM, which switch 0 is at every alpha." if erm else ""
+        told = "".join(
+            f" Band at {across.path} {_bound(across, edge):g}: {arm}, which every point there is."
+            for edge, arm, _ in bands
+        )
         crosses = " Crosses: pruned." if pruned else ""
         return finished(
             canvas,
             name="search_map",
-            title="Alpha and switch epoch",
-            caption=f"Each point: mean of last-epoch {show(searched.objective).label} over "
+            title=f"Map of {across.path} and {up.path}",
+            caption=f"Each point: mean of last-epoch {searched.shown.label} over "
             f"{_spell_seeds(searched)} by colour, mean and sd over seeds beside it where there is "
-            f"room, the lowest first; alpha on a logarithmic axis.{band}{crosses} Framed: selected "
+            f"room, the lowest first.{told}{crosses} Framed: selected "
             f"by {searched.search.select} among {len(searched.history.points)} points tried.",
             numbers=spell_csv([_numbers(searched, point) for point in searched.history.points]),
         )
+
+
+def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
+    """Return the parameters of both axes: the first two numbers, one drawn in logarithms up."""
+    numbers = [p for p in space.parameters if not isinstance(p.distribution, Categorical)]
+    if len(numbers) < 2:
+        return None
+    up = next((parameter for parameter in numbers if _is_log(parameter)), numbers[1])
+    across = next(parameter for parameter in numbers if parameter != up)
+    return across, up
+
+
+def _is_log(parameter: Parameter) -> bool:
+    return isinstance(parameter.distribution, Real) and parameter.distribution.is_log
+
+
+def _bound(parameter: Parameter, edge: Edge) -> float:
+    assert not isinstance(parameter.distribution, Categorical)
+    return float(getattr(parameter.distribution, edge))
+
+
+def _beyond(parameter: Parameter, edge: Edge, part: float) -> float:
+    """Return the place outside of a bound by a part of the whole range, as it is drawn."""
+    low, high = _bound(parameter, "low"), _bound(parameter, "high")
+    away = -part if edge == "low" else 1 + part
+    if _is_log(parameter):
+        return float(low * (high / low) ** away)
+    return low + (high - low) * away
+
+
+def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
+    """Return the ends of an axis at which all points are one arm, with that arm.
+
+    They are if an arm computes what the point there computes, whichever extremes the other
+    parameters have.
+    """
+    search, arms = searched.search, searched.study.arms
+    edges: tuple[Edge, ...] = ("low", "high")
+    found: dict[Edge, str] = {}
+    for edge in edges:
+        value = getattr(across.distribution, edge)
+        keys = {_final_key(search, {across.path: value}, which) for which in (0, -1)}
+        for arm in searched.baselines:
+            alike = with_values(arms[arm], {"seed": search.base.seed})
+            if keys == {stage_keys(alike)[-1]}:
+                found.setdefault(edge, arm)
+    return found
+
+
+def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
+    """Return the key of a whole run of a point; None if its values cannot stand together."""
+
+    def draw(parameter: Parameter) -> Any:
+        return fixed.get(parameter.path, parameter.distribution.extremes[which])
+
+    with suppress(ValueError, KeyError):
+        return stage_keys(search.config_of(search.space.draw(draw)))[-1]
+    return None
 
 
 def _keep_apart(canvas: Canvas, texts: Sequence[Text]) -> None:
@@ -115,10 +205,9 @@ def _keep_apart(canvas: Canvas, texts: Sequence[Text]) -> None:
             boxes.append(box)
 
 
-def _history(searched: Searched, complete: Sequence[Point]) -> Figure:
+def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure:
     """Return every point in the order of asking, and the best mean so far."""
-    scale = _scale(searched)
-    looks = arm_looks(searched.baselines)
+    scale = searched.shown.scale
     best: list[float] = []
     for point in complete:
         best.append(min([scale * point.objectives[0], *best[-1:]]))
@@ -140,14 +229,14 @@ def _history(searched: Searched, complete: Sequence[Point]) -> Figure:
                     scale * summary.mean, color=colour, linestyle=dashes, linewidth=1, label=arm
                 )
         axes.set_xlabel("point, in the order of proposals")
-        axes.set_ylabel(show(searched.objective).heading)
+        axes.set_ylabel(searched.shown.heading)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend(canvas, axes)
         return finished(
             canvas,
             name="search_history",
             title="Optimisation history",
-            caption=f"Last-epoch {show(searched.objective).label} of each complete point: every "
+            caption=f"Last-epoch {searched.shown.label} of each complete point: every "
             f"seed small, mean over {_spell_seeds(searched)} large, the lowest mean so far as a "
             "line, the arms as horizontal lines. The lowest of many means is lower than its true "
             f"mean. Selection rule {searched.search.select}, {len(searched.history.points)} points "
@@ -164,7 +253,7 @@ def _history(searched: Searched, complete: Sequence[Point]) -> Figure:
 def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
     """Return one panel per parameter: its value against the means and seeds of all points."""
     parameters = searched.search.space.parameters
-    scale = _scale(searched)
+    scale = searched.shown.scale
     with mpl.rc_context(STYLE):
         canvas = Canvas(
             figsize=(PANEL_INCHES * max(2, min(3, len(parameters))), 2.7), layout="constrained"
@@ -187,12 +276,12 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
             if isinstance(parameter.distribution, Categorical):
                 choices = parameter.distribution.choices
                 axes.set_xticks(range(len(choices)), [str(choice) for choice in choices])
-        panels[0].set_ylabel(show(searched.objective).heading)
+        panels[0].set_ylabel(searched.shown.heading)
         return finished(
             canvas,
             name="search_slices",
             title="Slices",
-            caption=f"Last-epoch {show(searched.objective).label} by the value of each parameter, "
+            caption=f"Last-epoch {searched.shown.label} by the value of each parameter, "
             "the other parameters as they were: every seed small, means over "
             f"{_spell_seeds(searched)} large, the selected point in red. Selection rule "
             f"{searched.search.select}, {len(searched.history.points)} points tried.",
@@ -217,7 +306,7 @@ def _importance(searched: Searched) -> Figure | None:
             canvas,
             name="search_importance",
             title="Parameter importance",
-            caption=f"PED-ANOVA of {show(searched.objective).label} over the means of {complete} "
+            caption=f"PED-ANOVA of {searched.shown.label} over the means of {complete} "
             f"points of {_spell_seeds(searched)} each: how much each parameter tells the best "
             "tenth of the points from the rest. Parameters that only some points have are left "
             "out. With few points it is a hint and no measurement.",
@@ -230,11 +319,10 @@ def _importance(searched: Searched) -> Figure | None:
 def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
     if len(searched.search.objectives) < 2:
         return None
-    from sweeps.searching.selection import pareto_front
-
     front = sorted(pareto_front(complete), key=lambda point: point.objectives)
     first, second = searched.search.objectives[:2]
-    scales = show(first).scale, show(second).scale
+    metrics = searched.study.problem.metric(first), searched.study.problem.metric(second)
+    scales = metrics[0].scale, metrics[1].scale
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(PANEL_INCHES * 1.5, 2.9), layout="constrained")
         axes = canvas.subplots()
@@ -244,8 +332,8 @@ def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
                 [scales[1] * p.objectives[1] for p in points],
                 s=22, color=colour,
             )  # fmt: skip
-        axes.set_xlabel(show(first).heading)
-        axes.set_ylabel(show(second).heading)
+        axes.set_xlabel(metrics[0].heading)
+        axes.set_ylabel(metrics[1].heading)
         return finished(
             canvas,
             name="search_front",
@@ -258,7 +346,7 @@ def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
 
 def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, float]]) -> None:
     values = searched.values[searched.objective]
-    scale = _scale(searched)
+    scale = searched.shown.scale
     dots = [(x, scale * value) for point, x in placed for value in values[point.arm].values()]
     axes.scatter(
         [x for x, _ in dots], [y for _, y in dots], s=5, color=_POINTS, alpha=0.45, linewidth=0
@@ -280,7 +368,7 @@ def _numbers(searched: Searched, point: Point) -> dict[str, Any]:
 def _spell_cell(searched: Searched, point: Point) -> str:
     summary = searched.summary(point.arm)
     assert summary is not None
-    scale = _scale(searched)
+    scale = searched.shown.scale
     spread = "" if summary.sd is None else f" ±{scale * summary.sd:.1f}"
     return f"{scale * summary.mean:.1f}{spread}"
 
@@ -293,7 +381,3 @@ def _place(parameter: Parameter, value: Any) -> float:
     if isinstance(parameter.distribution, Categorical):
         return parameter.distribution.choices.index(value)
     return float(value) if value is not None else math.nan
-
-
-def _scale(searched: Searched) -> float:
-    return show(searched.objective).scale

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mixup_core.problem import Metric
 from reports.captions import Selection
-from reports.metrics import show
 from reports.runs import arrange, counted_runs
-from reports.spelling import DASH, spell_interval, spell_number, spell_p
+from reports.spelling import spell_heading, spell_p
 from reports.statistics import Comparison, Summary, compare, holm, summarise
-from reports.tables import Listing
+from reports.tables import Listing, spell_difference, spell_summary
 from sweeps.results import RunResult
 from sweeps.search import Point, Search, SearchHistory
 from sweeps.searching.selection import pareto_front, select_point
@@ -22,7 +22,7 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points and arms of a search with what was measured of them on validation images."""
+    """The points and arms of a search with what the search measured of them."""
 
     study: Study
     """With its points, without its confirmation."""
@@ -40,6 +40,11 @@ class Searched:
     def objective(self) -> str:
         """The objective that decides what is confirmed."""
         return self.search.objectives[0]
+
+    @property
+    def shown(self) -> Metric:
+        """How that objective is shown."""
+        return self.study.problem.metric(self.objective)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -73,18 +78,18 @@ class Searched:
         values = self.values[objective or self.objective].get(arm, {})
         return summarise(list(values.values())) if values else None
 
-    def selection(self) -> Selection:
-        """Return how the winner was found, for the caption of its confirmation."""
-        tried = len(self.history.points)
-        seeds = len(self.study.seeds)
+    def selection(self, metric: str) -> Selection:
+        """Return how the winner was found, for the caption of its confirmation by a metric."""
+        tried, seeds = len(self.history.points), len(self.study.seeds)
+        label = self.study.problem.metric(metric).label
         counted = dict.fromkeys(self.baselines, 1)
         if self.winner is not None:
             counted[self.winner.arm] = tried
         return Selection(
             rule=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
-            f"{show(self.objective).label} over {seeds} seeds, {tried} points tried, the arms not "
-            "searched; all arms here trained again on train + val with seeds that the search never "
-            "used, test images read for these runs alone)",
+            f"{self.shown.label} over {seeds} seeds, {tried} points tried, the arms not searched; "
+            "all arms here trained again as a winner is confirmed, with seeds that the search "
+            f"never used, {label} read for these runs alone)",
             tried=counted,
         )
 
@@ -128,6 +133,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 def points_table(searched: Searched) -> Listing:
     """Return the best points, with the arms for comparison; the CSV has all points."""
     search, objective = searched.search, searched.objective
+    metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
     front = {point.arm for point in pareto_front(searched.history.points)}
     several = len(search.objectives) > 1
@@ -136,9 +142,9 @@ def points_table(searched: Searched) -> Listing:
     header = (
         "point",
         *paths,
-        *(show(name).heading for name in search.objectives),
+        *(metric(name).heading for name in search.objectives),
         "n",
-        f"minus {baseline}, points",
+        spell_heading(f"minus {baseline}", searched.shown),
         *marks,
         "state",
     )
@@ -176,9 +182,9 @@ def points_table(searched: Searched) -> Listing:
                 (
                     arm,
                     *(_spell_value(values.get(path)) for path in paths),
-                    *(_spell_mean(found, name) for name, found in summaries.items()),
+                    *(spell_summary(found, metric(name)) for name, found in summaries.items()),
                     f"{0 if summary is None else summary.n}/{expected}",
-                    "" if arm == baseline else _spell_difference(comparison, objective),
+                    "" if arm == baseline else spell_difference(comparison, searched.shown),
                     *(("*" if arm in front else "",) if several else ()),
                     f"{state}, selected" if chosen else state,
                 )
@@ -194,13 +200,15 @@ def points_table(searched: Searched) -> Listing:
 
 
 def winner_table(searched: Searched, confirmed: Study, results: Sequence[RunResult]) -> Listing:
-    """Return the winner minus each arm on test images, paired by seed."""
+    """Return the winner minus each arm by the headline of the confirmation, paired by seed."""
     assert searched.winner is not None
-    winner, metric = searched.winner.arm, "test/error"
+    winner, metric = searched.winner.arm, confirmed.headline
+    shown = confirmed.problem.metric(metric)
     finals = {
         arm: {
             seed: result.records[-1].metrics[metric]
             for seed, result in counted_runs(by_seed).items()
+            if metric in result.records[-1].metrics
         }
         for arm, by_seed in arrange(confirmed, results).items()
     }
@@ -213,7 +221,7 @@ def winner_table(searched: Searched, confirmed: Study, results: Sequence[RunResu
         cells.append(
             (
                 f"{winner} minus {arm}",
-                _spell_difference(comparison, metric),
+                spell_difference(comparison, shown),
                 str(0 if comparison is None else comparison.n),
                 spell_p(adjusted.get(arm)),
             )
@@ -229,11 +237,11 @@ def winner_table(searched: Searched, confirmed: Study, results: Sequence[RunResu
     return Listing(
         name="confirmed",
         title="The selected point against each arm",
-        header=("comparison", "test error, points", "n", "p (Holm)"),
+        header=("comparison", spell_heading(shown.label, shown), "n", "p (Holm)"),
         cells=tuple(cells),
-        caption="Differences of test error paired by the seeds of the confirmation, which the "
+        caption=f"Differences of {shown.label} paired by the seeds of the confirmation, which the "
         f"search never used; 95 % t intervals, unadjusted; Holm over {len(known)} comparisons; "
-        f"selection rule {searched.search.select} on validation images, "
+        f"selection rule {searched.search.select} by {searched.shown.label}, "
         f"{len(searched.history.points)} points tried.",
         records=tuple(records),
     )
@@ -250,8 +258,7 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     tried = f"{len(points)} of {search.points} points tried by {search.sampler}"
     parts = [
         f"Selection rule {search.select} ({_RULES[search.select]} of last-epoch "
-        f"{show(searched.objective).label}); {tried}"
-        + (f" ({', '.join(states)})" if states else ""),
+        f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),
         f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
         f"{baseline} paired by seed, unadjusted",
         "the arms are one point each and were not searched",
@@ -288,22 +295,3 @@ def _spell_value(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _spell_mean(summary: Summary | None, metric: str) -> str:
-    if summary is None:
-        return DASH
-    shown = show(metric)
-    digits = 2 if shown.unit == "%" else 3
-    half = summary.half_width
-    spread = DASH if half is None else spell_number(half * shown.scale, digits)
-    return f"{spell_number(summary.mean * shown.scale, digits)} ± {spread}"
-
-
-def _spell_difference(comparison: Comparison | None, metric: str) -> str:
-    if comparison is None:
-        return DASH
-    scale = show(metric).scale
-    digits = 2 if scale == 100 else 3
-    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
-    return f"{spell_number(comparison.difference * scale, digits)}{interval}"

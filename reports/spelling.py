@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mixup_core.problem import Metric
+
 DASH = "—"
 """Stands where there is no number."""
 
@@ -21,6 +23,17 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
     if low is None or high is None:
         return ""
     return f" [{spell_number(low * scale, digits)}, {spell_number(high * scale, digits)}]"
+
+
+def spell_amount(difference: float, metric: Metric) -> str:
+    """Return a difference of a metric with its unit: `1.67 points`."""
+    number = spell_number(difference * metric.scale, metric.digits)
+    return f"{number} {metric.difference_unit}".rstrip()
+
+
+def spell_heading(text: str, metric: Metric) -> str:
+    """Return a heading of differences of a metric, with their unit: `minus erm, points`."""
+    return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 
 def spell_p(p: float | None) -> str:

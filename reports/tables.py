@@ -6,22 +6,23 @@ from typing import Any
 
 import pandas as pd
 
+from mixup_core.problem import Metric, Problem
 from reports.arms import ArmRow, compare_arms, mark_best, summarise_arm
-from reports.captions import FIXED_ARMS, Selection, caption_of, has_differing_data
-from reports.metrics import show
+from reports.captions import FIXED_ARMS, Selection, caption_of, has_differing_populations
 from reports.provenance import public
-from reports.runs import arrange, counted_runs, main_metric, metrics_of
+from reports.runs import arrange, counted_runs, metrics_of
 from reports.spelling import (
     DASH,
     escape_latex,
     escape_markdown,
     markdown_grid,
     spell_csv,
+    spell_heading,
     spell_interval,
     spell_number,
     spell_p,
 )
-from reports.statistics import SUMMARY_COLUMNS, Comparison
+from reports.statistics import SUMMARY_COLUMNS, Comparison, Summary
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Study
 
@@ -71,12 +72,14 @@ class UnfinishedRun:
     epochs: int
     """Epochs finished."""
     epochs_expected: int
+    unit: str
+    """What an epoch is called."""
     reason: str
     """Last line of the error, or that there is none."""
 
     def __str__(self) -> str:
         """Return one line that names the run and says why it is missing."""
-        done = f"{self.epochs}/{self.epochs_expected} epochs"
+        done = f"{self.epochs}/{self.epochs_expected} {self.unit}s"
         return f"{self.arm} seed {self.seed}: {self.outcome}, {done}: {self.reason}"
 
 
@@ -85,8 +88,10 @@ class Table:
     """A study's result. Every rendering is a function of it: no clock, no order of arrival."""
 
     study: str
+    problem: Problem
+    """Says how metrics are shown."""
     metric: str
-    """The metric compared, `test/error` or `val/error`."""
+    """The metric compared: the study's headline."""
     metrics: tuple[str, ...]
     """Every metric of the complete runs, in the order of columns."""
     baseline: str
@@ -97,13 +102,19 @@ class Table:
     selection: Selection = FIXED_ARMS
 
     @property
+    def shown(self) -> Metric:
+        """How the metric compared is shown."""
+        return self.problem.metric(self.metric)
+
+    @property
     def header(self) -> tuple[str, ...]:
         """Headings of the columns of `cells`."""
         signs = ("sign-flip p (Holm)",) if self._has_sign_flip else ()
-        comparison = (f"minus {self.baseline}, points", "p (Holm)", *signs, "d [95 %]")
-        further = (show(metric).heading for metric in self._further)
+        minus = spell_heading(f"minus {self.baseline}", self.shown)
+        comparison = (minus, "p (Holm)", *signs, "d [95 %]")
+        further = (self.problem.metric(metric).heading for metric in self._further)
         tried = ("points tried",) if self.selection.tried else ()
-        return ("arm", show(self.metric).heading, "n", *comparison, *further, *tried)
+        return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
@@ -151,9 +162,9 @@ class Table:
 
     @property
     def _further(self) -> tuple[str, ...]:
-        split = self.metric.partition("/")[0]
-        shown = (f"{split}/nll", f"{split}/calibration_error")
-        return tuple(metric for metric in shown if metric in self.metrics)
+        head = self.metric.partition("/")[0]
+        beside = (metric.replace("*", head) for metric in self.problem.beside)
+        return tuple(metric for metric in beside if metric in self.metrics)
 
     @property
     def _has_sign_flip(self) -> bool:
@@ -171,10 +182,10 @@ class Table:
                 *signs,
                 _spell_effect(row.comparison),
             )
-        further = (_spell_summary(row, metric) for metric in self._further)
+        further = (self._summary_of(row, metric) for metric in self._further)
         return (
             row.arm,
-            _spell_summary(row, self.metric) + mark,
+            self._summary_of(row, self.metric) + mark,
             row.seeds,
             *comparison,
             *further,
@@ -185,10 +196,11 @@ class Table:
         comparison = row.comparison
         if comparison is None:
             return DASH
-        scale = show(self.metric).scale
-        interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, 2)
         shared = "" if comparison.n == row.seeds_expected else f" (n = {comparison.n})"
-        return f"{spell_number(comparison.difference * scale, 2)}{interval}{shared}"
+        return spell_difference(comparison, self.shown) + shared
+
+    def _summary_of(self, row: ArmRow, metric: str) -> str:
+        return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
 
     def _record_of(self, row: ArmRow) -> dict[str, Any]:
         record: dict[str, Any] = {
@@ -229,9 +241,8 @@ def tabulate(
         selection: How the arms were chosen.
     """
     arranged = arrange(study, results)
-    metric = main_metric(study)
-    baseline = study.baseline
-    metrics = metrics_of(arranged, metric)
+    metric, baseline = study.headline, study.baseline
+    metrics = metrics_of(study, arranged)
     values = {
         arm: {
             seed: result.records[-1].metrics[metric]
@@ -241,26 +252,32 @@ def tabulate(
         for arm, by_seed in arranged.items()
     }
     rows = [summarise_arm(arm, by_seed, metrics) for arm, by_seed in arranged.items()]
-    if not has_differing_data(study):
-        rows = mark_best(compare_arms(rows, values, baseline), values, metric)
+    if not has_differing_populations(study):
+        rows = mark_best(
+            compare_arms(rows, values, baseline),
+            values,
+            metric,
+            is_lower_better=study.problem.metric(metric).is_lower_better,
+        )
     return Table(
         study=study.name,
+        problem=study.problem,
         metric=metric,
         metrics=metrics,
         baseline=baseline,
         rows=tuple(rows),
         unfinished=tuple(
-            _unfinished(result)
+            _unfinished(result, study.problem.axis.unit)
             for by_seed in arranged.values()
             for result in by_seed.values()
             if result.outcome != "complete"
         ),
-        caption=caption_of(study, metric, baseline, rows, made_with, selection),
+        caption=caption_of(study, rows, made_with, selection),
         selection=selection,
     )
 
 
-def _unfinished(result: RunResult) -> UnfinishedRun:
+def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
     message = result.failure.message.strip() if result.failure is not None else ""
     reason = message.splitlines()[-1] if message else "not trained to the end yet"
     return UnfinishedRun(
@@ -269,22 +286,27 @@ def _unfinished(result: RunResult) -> UnfinishedRun:
         outcome=result.outcome,
         epochs=len(result.records),
         epochs_expected=result.run.config.epochs,
+        unit=unit,
         reason=public(reason),
     )
 
 
-def _spell_summary(row: ArmRow, metric: str) -> str:
-    summary = row.summaries.get(metric)
+def spell_summary(summary: Summary | None, metric: Metric) -> str:
+    """Return `22.22 ± 1.63`; a dash without a summary, and in place of a width there is not."""
     if summary is None:
         return DASH
-    shown = show(metric)
-    digits = 2 if shown.unit == "%" else 3
-    half = (
-        DASH
-        if summary.half_width is None
-        else spell_number(summary.half_width * shown.scale, digits)
-    )
-    return f"{spell_number(summary.mean * shown.scale, digits)} ± {half}"
+    half = summary.half_width
+    spread = DASH if half is None else spell_number(half * metric.scale, metric.digits)
+    return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {spread}"
+
+
+def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
+    """Return `-2.45 [-4.01, -0.89]`; a dash without a comparison."""
+    if comparison is None:
+        return DASH
+    scale, digits = metric.scale, metric.digits
+    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
+    return f"{spell_number(comparison.difference * scale, digits)}{interval}"
 
 
 def _spell_effect(comparison: Comparison | None) -> str:

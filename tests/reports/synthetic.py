@@ -41,6 +41,7 @@ def make_study(
         description="Small & synthetic",
         arms=configs,
         seeds=seeds,
+        baseline="erm" if "erm" in arms else arms[0],
         source="study: small\n",
     )
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import scipy.stats
 from synthetic import ended, make_study, rows_of
@@ -26,9 +28,13 @@ def test_each_arm_is_summarised_and_compared_with_erm(
     assert table.rows[0].comparison is None
 
 
-def test_the_baseline_is_the_first_arm_where_there_is_no_erm() -> None:
-    study = make_study(arms=("uniform", "midpoint"))
-    assert tabulate(study, []).baseline == "uniform"
+def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its_name(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    table = tabulate(replace(study, baseline="midpoint"), results)
+    assert table.baseline == "midpoint"
+    assert [row.comparison is None for row in table.rows] == [False, True, False]
+    assert table.header[3] == "minus midpoint, points"
 
 
 def test_an_arm_that_lacks_a_seed_is_never_bold_though_its_mean_is_lowest() -> None:
@@ -65,7 +71,7 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     other = make_study().arms["midpoint"]
     data = type(other.data)(name="cifar10", views="concat")
     arms = {**study.arms, "midpoint": type(other)(data=data, epochs=10, batch_size=100)}
-    mixed = Study(name="mixed", description="", arms=arms, seeds=(0, 1), source="")
+    mixed = replace(study, arms=arms, seeds=(0, 1))
     table = tabulate(mixed, ended(mixed, {}))
     assert all(row.comparison is None and not row.is_best for row in table.rows)
     assert "different data" in table.caption

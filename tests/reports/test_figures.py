@@ -2,18 +2,21 @@ import csv
 import io
 import struct
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
+from decay import RampConfig, decay_study, decayed
 from synthetic import finish, make_study
 
-from reports.figures import Figure, arm_looks, draw_figures
+from reports.colours import arm_looks
+from reports.figures import Figure, draw_figures
 from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
-    figures = draw_figures(study, results, tabulate(study, results))
+    figures = draw_figures(study, results, tabulate(study, results), arm_looks(study.arms))
     return {figure.name: figure for figure in figures}
 
 
@@ -25,7 +28,7 @@ def test_figures_have_the_same_bytes_whatever_the_order_of_results(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     first, second = draw(study, results), draw(study, results[::-1])
-    assert list(first) == ["learning_curves", "final_error"]
+    assert list(first) == ["learning_curves", "final_values"]
     assert first == second
 
 
@@ -62,27 +65,25 @@ def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:
     assert (lines[0]["n"], lines[0]["seed_0"] != "", lines[3]["seed_0"]) == ("4", True, "")
 
 
-def test_final_error_numbers_hold_every_seed_and_the_paired_differences(
+def test_final_numbers_hold_every_seed_and_the_paired_differences(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    lines = numbers_of(draw(study, results)["final_error"])
+    lines = numbers_of(draw(study, results)["final_values"])
     means = {(line["shown"], line["arm"]): float(line["mean"]) for line in lines if line["mean"]}
     rows = {row.arm: row for row in tabulate(study, results).rows}
     assert rows["midpoint"].comparison is not None
     assert means["difference", "midpoint"] == rows["midpoint"].comparison.difference
     assert ("difference", "erm") not in means
-    assert sum(line["shown"] == "error" and line["seed"] != "" for line in lines) == 15
+    assert sum(line["shown"] == "value" and line["seed"] != "" for line in lines) == 15
 
 
-def test_a_switch_epoch_is_drawn_and_named() -> None:
+def test_lines_mark_where_an_arm_changes() -> None:
     study = make_study(switch_epoch=6)
-    results = tuple(map(finish, study.runs()))
-    assert "switch epoch 6" in draw(study, results)["learning_curves"].caption
-    unswitched = make_study()
-    assert (
-        "switch"
-        not in draw(unswitched, tuple(map(finish, unswitched.runs())))["learning_curves"].caption
-    )
+    captions = draw(study, tuple(map(finish, study.runs())))
+    assert "in another way from epoch 6 on" in captions["learning_curves"].caption
+    plain = make_study()
+    captions = draw(plain, tuple(map(finish, plain.runs())))
+    assert "another way" not in captions["learning_curves"].caption
 
 
 def test_captions_give_n_and_the_selection_rule(
@@ -100,10 +101,24 @@ def test_an_early_study_draws_what_it_has(epochs: int) -> None:
     assert list(draw(study, results)) == (["learning_curves"] if epochs else [])
 
 
-def test_an_arm_looks_the_same_in_every_study() -> None:
-    assert arm_looks(["midpoint", "erm"])["erm"] == arm_looks(["erm", "beta"])["erm"]
+def test_another_problem_has_its_own_axis_its_own_panels_and_its_own_words(decay: None) -> None:
+    study = decay_study()
+    figures = draw(study, tuple(decayed(run) for run in study.runs()))
+    lines = numbers_of(figures["learning_curves"])
+    assert [line["metric"] for line in lines[::8]] == ["margin", "norm"]
+    assert [line["time"] for line in lines[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
+    assert figures["learning_curves"].caption.startswith("Margin and norm by time.")
+    assert figures["final_values"].title == "Final margin"
 
 
-def test_thirty_arms_are_told_apart() -> None:
-    looks = arm_looks(f"beta-{index}" for index in range(28))
-    assert len(set(looks.values())) == 28
+def test_runs_of_one_record_have_no_curves(decay: None) -> None:
+    study = decay_study(epochs=1)
+    assert list(draw(study, tuple(decayed(run) for run in study.runs()))) == ["final_values"]
+
+
+def test_an_arm_that_changes_all_the_time_has_no_lines(decay: None) -> None:
+    study = decay_study(epochs=6)
+    arms = {arm: RampConfig(rate=1.0, epochs=epochs) for arm, epochs in (("few", 4), ("many", 6))}
+    study = replace(study, arms=arms, baseline="few")
+    caption = draw(study, tuple(decayed(run) for run in study.runs()))["learning_curves"].caption
+    assert "from step 1, 2, 3 on" in caption

@@ -2,6 +2,7 @@ from html.parser import HTMLParser
 
 from synthetic import finish, make_study
 
+from reports.colours import arm_looks
 from reports.figures import draw_figures
 from reports.page import render_page
 from reports.provenance import describe
@@ -46,7 +47,8 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
         study, results, selection_rule="none", data_checksums={}, command="mixsweep run <x>"
     )
     page = Checked()
-    page.feed(render_page(study, table, draw_figures(study, results, table), found))
+    figures = draw_figures(study, results, table, arm_looks(study.arms))
+    page.feed(render_page(study, table, figures, found))
     page.close()
     assert page.open == []
     return page

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from synthetic import ended, finish, make_study, rows_of
 
@@ -34,9 +36,7 @@ def test_a_study_over_epochs_keeps_both_columns() -> None:
     study = make_study()
     config = study.arms["erm"]
     longer = type(config)(data=config.data, epochs=20, batch_size=100)
-    study = Study(
-        name="long", description="", arms={"erm": config, "long": longer}, seeds=(0,), source=""
-    )
+    study = replace(study, arms={"erm": config, "long": longer}, seeds=(0,))
     record = run_records(study, [finish(run) for run in study.runs()])[1]
     assert (record["epochs"], record["epochs_expected"], record["outcome"]) == (10, 20, "partial")
 

@@ -1,90 +1,15 @@
-import csv
-import io
 import json
-import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic import NOISE, finish, make_study
+from synthetic_search import HISTORY, result_of, search_study
 
-from mixup_core.images.config import DataConfig, TrainConfig
-from mixup_core.laws import Beta
-from mixup_core.records import EpochRecord
 from reports.build import build_report
-from reports.search_figures import draw_search
 from reports.searched import gather, points_table, winner_table
 from sweeps.results import RunResult
-from sweeps.search import Point, PointState, Search, SearchHistory, SelectionRule
-from sweeps.space import Integer, Parameter, Real, Space
-from sweeps.study import Run, Study
-
-MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
-
-
-def search_study(*objectives: str) -> Study:
-    plain = make_study(("erm", "uniform"), seeds=(0, 1, 2))
-    arms = {
-        arm: replace(config, data=DataConfig(views="concat", val_size=5000, test=False))
-        for arm, config in plain.arms.items()
-    }
-    base: TrainConfig = replace(arms["erm"], mix=replace(arms["erm"].mix, law=Beta(alpha=1.0)))
-    space = Space(
-        parameters=(
-            Parameter(path="mix.law.alpha", distribution=Real(low=0.1, high=32.0, is_log=True)),
-            Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=10)),
-        )
-    )
-    search = Search(
-        base=base, space=space, points=4, objectives=objectives or ("val/error",),
-        prune_after=None if objectives else 2, confirm_seeds=(10, 11, 12, 13),
-    )  # fmt: skip
-    return replace(plain, arms=arms, search=search)
-
-
-def point(number: int, state: PointState, *objectives: float) -> Point:
-    values = {"mix.law.alpha": 0.5 * 4**number, "mix.switch_epoch": 2 + number}
-    num_seeds = 2 if state == "pruned" else None
-    return Point(
-        number=number, values=values, state=state, num_seeds=num_seeds, objectives=objectives
-    )
-
-
-HISTORY = SearchHistory(
-    points=(
-        point(0, "complete", 0.21),
-        point(1, "complete", 0.18),
-        point(2, "pruned"),
-        point(3, "complete", 0.19),
-    ),
-    importances={"mix.law.alpha": 0.7, "mix.switch_epoch": 0.3},
-)
-
-
-def result_of(run: Run) -> RunResult:
-    arm = run.arm.removeprefix("confirm ")
-    value = MEANS.get(arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
-    ended = finish(run, value)
-    split = "test" if run.config.data.test else "val"
-    assert ended.stage is not None
-    records = tuple(
-        EpochRecord(
-            epoch=record.epoch,
-            metrics={f"{split}/error": value, f"{split}/nll": 1 - value, "train/loss": 0.1},
-        )
-        for record in ended.records
-    )
-    return replace(ended, stage=replace(ended.stage, records=records))
-
-
-@pytest.fixture
-def grown() -> Study:
-    return search_study().grown(HISTORY.points, HISTORY.points[1])
-
-
-@pytest.fixture
-def grown_results(grown: Study) -> tuple[RunResult, ...]:
-    return tuple(result_of(run) for run in grown.runs())
+from sweeps.search import SelectionRule
+from sweeps.study import Study
 
 
 def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selected(
@@ -120,21 +45,6 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
     assert table.records[1]["difference"] == pytest.approx(0.18 - 0.2)
 
 
-def test_a_search_has_its_figures_each_with_numbers_and_points_tried(
-    grown: Study, grown_results: tuple[RunResult, ...]
-) -> None:
-    figures = {f.name: f for f in draw_search(gather(grown, grown_results, HISTORY))}
-    assert list(figures) == [
-        "search_map", "search_history", "search_slices", "search_importance",
-    ]  # fmt: skip
-    for figure in figures.values():
-        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
-    rows = list(csv.DictReader(io.StringIO(figures["search_map"].numbers)))
-    assert [row["selected"] for row in rows] == ["false", "true", "false", "false"]
-    assert [row["n"] for row in rows] == ["3", "3", "2", "3"]
-    assert "4 points tried" in figures["search_map"].caption
-
-
 def test_several_objectives_have_a_front(grown: Study) -> None:
     points = tuple(
         replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
@@ -147,7 +57,6 @@ def test_several_objectives_have_a_front(grown: Study) -> None:
     assert {row[0] for row in points_table(searched).cells if "*" in row} == {
         "point 0", "point 1", "point 3",
     }  # fmt: skip
-    assert "search_front" in {figure.name for figure in draw_search(searched)}
 
 
 def test_the_report_of_a_search_leads_with_the_confirmation(
@@ -169,7 +78,12 @@ def test_the_report_of_a_search_leads_with_the_confirmation(
 def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     study = search_study()
     report = build_report(
-        study, [], tmp_path / "r", data_checksums={}, command="x", history=SearchHistory()
+        study,
+        [],
+        tmp_path / "r",
+        data_checksums={},
+        command="x",
+        history=replace(HISTORY, points=()),
     )
     assert [row.arm for row in report.table.rows] == ["erm", "uniform"]
     assert report.table.metric == "val/error"

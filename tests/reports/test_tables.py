@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from decay import decay_study, decayed
 from synthetic import ended, make_study, rows_of
 
 from reports.runs import runs_csv
@@ -105,3 +106,17 @@ def test_latex_is_a_whole_booktabs_table(study: Study, results: tuple[RunResult,
     assert text.count("{") == text.count("}")
     assert text.isascii()
     assert "\\textbf{uniform} & \\textbf{19.64 $\\pm$ 1.48}" in text
+
+
+def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay: None) -> None:
+    study = decay_study()
+    table = tabulate(study, [decayed(run) for run in study.runs()])
+    assert table.header[:4] == ("arm", "margin, nats", "n", "minus rate 1, nats")
+    assert table.header[6:] == ("norm",)
+    assert [row.is_best for row in table.rows] == [False, True]
+    assert "bold: highest mean" in table.caption
+
+
+def test_an_unknown_metric_is_a_plain_number_though_it_ends_in_error() -> None:
+    metric = make_study().problem.metric("test/new_error")
+    assert (metric.heading, metric.scale) == ("test/new_error", 1.0)

@@ -1,0 +1,39 @@
+"""Colours: how each arm is drawn, the same in every figure of a study."""
+
+from collections.abc import Mapping
+
+from mixup_core.problem import Config, problem_of
+
+# Okabe and Ito's palette, told apart by colour-blind readers; yellow is too faint for lines.
+_BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
+_OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
+_OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
+
+Dashes = str | tuple[float, tuple[float, ...]]
+"""As matplotlib takes them."""
+
+Look = tuple[str, Dashes]
+"""Colour and dashes."""
+
+_DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
+
+
+def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
+    """Return the colour and dashes of each arm, in the order of the arms.
+
+    The first arm of a plain method (`Problem.method`) has the colour of the method, in every study;
+    the other arms take the remaining colours in their order, with other dashes each time round.
+    """
+    named: dict[str, Look] = {}
+    taken = set()
+    for arm, config in arms.items():
+        method = problem_of(config).method(config)
+        if method in _OF_METHODS and method not in taken:
+            taken.add(method)
+            named[arm] = (_OF_METHODS[method], "-")
+    free = [*_OTHERS, *(colour for method, colour in _OF_METHODS.items() if method not in taken)]
+    others = [arm for arm in arms if arm not in named]
+    for place, arm in enumerate(others):
+        turn, colour = divmod(place, len(free))
+        named[arm] = (free[colour], _DASHES[turn % len(_DASHES)])
+    return {arm: named[arm] for arm in arms}

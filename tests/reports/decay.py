@@ -1,0 +1,89 @@
+"""DECAY: a problem for tests that is not image training: time on a log axis, more is better."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mixup_core.problem import Axis, Keying, Metric, Problem
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Stage
+from sweeps.results import RunResult
+from sweeps.study import Run, Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecayConfig:
+    """How fast something decays."""
+
+    problem: ClassVar[str] = "decay"
+    rate: float
+    epochs: int = 4
+    seed: int = 0
+
+
+DECAY = Problem(
+    name="decay",
+    title="decay",
+    config=DecayConfig,
+    process="decay:none",
+    metrics={
+        "margin": Metric(label="margin", unit="nats", is_lower_better=False),
+        "time": Metric(label="time", unit="s"),
+        "norm": Metric(label="norm"),
+    },
+    headline=("margin",),
+    beside=("norm",),
+    curves=(("norm", "time"),),
+    objectives=("margin",),
+    axis=Axis(label="time", unit="step", scale="log", metric="time"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RampConfig(DecayConfig):
+    """Something whose every epoch is decided anew."""
+
+    problem: ClassVar[str] = "ramp"
+
+
+RAMP = replace(
+    DECAY,
+    name="ramp",
+    config=RampConfig,
+    axis=Axis(unit="step"),
+    keying=Keying(of_epoch=lambda config, epoch: epoch),
+)
+
+
+def decay_study(rates: Sequence[float] = (1.0, 2.0), *, epochs: int = 4, seeds: int = 3) -> Study:
+    return Study(
+        name="decay",
+        description="",
+        arms={f"rate {rate:g}": DecayConfig(rate=rate, epochs=epochs) for rate in rates},
+        seeds=tuple(range(seeds)),
+        baseline=f"rate {rates[0]:g}",
+        source="study: decay\n",
+    )
+
+
+def decayed(run: Run) -> RunResult:
+    assert isinstance(run.config, DecayConfig)
+    records = tuple(
+        EpochRecord(
+            epoch=epoch,
+            metrics={
+                "margin": run.config.rate * (1 + epoch) + 0.01 * (run.seed - 1) ** 2,
+                "norm": float(epoch),
+                "time": 10.0**epoch,
+            },
+        )
+        for epoch in range(run.config.epochs)
+    )
+    stage = Stage(
+        key=run.key,
+        records=records,
+        facts=tuple(EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(len(records))),
+        environment={"device": "x86_64"},
+        state=None,
+    )
+    return RunResult(run=run, stage=stage, failure=None)

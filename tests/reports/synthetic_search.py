@@ -1,0 +1,70 @@
+"""A synthetic search: four points of two parameters, one pruned, and its confirmation."""
+
+from dataclasses import replace
+
+from synthetic import NOISE, finish, make_study
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.laws import Beta
+from mixup_core.records import EpochRecord
+from sweeps.results import RunResult
+from sweeps.search import Point, PointState, Search, SearchHistory
+from sweeps.space import Integer, Parameter, Real, Space
+from sweeps.study import Run, Study
+
+MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
+
+
+def search_study(*objectives: str) -> Study:
+    plain = make_study(("erm", "uniform"), seeds=(0, 1, 2))
+    arms = {
+        arm: replace(config, data=DataConfig(views="concat", val_size=5000, test=False))
+        for arm, config in plain.arms.items()
+    }
+    base: TrainConfig = replace(arms["erm"], mix=replace(arms["erm"].mix, law=Beta(alpha=1.0)))
+    space = Space(
+        parameters=(
+            Parameter(path="mix.law.alpha", distribution=Real(low=0.1, high=32.0, is_log=True)),
+            Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=10)),
+        )
+    )
+    search = Search(
+        base=base, space=space, points=4, objectives=objectives or ("val/error",),
+        prune_after=None if objectives else 2, confirm_seeds=(10, 11, 12, 13),
+    )  # fmt: skip
+    return replace(plain, arms=arms, search=search)
+
+
+def point(number: int, state: PointState, *objectives: float) -> Point:
+    values = {"mix.law.alpha": 0.5 * 4**number, "mix.switch_epoch": 2 + number}
+    num_seeds = 2 if state == "pruned" else None
+    return Point(
+        number=number, values=values, state=state, num_seeds=num_seeds, objectives=objectives
+    )
+
+
+HISTORY = SearchHistory(
+    points=(
+        point(0, "complete", 0.21),
+        point(1, "complete", 0.18),
+        point(2, "pruned"),
+        point(3, "complete", 0.19),
+    ),
+    importances={"mix.law.alpha": 0.7, "mix.switch_epoch": 0.3},
+)
+
+
+def result_of(run: Run) -> RunResult:
+    arm = run.arm.removeprefix("confirm ")
+    value = MEANS.get(arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
+    ended = finish(run, value)
+    split = "test" if run.config.data.test else "val"
+    assert ended.stage is not None
+    records = tuple(
+        EpochRecord(
+            epoch=record.epoch,
+            metrics={f"{split}/error": value, f"{split}/nll": 1 - value, "train/loss": 0.1},
+        )
+        for record in ended.records
+    )
+    return replace(ended, stage=replace(ended.stage, records=records))

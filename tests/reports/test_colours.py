@@ -1,0 +1,31 @@
+from synthetic import make_study
+
+from reports.colours import arm_looks
+
+
+def test_a_plain_method_has_its_colour_whatever_the_arm_is_called_and_whoever_is_beside_it() -> (
+    None
+):
+    plain = arm_looks(make_study().arms)
+    assert [colour for colour, _ in plain.values()] == ["#0072B2", "#E69F00", "#009E73"]
+    arms = make_study(arms=("uniform", "erm")).arms
+    renamed = arm_looks({"mine": arms["uniform"], "theirs": arms["erm"]})
+    assert (renamed["mine"], renamed["theirs"]) == (plain["uniform"], plain["erm"])
+
+
+def test_an_arm_named_erm_that_is_another_method_does_not_take_its_colour() -> None:
+    study = make_study(arms=("midpoint",))
+    assert arm_looks({"erm": study.arms["midpoint"]})["erm"][0] == "#E69F00"
+
+
+def test_the_second_arm_of_a_method_takes_a_free_colour() -> None:
+    erm = make_study().arms["erm"]
+    looks = arm_looks({"erm": erm, "again": erm})
+    assert looks["erm"][0] != looks["again"][0]
+
+
+def test_thirty_arms_are_told_apart_and_stay_in_their_order() -> None:
+    study = make_study(arms=(*(f"beta-{index}" for index in range(29)), "erm"))
+    looks = arm_looks(study.arms)
+    assert len(set(looks.values())) == 30
+    assert list(looks) == list(study.arms)

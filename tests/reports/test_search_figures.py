@@ -1,0 +1,82 @@
+import csv
+import io
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+from synthetic_search import HISTORY, result_of, search_study
+
+from mixup_core.laws import Midpoint
+from reports.colours import arm_looks
+from reports.figures import Figure
+from reports.search_figures import draw_search
+from reports.searched import gather
+from sweeps.space import Parameter, Real, Space
+from sweeps.study import Study
+
+
+def draw(study: Study, history: object = HISTORY) -> dict[str, Figure]:
+    results = [result_of(run) for run in study.runs()]
+    searched = gather(study, results, history)  # type: ignore[arg-type]
+    figures = draw_search(searched, arm_looks(study.arms))
+    return {figure.name: figure for figure in figures}
+
+
+def test_a_search_has_its_figures_each_with_numbers_and_points_tried(grown: Study) -> None:
+    figures = draw(grown)
+    assert list(figures) == [
+        "search_map", "search_history", "search_slices", "search_importance",
+    ]  # fmt: skip
+    for figure in figures.values():
+        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
+    rows = list(csv.DictReader(io.StringIO(figures["search_map"].numbers)))
+    assert [row["selected"] for row in rows] == ["false", "true", "false", "false"]
+    assert [row["n"] for row in rows] == ["3", "3", "2", "3"]
+    assert "4 points tried" in figures["search_map"].caption
+
+
+def test_the_band_is_the_arm_that_the_edge_computes_under_its_own_name() -> None:
+    study = search_study()
+    renamed = {"plain": study.arms["erm"], "erm": study.arms["uniform"]}
+    grown = replace(study, arms=renamed, baseline="plain").grown(HISTORY.points)
+    caption = draw(grown)["search_map"].caption
+    assert "Band at mix.switch_epoch 0: plain, which every point there is." in caption
+    assert caption.count("Band") == 1
+
+
+def test_an_arm_named_erm_that_no_edge_computes_has_no_band() -> None:
+    study = search_study()
+    mixing = replace(study.arms["erm"], mix=replace(study.arms["erm"].mix, law=Midpoint()))
+    grown = replace(study, arms={"erm": mixing, "uniform": study.arms["uniform"]}).grown(
+        HISTORY.points
+    )
+    assert "Band" not in draw(grown)["search_map"].caption
+
+
+def test_the_map_is_of_any_two_numbers_and_left_out_where_there_is_one(grown: Study) -> None:
+    search = grown.search
+    assert search is not None
+    rate = Parameter(path="optimizer.lr", distribution=Real(low=1e-4, high=1e-2, is_log=True))
+    switch = search.space.parameters[1]
+    points = tuple(
+        replace(p, values={"optimizer.lr": 0.001 * (1 + p.number), "mix.switch_epoch": p.number})
+        for p in HISTORY.points
+    )
+    history = replace(HISTORY, points=points)
+    two = replace(grown, search=replace(search, space=Space(parameters=(switch, rate))))
+    assert draw(two, history)["search_map"].title == "Map of mix.switch_epoch and optimizer.lr"
+    one = replace(grown, search=replace(search, space=Space(parameters=(rate,))))
+    assert "search_map" not in draw(one, history)
+
+
+def test_several_objectives_have_the_figure_of_a_front() -> None:
+    points = tuple(
+        replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
+        for p in HISTORY.points
+    )
+    study = search_study("val/error", "val/nll").grown(points)
+    assert "search_front" in draw(study, replace(HISTORY, points=points))
+
+
+def test_a_search_of_which_no_run_is_stored_has_no_figure(grown: Study) -> None:
+    searched = gather(grown, [], HISTORY)
+    assert draw_search(searched, arm_looks(grown.arms)) == ()
