@@ -64,6 +64,26 @@ def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]
     yield int(written.facts[0].seconds), int(stored.facts[0].seconds)
 
 
+@contextmanager
+def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[bool]:
+    """Store a stage, or clear up after its dead writers all the while; get whether it is whole."""
+    opened, key = Store(store), f"{number:08x}"
+    content = bytes(100_000)
+    if racer % 2:
+        for _ in range(30):
+            opened.clear_torn(key)
+    else:
+        opened.write(
+            key,
+            records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
+            facts=[EpochFacts(seconds=1.0, stored_at_ms=1)],
+            environment={},
+            state=content,
+        )
+    stored = opened.read(key)
+    yield bool(racer % 2) or (stored is not None and opened.read_state(stored) == content)
+
+
 def _enter(barrier: Barrier) -> None:
     global _barrier
     _barrier = barrier

@@ -1,7 +1,9 @@
 """Files of a store, on a disk or in a bucket: each appears whole or not at all."""
 
 import errno
+import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -16,6 +18,8 @@ _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols whose fsspec package creates an object by one conditional put."""
 _BATCH = 256
 """Objects asked for at once: what is waited for is then the server, not each answer."""
+_TRIES = 5
+"""Times a file is written again because its new file was cleared away."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
 """What S3 servers answer when nothing more fits."""
 
@@ -26,6 +30,10 @@ class StoreError(Exception):
 
 class StoreFullError(StoreError):
     """The disk or the quota is full; everything stored before is intact."""
+
+
+class UnreadableError(StoreError):
+    """Something has the name of a file and cannot be read as one; the text says what, no more."""
 
 
 def open_files(url: str) -> "Folder | Bucket":
@@ -64,8 +72,9 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
     """
     try:
         # Who clears up after a dead writer may take this one for it.
-        with suppress(FileNotFoundError):
-            return _write_once(path, data, overwrite=overwrite)
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                return _write_once(path, data, overwrite=overwrite)
         return _write_once(path, data, overwrite=overwrite)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -73,33 +82,109 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
         raise
 
 
+def read_regular(path: Path, limit: int = -1) -> bytes:
+    """Return the content of a local file; opening a FIFO would wait, so nothing else is read.
+
+    Args:
+        path: The file, or a link to one.
+        limit: Bytes that are read at most; -1 reads all of it.
+
+    Raises:
+        FileNotFoundError: If nothing has that name.
+        UnreadableError: If a folder, a FIFO, a device or a link that leads nowhere has it, or a
+            file of this user that is closed to its owner.
+        OSError: If the disk fails, or the file is closed and somebody else's.
+    """
+    with os.fdopen(_opened(path, os.O_RDONLY), "rb") as file:
+        return file.read(limit)
+
+
+def open_lock(path: Path) -> int:
+    """Return the descriptor of a file that is there to be locked, made for this user if missing.
+
+    Raises:
+        UnreadableError: As `read_regular`; a file closed to its owner is opened to them instead.
+        OSError: If the disk fails, or the file is closed and somebody else's.
+    """
+    make_private_folder(path.parent)
+    try:
+        return _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    except UnreadableError:
+        if path.is_symlink() or not path.is_file():
+            raise
+        path.chmod(0o600)
+        return _opened(path, os.O_RDWR | os.O_NOFOLLOW)
+
+
 def make_private_folder(path: Path) -> None:
-    """Make a folder and the ones above it that are missing, durably, for this user alone."""
+    """Make a folder and the ones above it that are missing, durably, for this user alone.
+
+    Raises:
+        NotADirectoryError: If something else has its name or the name of one above it.
+    """
     if path.is_dir():
         return
     make_private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
     _sync_folder(path.parent)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if (reason := _unreadable(path, error)) is None:
+            raise
+        raise UnreadableError(reason) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnreadableError("is no file")
+    return descriptor
+
+
+def _unreadable(path: Path, error: OSError) -> str | None:
+    """Return why what has a name can never be opened as a file; None if it is not there or may."""
+    match error.errno:
+        case errno.ENOENT | errno.ELOOP if path.is_symlink():
+            return "is a link" if path.exists() else "is a link that leads nowhere"
+        case errno.EISDIR | errno.ENXIO:
+            return "is no file"
+        case errno.EACCES if path.stat().st_uid == os.geteuid():
+            return "is closed to its owner"
+    return None
 
 
 def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
     make_private_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _lock(descriptor)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
         if overwrite:
             Path(temporary).replace(path)
         elif not _link(Path(temporary), path):
             return False
     finally:
+        os.close(descriptor)
         Path(temporary).unlink(missing_ok=True)
     _sync_folder(path.parent)
+    return True
+
+
+def _lock(descriptor: int) -> bool:
+    """Return whether nobody else has a file locked; where there are no locks, nobody has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
     return True
 
 
@@ -126,6 +211,12 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def _unlisted(error: OSError) -> None:
+    """Let a folder that is not there be empty; nothing else that cannot be listed is."""
+    if not isinstance(error, FileNotFoundError) or Path(error.filename).is_symlink():
+        raise error
+
+
 class Folder:
     """Files on a local disk, by their path below its root."""
 
@@ -133,23 +224,40 @@ class Folder:
         self.root = root
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all files below a folder; none if it is not there."""
-        for parent, _, files in os.walk(self.root / folder):
+        """Yield the names of all files below a folder; none if it is not there.
+
+        A folder with a suffix is no folder of the store: it has the name of a file, and is yielded
+        as one: who reads it finds out.
+
+        Raises:
+            OSError: If a folder cannot be listed, or something else has its name.
+        """
+        for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
             below = parent[len(str(self.root)) + 1 :]
             yield from (f"{below}/{file}" for file in files)
+            yield from (f"{below}/{other}" for other in folders if "." in other)
+            folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:
-        """Return a file's content; a missing one is a `FileNotFoundError`."""
-        return (self.root / name).read_bytes()
+        """Return a file's content (see `read_regular`)."""
+        return read_regular(self.root / name)
 
-    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield name and content of those of some files that are there."""
+    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
+        """Yield name and content of those of some files that are there, or why it has none."""
         for name in names:
-            with suppress(FileNotFoundError):
+            try:
                 yield name, self.read(name)
+            except FileNotFoundError:
+                continue
+            except UnreadableError as error:
+                yield name, error
+
+    def has(self, name: str) -> bool:
+        """Return whether a file, or a link to one, is there."""
+        return (self.root / name).is_file()
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in place of what is there."""
+        """Write a file in place of what is there; a folder is an `IsADirectoryError`."""
         write_durably(self.root / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
@@ -157,19 +265,38 @@ class Folder:
         return write_durably(self.root / name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file."""
-        target = self.root / new_name
+        """Rename a file or what has its name: a link itself, not what it leads to.
+
+        A file takes the place of one; where a folder is in the way, the new name gets a number.
+        """
+        source, target = self.root / name, self.root / new_name
         make_private_folder(target.parent)
-        (self.root / name).replace(target)
+        is_folder = source.is_dir() and not source.is_symlink()
+        number = 0
+        while target.is_dir() or (is_folder and os.path.lexists(target)):
+            number += 1
+            target = self.root / f"{new_name}.{number}"
+        source.replace(target)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it is there; a folder is an `IsADirectoryError`."""
         (self.root / name).unlink(missing_ok=True)
 
-    def age(self, name: str) -> float:
-        """Return the seconds since a file was written."""
+    def is_being_written(self, name: str) -> bool:
+        """Return whether the writer of a `.tmp` file lives: it has the file locked."""
         try:
-            return time.time() - (self.root / name).stat().st_mtime
+            descriptor = _opened(self.root / name, os.O_RDONLY)
+        except (FileNotFoundError, UnreadableError):
+            return False
+        try:
+            return not _lock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def age(self, name: str) -> float:
+        """Return the seconds since a file was written, or a link made."""
+        try:
+            return time.time() - (self.root / name).lstat().st_mtime
         except FileNotFoundError:
             return 0.0
 
@@ -209,7 +336,7 @@ class Bucket:
             content: bytes = self._files.cat_file(self._path(name))
         return content
 
-    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
         """Yield name and content of those of some objects that are there, many asked for at once.
 
         Raises:
@@ -225,6 +352,15 @@ class Bucket:
                 elif not isinstance(answer, FileNotFoundError):
                     with self._told():
                         raise answer
+
+    def has(self, name: str) -> bool:
+        """Return whether an object is there.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        with self._told():
+            return bool(self._files.exists(self._path(name)))
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object in place of what is there.
@@ -286,6 +422,11 @@ class Bucket:
                 self._files.rm_file(self._path(name))
         except FileNotFoundError:
             return
+
+    def is_being_written(self, name: str) -> bool:
+        """Return False: an object is there once it is whole."""
+        del name
+        return False
 
     def age(self, name: str) -> float:
         """Return the seconds since an object was put, by the clocks of server and caller."""

@@ -31,7 +31,8 @@ from mixup_core.store.checkpoints import (
 )
 from mixup_core.store.files import StoreError, StoreFullError
 from tests import object_stores
-from tests.races import race, write_stage
+from tests.damages import DAMAGES, NO_FILES, bound_by_modes
+from tests.races import clear_what_others_store, race, write_stage
 
 KEY = "0123456789abcdef0123456789abcdef"
 SAME_SHARD = "01" + "f" * 30
@@ -77,6 +78,26 @@ def disk(tmp_path: Path) -> Store:
 def write(store: Store, key: str = KEY, state: bytes | None = STATE, **changes: Any) -> Stage:
     given: dict[str, Any] = {"records": RECORDS, "facts": FACTS, "environment": ENVIRONMENT}
     return store.write(key, **(given | changes), state=state)
+
+
+@pytest.fixture
+def modest() -> Iterator[Store]:
+    """A store whose files this process can be kept from, even if it is root's."""
+    with bound_by_modes() as folder:
+        yield Store(str(folder / "store"))
+
+
+def failure_of(store: Store, key: str = KEY) -> Path:
+    assert store.folder is not None
+    return store.folder / "failures" / f"{key}.json"
+
+
+def reseal(sealed: bytes, changes: Mapping[str, Any]) -> bytes:
+    """Return a manifest as another version writes it: some fields changed, the sha256 right."""
+    content = json.loads(sealed) | changes
+    del content["sha256"]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return b'{"sha256":"' + hashlib.sha256(text).hexdigest().encode() + b'",' + text[1:]
 
 
 def manifest_of(store: Store, key: str = KEY) -> Path:
@@ -278,19 +299,229 @@ def test_a_damaged_file_is_quarantined_and_named_once(
     assert files.find(f"{root}/{name}") == []
 
 
-def test_a_manifest_of_a_newer_format_is_refused_and_left_alone(store: Store, url: str) -> None:
-    def newer(sealed: bytes) -> bytes:
-        content = json.loads(sealed) | {"format": 3}
-        del content["sha256"]
-        text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-        return b'{"sha256":"' + hashlib.sha256(text).hexdigest().encode() + b'",' + text[1:]
-
+def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(
+    store: Store, url: str
+) -> None:
     write(store)
-    alter(url, "/stages/", newer)
-    for use in (lambda: store.read(KEY), lambda: write(store), lambda: list(store.stages())):
-        with pytest.raises(FormatError, match=r"^store format 3, this program knows 1$"):
+    alter(url, "/stages/", lambda sealed: reseal(sealed, {"format": 3}))
+    for use in (
+        lambda: store.read(KEY),
+        lambda: store.keys(proven=[KEY]),
+        lambda: write(store),
+        lambda: store.drop_state(KEY),
+        lambda: list(store.stages()),
+        store.verify,
+    ):
+        with pytest.raises(FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* 1$"):
             use()
     assert store.keys() == {KEY: True}
+
+
+def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
+    disk.write_failure(FAILURE)
+    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
+    for use in (disk.failures, disk.verify):
+        with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
+            use()
+
+
+def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, url: str) -> None:
+    written = write(store)
+    store.write_failure(FAILURE)
+
+    def later(sealed: bytes) -> bytes:
+        content = json.loads(sealed)
+        for facts in content["facts"]:
+            facts["joules"] = 5.0
+        content["state"]["codec"] = "zstd"
+        added = {"facts": content["facts"], "state": content["state"], "gifts": [1]}
+        return reseal(sealed, added | {"h": "between two fields"})
+
+    alter(url, "/stages/", later)
+    alter(url, "/failures/", lambda sealed: reseal(sealed, {"node": "a"}))
+    assert store.read(KEY) == written
+    assert store.failures() == {KEY: FAILURE}
+    assert store.keys(proven=[KEY], proven_states=[KEY]) == {KEY: True}
+    store.drop_state(KEY)
+    kept = json.loads(store.files.read(f"stages/{KEY[:2]}/{KEY}.json"))
+    assert (kept["gifts"], kept["facts"][0]["joules"], kept["state"]) == ([1], 5.0, None)
+    assert write(store).state == written.state
+
+
+EARLIER = (
+    '{"sha256":"%s","environment":{"host":"a","threads":"1"},"facts":[{"seconds":0.25,'
+    '"stored_at_ms":1795298400000}],"format":1,"key":"aa01","records":[{"epoch":0,"metrics":'
+    '{"test/error":0.5,"train/loss":2.25}}],"state":{"sha256":"%s","size":42}}'
+)
+"""A manifest as the first version of this format wrote it; its sha256 and that of its state."""
+
+
+def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store) -> None:
+    blob = b"mixsweep state of stage aa01\n0123456789abc"
+    state = hashlib.sha256(blob).hexdigest()
+    text = (EARLIER % ("", state)).replace('"sha256":"",', "", 1)
+    manifest_of(disk, "aa01").parent.mkdir(parents=True)
+    manifest_of(disk, "aa01").write_text(
+        EARLIER % (hashlib.sha256(text.encode()).hexdigest(), state)
+    )
+    disk.files.write(f"states/aa/aa01-{state}.bin", blob)
+    stage = disk.read("aa01")
+    assert stage is not None
+    assert stage.records[0].metrics == {"test/error": 0.5, "train/loss": 2.25}
+    assert (stage.facts[0].seconds, stage.environment["threads"]) == (0.25, "1")
+    assert disk.read_state(stage) == b"0123456789abc"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
+def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_next_write(
+    modest: Store,
+    path_of: Callable[[Store], Path],
+    damage: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write(modest)
+    modest.write_failure(FAILURE)
+    path = path_of(modest)
+    DAMAGES[damage](path)
+    problems = modest.verify()
+    is_expected_there = damage != "missing" or path_of is state_of
+    assert [line.split(":")[0] for line in problems] == [
+        str(path.relative_to(modest.folder or ""))
+    ] * is_expected_there
+    put_aside = [path.name] * (damage != "missing")
+    assert quarantined(modest) == put_aside
+    assert len(caplog.messages) == len(put_aside)
+    assert all(path.name in line for line in caplog.messages)
+    assert modest.verify() == (problems if path_of is state_of else ())
+    assert is_whole(modest) == (path_of is failure_of)
+    write(modest)
+    modest.write_failure(FAILURE)
+    assert is_whole(modest)
+    assert modest.failures() == {KEY: FAILURE}
+    assert modest.verify() == ()
+
+
+@pytest.mark.parametrize("damage", NO_FILES)
+@pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
+def test_what_is_no_file_gives_way_to_a_write_a_removal_and_a_reading_of_many(
+    modest: Store, path_of: Callable[[Store], Path], damage: str
+) -> None:
+    def damaged() -> None:
+        write(modest)
+        write(modest, SAME_SHARD)
+        modest.write_failure(FAILURE)
+        NO_FILES[damage](path_of(modest))
+
+    damaged()
+    assert set(modest.read_all([KEY, SAME_SHARD])) >= {SAME_SHARD}
+    write(modest)
+    modest.write_failure(FAILURE)
+    assert is_whole(modest)
+    damaged()
+    modest.clear_failure(KEY)
+    modest.delete(KEY)
+    assert modest.failures() == {}
+    assert modest.keys() == {SAME_SHARD: True}
+    damaged()
+    modest.drop_state(KEY)
+    modest.clear_torn(KEY)
+    assert modest.keys().get(KEY, False) is False
+    assert is_whole(modest, SAME_SHARD)
+
+
+def test_what_a_folder_in_the_place_of_a_file_holds_is_never_removed(disk: Store) -> None:
+    for _ in range(2):
+        write(disk)
+        DAMAGES["a folder"](state_of(disk))
+        disk.delete(KEY)
+    assert disk.folder is not None
+    notes = [path.read_text() for path in (disk.folder / "quarantine").rglob("notes.txt")]
+    assert notes == ["of a colleague"] * 2
+
+
+def test_what_a_link_leads_to_is_never_moved(disk: Store, tmp_path: Path) -> None:
+    write(disk)
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_bytes(b"damaged")
+    manifest_of(disk).unlink()
+    manifest_of(disk).symlink_to(elsewhere)
+    assert disk.read(KEY) is None
+    assert elsewhere.read_bytes() == b"damaged"
+    assert not manifest_of(disk).is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> None:
+    write(modest)
+    os.seteuid(0)
+    os.chown(manifest_of(modest), 0, 0)
+    manifest_of(modest).chmod(0o600)
+    os.seteuid(65534)
+    with pytest.raises(PermissionError) as caught:
+        modest.read(KEY)
+    assert caught.value.filename == str(manifest_of(modest))
+    assert manifest_of(modest).exists()
+
+
+@pytest.mark.parametrize("damage", ["a dangling link", "a FIFO", "unreadable", "empty"])
+@pytest.mark.parametrize("top", ["stages", "states", "failures"])
+def test_a_store_that_cannot_be_listed_is_no_empty_store(
+    modest: Store, top: str, damage: str
+) -> None:
+    write(modest)
+    modest.write_failure(FAILURE)
+    assert modest.folder is not None
+    folder = modest.folder / top
+    folder.rename(folder.with_name("was"))
+    folder.mkdir() if damage == "unreadable" else folder.touch()
+    DAMAGES[damage](folder)
+    with pytest.raises(OSError, match=rf"{top}'$"):
+        modest.verify()
+
+
+def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureFixture) -> None:
+    for key in ("aa01", "bb02", "cc03", "dd04"):
+        write(disk, key)
+    for key in ("aa01", "cc03"):
+        DAMAGES["truncated"](manifest_of(disk, key))
+    DAMAGES["bit flipped"](state_of(disk, "dd04"))
+    assert disk.keys() == dict.fromkeys(["aa01", "bb02", "cc03", "dd04"], True)
+    assert quarantined(disk) == []
+    assert disk.keys(proven=["aa01", "bb02", "ee05"]) == {"bb02": True, "cc03": True, "dd04": True}
+    assert quarantined(disk) == ["aa01.json"]
+    proven = disk.keys(proven_states=["bb02", "cc03", "dd04"])
+    assert proven == {"bb02": True, "dd04": False}
+    assert len(caplog.messages) == 3
+
+
+def test_a_manifest_in_anothers_place_proves_nothing(disk: Store) -> None:
+    write(disk, "aa01")
+    write(disk, "aa02")
+    manifest_of(disk, "aa01").write_bytes(manifest_of(disk, "aa02").read_bytes())
+    assert disk.keys(proven=["aa01", "aa02"]) == {"aa02": True}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"records": 7},
+        {"records": [{"epoch": 0}]},
+        {"facts": [{}]},
+        {"state": []},
+        {"key": ["a"]},
+        {"format": None},
+    ],
+)
+def test_a_sealed_manifest_that_makes_no_sense_is_damage(
+    disk: Store, changes: dict[str, Any]
+) -> None:
+    write(disk)
+    manifest_of(disk).write_bytes(reseal(manifest_of(disk).read_bytes(), changes))
+    assert disk.read(KEY) is None
+    assert quarantined(disk) == [manifest_of(disk).name]
+    write(disk)
+    assert is_whole(disk)
 
 
 @pytest.mark.parametrize(
@@ -554,13 +785,29 @@ def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
     def link_too_late(source: Path, path: Path) -> bool:
         if not cleared:
             cleared.append(source)
-            disk.clear_torn("aa01")
-            assert not source.exists()
+            source.unlink()
         return link(source, path)
 
     monkeypatch.setattr(files, "_link", link_too_late)
     write(disk, "aa01")
     assert disk.read("aa01") is not None
+
+
+def test_what_a_living_writer_has_begun_is_not_taken_for_a_dead_ones(
+    disk: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, seen = files._link, []
+
+    def link_after_a_clearing(source: Path, path: Path) -> bool:
+        for clear in (lambda: disk.clear_torn("aa01"), lambda: disk.verify(stale_after=0)):
+            clear()
+            seen.append(source.exists())
+        return link(source, path)
+
+    monkeypatch.setattr(files, "_link", link_after_a_clearing)
+    write(disk, "aa01")
+    assert seen == [True, True]
+    assert is_whole(disk, "aa01")
 
 
 def test_a_full_disk_keeps_the_previous_stage(disk: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -689,6 +936,135 @@ def test_of_processes_that_race_for_a_stage_one_writes_it_in_every_round(
     told = race(write_stage, f"s3://studies{tmp_path}", racers=4, rounds=100)
     assert [len(set(sum(got, ()))) for got in told] == [1] * 100
     assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
+
+
+def interrupted_at(
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    name: str,
+    act: Callable[[], object],
+    *,
+    after: int,
+) -> None:
+    """Let another process act once, just before the call of a method with some number."""
+    original, calls = getattr(owner, name), []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        if len(calls) == after + 1:
+            act()
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("before", ["nothing", "records"])
+@pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
+def test_a_state_stays_that_is_stored_while_another_process_removes_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, removal: str, before: str
+) -> None:
+    """The other process acts before each request of the one, in turn."""
+    methods = ["names", "read", "read_present", "move", "remove", "create", "write", "has"]
+    met = 0
+    for number, (method, after) in enumerate((m, n) for m in methods for n in range(4)):
+        key = f"{number:04x}"
+        if before == "records":
+            write(store, key, state=None)
+
+        def remove(key: str = key) -> None:
+            nonlocal met
+            met += 1
+            getattr(store, removal)(key)
+
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, type(store.files), method, remove, after=after)
+            write(store, key)
+        stage = store.read(key)
+        if stage is None:
+            assert removal == "delete", "it was stored and is gone"
+        elif removal != "drop_state" or stage.state is not None:
+            assert stage.state is not None
+            assert store.read_state(stage) == STATE, (method, after)
+    assert met >= 4
+
+
+@pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
+def test_a_state_stays_that_another_process_stores_while_it_is_removed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, removal: str
+) -> None:
+    methods = ["names", "read", "read_present", "move", "remove", "write"]
+    met = 0
+    for number, (method, after) in enumerate((m, n) for m in methods for n in range(5)):
+        key = f"{number:04x}"
+        write(store, key)
+        if removal == "clear_torn":
+            store.files.remove(f"stages/{key[:2]}/{key}.json")
+
+        def store_again(key: str = key) -> None:
+            nonlocal met
+            met += 1
+            write(store, key)
+
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, type(store.files), method, store_again, after=after)
+            getattr(store, removal)(key)
+        stage = store.read(key)
+        if stage is not None and stage.state is not None:
+            assert store.read_state(stage) == STATE, (method, after)
+    assert met >= 4
+
+
+def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> None:
+    stage = write(store)
+    assert stage.state is not None
+    name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
+    store.files.move(name, f"{name}.0a1b2c3d.torn")
+    assert store.read_state(stage) == STATE
+    assert store.keys() == {KEY: True}
+    store.files.move(name, f"{name}.0a1b2c3d.torn")
+    store.clear_torn(KEY)
+    assert store.read_state(stage) == STATE
+    store.files.move(name, f"{name}.0a1b2c3d.torn")
+    assert store.verify(stale_after=0) == ()
+    assert store.read_state(stage) == STATE
+
+
+def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
+    disk: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace() -> None:
+        path.write_bytes(whole)
+
+    stage = write(disk)
+    for path, read in (
+        (manifest_of(disk), lambda: disk.read(KEY)),
+        (state_of(disk), lambda: disk.read_state(stage)),
+    ):
+        whole = path.read_bytes()
+        path.write_bytes(b"damaged")
+        with monkeypatch.context() as patch:
+            interrupted_at(patch, type(disk.files), "move", replace, after=0)
+            read()
+        assert is_whole(disk)
+
+
+@pytest.mark.timeout(120)
+def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
+    tmp_path: Path,
+) -> None:
+    told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=150)
+    assert all(all(got) for got in told)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("server", object_stores.NAMES)
+def test_of_processes_that_store_and_clear_a_stage_in_a_bucket_none_loses_its_state(
+    server: str, client_of: Callable[[str], object], tmp_path: Path
+) -> None:
+    client_of(server)
+    told = race(clear_what_others_store, f"s3://studies{tmp_path}", racers=4, rounds=50)
+    assert all(all(got) for got in told)
 
 
 def test_a_disk_without_links_is_written_all_the_same(
