@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 
 import numpy as np
 import torch
+from scipy.special import betaincinv
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -27,6 +28,19 @@ def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
             return torch.full((count,), 0.5)
         case Beta(alpha=alpha):
             return torch.from_numpy(rng.beta(alpha, alpha, count).astype(np.float32))
+        case _:
+            assert_never(law)
+
+
+def lambda_quantiles(law: Law, levels: Sequence[float]) -> tuple[float, ...]:
+    """Return quantiles of lam, each in [0, 1], at levels in [0, 1]."""
+    match law:
+        case Erm():
+            return tuple(1.0 for _ in levels)
+        case Midpoint():
+            return tuple(0.5 for _ in levels)
+        case Beta(alpha=alpha):
+            return tuple(float(betaincinv(alpha, alpha, level)) for level in levels)
         case _:
             assert_never(law)
 

@@ -1,34 +1,185 @@
-"""Schedules: the law of each epoch. Plain values."""
+"""Schedules: how the law changes from epoch to epoch. Plain values, one choice."""
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from mixup_core.laws import Law
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Constant:
-    """One law in every epoch."""
-
-    law: Law
-
-    def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based epoch."""
-        del epoch
-        return self.law
+from mixup_core.keys import rounded
+from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError, require
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Switch:
-    """One law before the switch epoch, another from it on."""
+class Phase:
+    """A law for some epochs of a list of phases."""
 
     law: Law
-    switch_epoch: int
-    """First epoch (0-based) under `law_after`; 0 means `law` is never used."""
-    law_after: Law
-
-    def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based epoch."""
-        return self.law if epoch < self.switch_epoch else self.law_after
+    until: int | None = None
+    """First epoch (0-based) of the next phase; None: to the end of the run."""
 
 
-Schedule = Constant | Switch
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phases:
+    """A list of laws, each in force until its own epoch: `[{law: midpoint, until: 10}, erm]`."""
+
+    tag: ClassVar = "phases"
+
+    phases: tuple[Phase | Erm | Midpoint | Beta, ...]
+    """At least one. A law alone is a phase without end, so it stands last."""
+
+    def __post_init__(self) -> None:
+        """Check that every epoch has one law.
+
+        Raises:
+            RuleError: If there is no phase, one before the last has no end, the last has one, or
+                an end does not come after the one before.
+        """
+        require(len(self.phases) >= 1, "there is a phase", self, "phases")
+        ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
+        before = 0
+        for index, end in enumerate(ends[:-1]):
+            at = {f"phases.{index}.until": end}
+            if end is None:
+                raise RuleError("every phase but the last has an until", at)
+            if end <= before:
+                raise RuleError("each phase ends after the one before", at)
+            before = end
+        if ends[-1] is not None:
+            raise RuleError(
+                "the last phase has no until", {f"phases.{len(ends) - 1}.until": ends[-1]}
+            )
+
+    @property
+    def last_change(self) -> int:
+        """First epoch of the last phase."""
+        return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch; `epochs` is no matter."""
+        del epochs
+        ends = [part.until for part in self.phases if isinstance(part, Phase)]
+        part = self.phases[sum(end is not None and end <= epoch for end in ends)]
+        return part.law if isinstance(part, Phase) else part
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PowerRamp:
+    """Beta(alpha) with alpha = base ** exponent; the exponent moves linearly between two ends.
+
+    Source: the exponential alpha-scheduler of SCIENCE.md, F1; at the defaults alpha is 1 after half
+    of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
+    """
+
+    base: float = 10.0
+    """Above 1 and finite."""
+    low: float = -1.0
+    """Exponent of the least alpha."""
+    high: float = 1.0
+    """Exponent of the greatest alpha, above `low`."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range, or alpha would leave the range of `Beta`.
+        """
+        require(1 < self.base < math.inf, "1 < base < inf", self, "base")
+        require(self.low < self.high, "low < high", self, "low", "high")
+        fits = all(0 < self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
+        require(fits, "0 < base ** low < base ** high <= 1e6", self, "base", "low", "high")
+
+    def _alpha(self, exponent: float) -> float:
+        try:
+            return rounded(self.base**exponent)
+        except OverflowError:
+            return math.inf
+
+    def _between(self, share: float) -> Law:
+        """Return the law a share of the way up from `low` to `high`."""
+        return Beta(alpha=self._alpha(self.low + share * (self.high - self.low)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Easy(_PowerRamp):
+    """From hard to easy: alpha falls from base ** high to base ** low, `10^(1 - 2 u)`."""
+
+    tag: ClassVar = "easy"
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        return self._between(1 - epoch / epochs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hard(_PowerRamp):
+    """From easy to hard: alpha grows from base ** low to base ** high, `10^(2 u - 1)`."""
+
+    tag: ClassVar = "hard"
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        return self._between(epoch / epochs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EasyHardEasy(_PowerRamp):
+    """Up to base ** high after half of the epochs and down again, `10^(1 - 4 |u - 1/2|)`."""
+
+    tag: ClassVar = "easy-hard-easy"
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        return self._between(1 - abs(2 * epoch / epochs - 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LogRamp:
+    """Beta(alpha) with alpha from `start` to `end`, in log alpha, whose base cancels out."""
+
+    start: float
+    """Alpha of the first epoch, in (0, MAX_ALPHA]."""
+    end: float
+    """Alpha after the last epoch, in (0, MAX_ALPHA]."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If an end is no alpha.
+        """
+        require(0 < self.start <= MAX_ALPHA, "0 < start <= 1e6", self, "start")
+        require(0 < self.end <= MAX_ALPHA, "0 < end <= 1e6", self, "end")
+
+    def _between(self, share: float) -> Law:
+        """Return the law a share of the way from start to end."""
+        return Beta(alpha=rounded(self.start ** (1 - share) * self.end**share))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linear(_LogRamp):
+    """From start to end, linear in log alpha."""
+
+    tag: ClassVar = "linear"
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`."""
+        return self._between(epoch / epochs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cosine(_LogRamp):
+    """From start to end along half a cosine in log alpha: slow, fast, slow."""
+
+    tag: ClassVar = "cosine"
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`."""
+        return self._between((1 - math.cos(math.pi * epoch / epochs)) / 2)
+
+
+Schedule = Phases | Easy | Hard | EasyHardEasy | Linear | Cosine
+
+
+def epoch_after(fraction: float, epochs: int) -> int:
+    """Return the number of epochs that are a fraction of `epochs`: the nearest, a half up."""
+    return math.floor(fraction * epochs + 0.5)

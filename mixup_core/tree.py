@@ -8,6 +8,8 @@ The dataclasses of a choice are told apart by a class variable:
     name   The choice is a group whose kind is one of its values: `optimizer.name: sgd`,
            `optimizer.lr: 0.1`; written whole as `{name: sgd, lr: 0.1}`.
 
+In a list, one of the dataclasses may have neither: it is written as its fields.
+
 Nothing here knows what the values mean.
 """
 
@@ -414,6 +416,10 @@ def _parsed_union(hint: Any, members: tuple[Any, ...], value: Any) -> Any:
 def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if type(value) in options.values():
         return value
+    plain = options.get("")
+    if plain and isinstance(value, Mapping) and set(value) <= {part.name for part in parts(plain)}:
+        return built(plain, value)
+    options = {tag: kind for tag, kind in options.items() if tag}
     if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
         if name not in options:
             raise SpellingError(f"one of {', '.join(options)}", name, tuple(options), "name")

@@ -8,7 +8,7 @@ from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
-from mixup_core.schedules import Constant, Schedule, Switch
+from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.tree import Among
 
 
@@ -177,10 +177,15 @@ class MixConfig:
 
     law: Law = field(default_factory=Erm)
     """Law of the first epochs."""
+    schedule: Schedule | None = None
+    """How the law changes from epoch to epoch, in the place of `law`; None: it does not."""
     switch_epoch: int | None = None
     """First epoch (0-based) trained under `law_after`; None never switches."""
+    switch_fraction: float | None = None
+    """In the place of `switch_epoch`: the fraction of the epochs that comes before it, in [0, 1],
+    to the nearest epoch."""
     law_after: Law = field(default_factory=Erm)
-    """Law from the switch epoch on; without a switch epoch it has no meaning."""
+    """Law from the switch epoch on; without one it has no meaning."""
     lam_scope: Literal["batch", "sample"] = "batch"
     """Whether one weight serves a batch or each image has its own."""
     partner: Literal["dataset", "permutation"] = "dataset"
@@ -191,28 +196,43 @@ class MixConfig:
         """Check ranges and combinations.
 
         Raises:
-            RuleError: If the switch epoch is negative, or a second law has no switch epoch.
+            RuleError: If a switch is out of range or given twice, a second law has no switch, or
+                both a law and a schedule are given.
         """
+        epoch, fraction = self.switch_epoch, self.switch_fraction
+        require(epoch is None or epoch >= 0, "mix.switch_epoch >= 0", self, "switch_epoch")
+        fits = fraction is None or 0 <= fraction <= 1
+        require(fits, "0 <= mix.switch_fraction <= 1", self, "switch_fraction")
         require(
-            self.switch_epoch is None or self.switch_epoch >= 0,
-            "mix.switch_epoch >= 0",
+            epoch is None or fraction is None,
+            "a switch has an epoch or a fraction",
             self,
+            "switch_fraction",
             "switch_epoch",
         )
         require(
-            self.switch_epoch is not None or self.law_after == Erm(),
+            epoch is not None or fraction is not None or self.law_after == Erm(),
             "a law_after has a switch_epoch",
             self,
             "switch_epoch",
             "law_after",
         )
+        require(
+            self.schedule is None or self.law == Erm(),
+            "a schedule stands in the place of mix.law",
+            self,
+            "schedule",
+            "law",
+        )
 
-    @property
-    def schedule(self) -> Schedule:
-        """The law of each epoch."""
-        if self.switch_epoch is None:
-            return Constant(law=self.law)
-        return Switch(law=self.law, switch_epoch=self.switch_epoch, law_after=self.law_after)
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`."""
+        switch_epoch = self.switch_epoch
+        if self.switch_fraction is not None:
+            switch_epoch = epoch_after(self.switch_fraction, epochs)
+        if switch_epoch is not None and epoch >= switch_epoch:
+            return self.law_after
+        return self.law if self.schedule is None else self.schedule.law_at(epoch, epochs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -258,3 +278,12 @@ class TrainConfig:
         if switch_epoch is not None and switch_epoch > self.epochs:
             values = {"mix.switch_epoch": switch_epoch, "epochs": self.epochs}
             raise RuleError("mix.switch_epoch <= epochs", values)
+        if isinstance(self.mix.schedule, Phases):
+            last = self.mix.schedule.last_change
+            if last >= self.epochs:
+                values = {"mix.schedule.phases": last, "epochs": self.epochs}
+                raise RuleError("mix.schedule.phases until < epochs", values)
+
+    def law_at(self, epoch: int) -> Law:
+        """Return the law of a 0-based epoch."""
+        return self.mix.law_at(epoch, self.epochs)

@@ -34,7 +34,7 @@ _SPLIT = ("data.num_train", "data.val_size", "data.folder", "data.name")
 
 def of_epoch(config: TrainConfig, epoch: int) -> Any:
     """Return what decides an epoch: how it mixes, nothing more under ERM."""
-    law = config.mix.schedule.law_at(epoch)
+    law = config.law_at(epoch)
     if isinstance(law, Erm):
         return "erm"
     return [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
@@ -177,7 +177,9 @@ def setting(config: TrainConfig, metric: str) -> str:
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
     laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
-    return laws.get(config.mix.law) if config.mix.switch_epoch is None else None
+    mix = config.mix
+    changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
+    return laws.get(mix.law) if changes == (None, None, None) else None
 
 
 def num_images(config: TrainConfig) -> int:

@@ -147,7 +147,7 @@ def fit(
         if part is not None
     }
     for epoch in range(len(state.records), config.epochs):
-        law = config.mix.schedule.law_at(epoch)
+        law = config.law_at(epoch)
         loss = _train_epoch(config, epoch, law, state, images)
         floor = loss_floor(law, images.labels, config.mix.partner, config.batch_size)
         metrics = {"train/loss": loss, "train/excess_loss": loss - floor}

@@ -1,8 +1,212 @@
-from mixup_core.laws import Erm, Midpoint
-from mixup_core.schedules import Constant, Switch
+"""The law of every epoch: each boundary, each range, and what enters the keys."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.laws import MAX_ALPHA, Beta, Erm, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.schedules import (
+    Cosine,
+    Easy,
+    EasyHardEasy,
+    Hard,
+    Linear,
+    Phase,
+    Phases,
+    Schedule,
+    epoch_after,
+)
+from mixup_core.tree import parsed, with_values
+
+BASE = TrainConfig(epochs=12, batch_size=8)
 
 
-def test_a_switch_changes_the_law_at_its_epoch() -> None:
-    schedule = Switch(law=Midpoint(), switch_epoch=2, law_after=Erm())
-    assert [schedule.law_at(epoch) for epoch in range(4)] == [Midpoint(), Midpoint(), Erm(), Erm()]
-    assert Constant(law=Midpoint()).law_at(99) == Midpoint()
+def _alphas(schedule: Any, epochs: int) -> list[float]:
+    return [schedule.law_at(epoch, epochs).alpha for epoch in range(epochs)]
+
+
+def _laws(values: dict[str, Any], epochs: int = 12) -> list[Any]:
+    config = with_values(BASE, {"epochs": epochs, **values})
+    return [config.law_at(epoch) for epoch in range(epochs)]
+
+
+def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
+    written = {"phases": [{"law": "midpoint", "until": 2}, {"law": {"beta": 1}, "until": 3}, "erm"]}
+    schedule = parsed(Schedule, written)
+    assert schedule == Phases(
+        phases=(Phase(law=Midpoint(), until=2), Phase(law=Beta(alpha=1.0), until=3), Erm())
+    )
+    laws = [schedule.law_at(epoch, 5) for epoch in range(5)]
+    assert laws == [Midpoint(), Midpoint(), Beta(alpha=1.0), Erm(), Erm()]
+    assert schedule.last_change == 3
+
+
+@pytest.mark.parametrize(
+    ("phases", "rule", "field"),
+    [
+        ([], "there is a phase", "phases"),
+        (["erm", "midpoint"], "every phase but the last has an until", "phases.0.until"),
+        ([{"law": "erm"}, "erm"], "every phase but the last has an until", "phases.0.until"),
+        ([{"law": "erm", "until": 0}, "erm"], "each phase ends after", "phases.0.until"),
+        ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 3}, "erm"],
+         "each phase ends after", "phases.1.until"),
+        ([{"law": "erm", "until": 3}], "the last phase has no until", "phases.0.until"),
+    ],
+)  # fmt: skip
+def test_phases_leave_no_epoch_without_a_law_or_with_two(
+    phases: list[Any], rule: str, field: str
+) -> None:
+    with pytest.raises(RuleError, match=rule) as caught:
+        with_values(BASE, {"mix.schedule": {"phases": phases}})
+    assert caught.value.fields == (f"mix.schedule.{field}",)
+
+
+def test_a_phase_that_no_epoch_reaches_is_refused() -> None:
+    def until(epoch: int) -> TrainConfig:
+        return with_values(
+            BASE, {"mix.schedule": {"phases": [{"law": "midpoint", "until": epoch}, "erm"]}}
+        )
+
+    assert until(11).law_at(11) == Erm()
+    with pytest.raises(RuleError, match="until < epochs") as caught:
+        until(12)
+    assert caught.value.fields == ("mix.schedule.phases", "epochs")
+
+
+def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
+    """SCIENCE.md F1: 10^(1 - 2u), 10^(2u - 1), 10^(1 - 4|u - 1/2|), u = t / T."""
+    epochs = 40
+    for schedule, exponent in (
+        (Easy(), lambda u: 1 - 2 * u),
+        (Hard(), lambda u: 2 * u - 1),
+        (EasyHardEasy(), lambda u: 1 - 4 * abs(u - 0.5)),
+    ):
+        expected = [10 ** exponent(epoch / epochs) for epoch in range(epochs)]
+        assert _alphas(schedule, epochs) == pytest.approx(expected, rel=1e-11)
+
+
+def test_ramps_begin_turn_and_end_where_they_should() -> None:
+    assert _alphas(Easy(), 4) == pytest.approx([10, 10**0.5, 1, 10**-0.5])
+    assert _alphas(Hard(), 4) == pytest.approx([0.1, 10**-0.5, 1, 10**0.5])
+    assert _alphas(EasyHardEasy(), 4) == pytest.approx([0.1, 1, 10, 1])
+    assert _alphas(Hard(base=2.0, low=0.0, high=3.0), 3) == pytest.approx([1, 2, 4])
+    assert _alphas(Linear(start=0.25, end=4.0), 4) == pytest.approx([0.25, 0.5, 1, 2])
+    middle = 10 ** (math.cos(math.pi / 4))
+    assert _alphas(Cosine(start=10.0, end=0.1), 4) == pytest.approx([10, middle, 1, 1 / middle])
+    for one in (Easy(), Hard(), EasyHardEasy(), Linear(start=2, end=3), Cosine(start=2, end=3)):
+        assert len(_alphas(one, 1)) == 1
+
+
+@given(
+    epochs=st.integers(1, 60),
+    start=st.floats(1e-3, 1e3),
+    end=st.floats(1e-3, 1e3),
+    base=st.floats(1.01, 100),
+)
+def test_ramps_stay_in_their_range_and_move_one_way(
+    epochs: int, start: float, end: float, base: float
+) -> None:
+    for rising in (Linear(start=start, end=end), Cosine(start=start, end=end)):
+        alphas = _alphas(rising, epochs)
+        assert alphas == sorted(alphas, reverse=end < start)
+        assert all(0.999 * min(start, end) <= a <= 1.001 * max(start, end) for a in alphas)
+    up, down = _alphas(Hard(base=base), epochs), _alphas(Easy(base=base), epochs)
+    assert up == sorted(up)
+    assert down == sorted(down, reverse=True)
+    assert all(1 / base / 1.001 <= alpha <= base * 1.001 for alpha in up + down)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [
+        ({"easy": {"base": 1.0}}, "1 < base < inf"),
+        ({"hard": {"base": math.inf}}, "1 < base < inf"),
+        ({"easy": {"base": math.nan}}, "1 < base < inf"),
+        ({"easy-hard-easy": {"low": 1.0}}, "low < high"),
+        ({"easy": {"high": 7.0}}, r"base \*\* high <= 1e6"),
+        ({"easy": {"high": 1e9}}, r"base \*\* high <= 1e6"),
+        ({"easy": {"low": -1e9}}, r"0 < base \*\* low"),
+        ({"linear": {"start": 0.0, "end": 1.0}}, "0 < start <= 1e6"),
+        ({"cosine": {"start": 1.0, "end": 2 * MAX_ALPHA}}, "0 < end <= 1e6"),
+    ],
+)
+def test_a_ramp_out_of_range_is_refused(schedule: Any, rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        with_values(BASE, {"mix.schedule": schedule})
+
+
+@pytest.mark.parametrize(
+    ("fraction", "epochs", "epoch"),
+    [(0.0, 9, 0), (1.0, 9, 9), (2 / 3, 600, 400), (0.6666667, 600, 400), (0.5, 5, 3), (0.3, 1, 0)],
+)
+def test_a_fraction_of_the_epochs_is_the_nearest_whole_number(
+    fraction: float, epochs: int, epoch: int
+) -> None:
+    assert epoch_after(fraction, epochs) == epoch
+
+
+@pytest.mark.parametrize("switch_epoch", range(13))
+def test_a_switch_happens_at_its_epoch_whatever_came_before(switch_epoch: int) -> None:
+    for before in ({"mix.law": "midpoint"}, {"mix.schedule": "easy"}):
+        laws = _laws({**before, "mix.switch_epoch": switch_epoch})
+        assert laws[:switch_epoch] == _laws(before)[:switch_epoch]
+        assert laws[switch_epoch:] == [Erm()] * (12 - switch_epoch)
+
+
+def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
+    by_epoch = {"mix.law": "midpoint", "mix.switch_epoch": 9, "mix.law_after": {"beta": 2.0}}
+    by_fraction = {"mix.law": "midpoint", "mix.switch_fraction": 0.75, "mix.law_after": "beta",
+                   "mix.law_after.alpha": 2.0}  # fmt: skip
+    assert _laws(by_fraction) == _laws(by_epoch)
+    assert stage_keys(with_values(BASE, by_fraction)) == stage_keys(with_values(BASE, by_epoch))
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "fields"),
+    [
+        ({"mix.switch_fraction": 1.5}, "0 <= mix.switch_fraction <= 1", ("mix.switch_fraction",)),
+        ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1}, "a switch has an epoch or a fraction",
+         ("mix.switch_fraction", "mix.switch_epoch")),
+        ({"mix.schedule": "easy", "mix.law": "midpoint"}, "stands in the place of mix.law",
+         ("mix.schedule", "mix.law")),
+    ],
+)  # fmt: skip
+def test_a_law_is_said_once(values: dict[str, Any], rule: str, fields: tuple[str, ...]) -> None:
+    with pytest.raises(RuleError, match=rule) as caught:
+        with_values(BASE, values)
+    assert caught.value.fields == fields
+
+
+@pytest.mark.parametrize("law", ["erm", "midpoint", {"beta": 0.5}])
+def test_one_phase_has_the_stages_of_the_constant_law(law: Any) -> None:
+    constant = with_values(BASE, {"mix.law": law})
+    phased = with_values(BASE, {"mix.schedule": {"phases": [law]}})
+    assert stage_keys(phased) == stage_keys(constant)
+    assert run_key(phased) != run_key(constant)
+
+
+def test_schedules_share_the_stages_of_their_equal_first_epochs() -> None:
+    def keys(**values: Any) -> tuple[str, ...]:
+        return stage_keys(
+            with_values(BASE, {path.replace("__", "."): v for path, v in values.items()})
+        )
+
+    two = [{"law": "midpoint", "until": 5}, {"law": {"beta": 1.0}, "until": 8}, "erm"]
+    phased = keys(mix__schedule={"phases": two})
+    switched = keys(mix__law="midpoint", mix__switch_epoch=5)
+    assert phased[:5] == switched[:5]
+    assert set(phased[5:]).isdisjoint(switched[5:])
+    easy, stopped = keys(mix__schedule="easy"), keys(mix__schedule="easy", mix__switch_epoch=4)
+    assert easy[:4] == stopped[:4]
+    assert easy[4] != stopped[4]
+    longer = keys(mix__schedule="easy", epochs=24)
+    assert easy[0] == longer[0], "both begin with alpha = 10"
+    assert set(easy[1:]).isdisjoint(longer[1:]), "the same ramp over more epochs"
+    halves = keys(mix__schedule={"linear": {"start": 10.0, "end": 0.1}})
+    assert halves == easy, "another name for the same laws"

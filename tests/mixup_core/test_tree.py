@@ -111,6 +111,7 @@ class Journey:
     days: int
     roads: tuple[Road, ...] = ()
     fleet: tuple[Vehicle, ...] | None = None
+    stops: tuple[Leg | Erm | Beta, ...] = ()
     cost: float | None = None
 
     def __post_init__(self) -> None:
@@ -167,6 +168,7 @@ def test_a_value_is_spelled_and_parsed_alike(hint: Any, data: st.DataObject) -> 
         (Ramp(), {"ramp": {"shape": "up", "steps": (0.5, 1.0), "law": "midpoint"}}),
         (Winding(legs=(Leg(law=Erm()),)), {"winding": ({"law": "erm", "until": None},)}),
         (Bike(), {"name": "bike", "speed": 0.5}),
+        ((Leg(law=Erm()), Beta(alpha=1.0)), ({"law": "erm", "until": None}, {"beta": 1.0})),
         (Wrapped(until=Leg(law=Erm())), {"wrapped": {"law": "erm", "until": None}}),
     ],
 )
@@ -226,6 +228,8 @@ def test_an_optional_choice_comes_and_goes() -> None:
          ("road.legs.1.until",)),
         ({"road": {"winding": [{"law": {"beta": 0}}]}}, "0 < Beta.alpha <= 1e6",
          ("road.legs.0.law.alpha",)),
+        ({"stops": [{"law": "erm", "until": 0}]}, "until >= 1", ("stops.0.until",)),
+        ({"stops": ["erm", {"until": 1}]}, "law is given", ("stops.1.law",)),
         ({"road": "winding"}, "road.legs is given", ("road.legs",)),
         ({"road.shape": "up"}, "shape belongs to ramp", ("road.shape", "road")),
         ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats belongs to bus",
@@ -266,6 +270,8 @@ def test_a_required_value_that_is_missing_is_named() -> None:
         ({"road": {"winding": [{"law": "x"}]}}, "road.legs.0.law: expected one of erm, midpoint, "),
         ({"road": {"winding": [{"low": "erm"}]}}, "road.legs.0: expected one of law, until, got"),
         ({"detour": {"ramp": {"law": {"beta": "x"}}}}, "detour.law.alpha: expected a number, got"),
+        ({"stops": [{"low": 1, "until": 1}]}, "stops.0: expected {law: LAW, until: UNTIL}, erm or"),
+        ({"stops": [""]}, "stops.0: expected {law: LAW, until: UNTIL}, erm or {beta: ALPHA}, got"),
         ({"vehicle": {"name": "car"}}, "vehicle.name: expected one of bus, bike, got text 'car'"),
         ({"vehicle": {"name": ["car"]}}, "vehicle: expected "),
         ({"vehicle.name": "car"}, "vehicle.name: expected one of bus, bike, got text 'car'"),
@@ -311,7 +317,7 @@ def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
         "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
         "detour": None, "vehicle.name": "bus", "vehicle.speed": 0.5, "spare.name": None,
         "stay.place": "inn", "stay.is_paid": False, "days": REQUIRED, "roads": (), "fleet": None,
-        "cost": None,
+        "cost": None, "stops": (),
     }  # fmt: skip
     with pytest.raises(KeyError):
         default_at(Journey, "nights", flat)

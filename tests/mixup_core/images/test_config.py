@@ -52,8 +52,8 @@ def test_alpha_alone_changes_the_law_in_place() -> None:
     assert with_values(MIXED, {"mix.law.alpha": 2.0}).mix.law == Beta(alpha=2.0)
 
 
-def test_the_schedule_is_constant_without_a_switch_epoch() -> None:
-    assert {BASE.mix.schedule.law_at(epoch) for epoch in range(9)} == {Erm()}
+def test_the_law_is_constant_without_a_schedule_or_a_switch() -> None:
+    assert {BASE.law_at(epoch) for epoch in range(4)} == {Erm()}
 
 
 def test_models_know_whether_they_normalise_batches() -> None:

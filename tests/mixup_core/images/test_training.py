@@ -82,6 +82,27 @@ def test_a_fork_equals_the_run_that_was_not_forked(config: TrainConfig, splits: 
         assert state.to_bytes() == end
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_one_phase_has_the_bits_of_the_constant_law(
+    config: TrainConfig, splits: Splits, law: Any
+) -> None:
+    phased = with_values(config, {"mix.schedule": {"phases": [law]}})
+    assert _trained(phased, splits) == _trained(with_values(config, {"mix.law": law}), splits)
+
+
+def test_a_schedule_trains_each_epoch_under_its_own_law(
+    config: TrainConfig, splits: Splits
+) -> None:
+    """Floors tell the laws apart: three quarters of the pairs differ in class."""
+    phases = [{"law": "midpoint", "until": 1}, {"law": "erm", "until": 2}, {"beta": 1.0}]
+    for schedule in ({"phases": phases}, "easy-hard-easy", {"linear": {"start": 0.5, "end": 8.0}}):
+        ramped = with_values(config, {"mix.schedule": schedule})
+        for record in fit(ramped, splits):
+            floor = record.metrics["train/loss"] - record.metrics["train/excess_loss"]
+            law = ramped.law_at(record.epoch)
+            assert floor == pytest.approx(0.75 * label_entropy(law), abs=1e-6)
+
+
 @pytest.mark.parametrize("scope", ["batch", "sample"])
 @pytest.mark.parametrize("partner", ["dataset", "permutation"])
 def test_one_epoch_is_the_one_written_out_by_hand(
