@@ -14,6 +14,9 @@ PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
     "entropy-floor": "mixup_core.theory.entropy_floor:ENTROPY_FLOOR",
     "linear-views": "mixup_core.theory.linear_views:LINEAR_VIEWS",
+    "alternating-line": "mixup_core.theory.alternating_line:ALTERNATING_LINE",
+    "support-vectors": "mixup_core.theory.support_vectors:SUPPORT_VECTORS",
+    "moons": "mixup_core.theory.moons:MOONS",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

@@ -1,0 +1,194 @@
+"""ALTERNATING_LINE: labels that alternate along a line, which mixup with a large alpha cannot fit.
+
+The points 0, 1, ..., p - 1 of the real line have the labels i mod c. For three points and two
+classes half-way mixing of 0 and 2 puts twice as much of label 0 at x = 1 as (1, 1) puts of label 1,
+so that the optimal probability of label 0 there is 2/3 and one point of three is misclassified.
+
+Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, assert_never
+
+import numpy as np
+from scipy.special import betainc, softmax
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.relu_network import ReluNetwork, adam_step
+from mixup_core.theory.weights import PLAIN_METHODS, draw_weights
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlternatingLineConfig:
+    """One network trained on the line under one law."""
+
+    problem: ClassVar = "alternating-line"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam of each step is drawn; one weight serves all points."""
+    points: int = 3
+    """On the line, at least 2; each step sees all."""
+    classes: int = 2
+    """Labels that alternate, 2 to `points`."""
+    hidden: int = 512
+    """Units of the hidden ReLU layer, at least 1."""
+    lr: float = 1e-3
+    """Learning rate of Adam, positive and finite."""
+    radius: float = 0.15
+    """How far around a point the mixed labels count in `middle/optimal`, in (0, 1/2). A choice of
+    ours for what a network resolves; the source has none."""
+    steps_per_epoch: int = 50
+    """Steps from one record to the next, at least 1."""
+    epochs: int = 100
+    """Records, at least 1."""
+    seed: int = 0
+    """Names weights, partners and lam, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        require(self.points >= 2, "points >= 2", self, "points")
+        require(2 <= self.classes <= self.points, "2 <= classes <= points", self, "classes")
+        require(self.hidden >= 1, "hidden >= 1", self, "hidden")
+        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
+        require(0 < self.radius < 0.5, "0 < radius < 0.5", self, "radius")
+        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
+        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+    @property
+    def middle(self) -> int:
+        """The point in the middle, of an odd number: 1 of 0, 1, 2."""
+        return self.points // 2
+
+
+def optimal_probability(config: AlternatingLineConfig) -> float:
+    """Return the share of the middle point's own label among all mixed labels around it.
+
+    Over the p^2 ordered pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
+
+        sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
+        / sum P(|z - x| <= r)
+
+    For Beta(a, a), P(lam <= t) = I_t(a, a) and E[lam; lam <= t] = I_t(a + 1, a) / 2, I the
+    regularised incomplete beta function. For midpoint mixing of 0, 1, 2 it is 1/3 at any radius
+    below 1/2: the classifier that is optimal for the mixed loss is wrong there.
+
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint; the radius, which
+    a continuous law needs to have an effect at a point, is ours.
+    """
+    middle, own, all_labels = config.middle, 0.0, 0.0
+    labels = [point % config.classes for point in range(config.points)]
+    for i, j in np.ndindex(config.points, config.points):
+        if i == j:
+            mass = float(i == middle)
+            first = mass / 2  # both labels are the point's own
+        else:
+            ends = sorted((middle + side * config.radius - j) / (i - j) for side in (-1, 1))
+            low, high = (min(max(end, 0.0), 1.0) for end in ends)
+            mass, first = _moments(config.law, low, high) if low < high else (0.0, 0.0)
+        matches = labels[i] == labels[middle], labels[j] == labels[middle]
+        own += first * matches[0] + (mass - first) * matches[1]
+        all_labels += mass
+    return own / all_labels
+
+
+def _moments(law: Law, low: float, high: float) -> tuple[float, float]:
+    """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""
+    match law:
+        case Erm():
+            is_in = float(low <= 1 <= high)
+            return is_in, is_in
+        case Midpoint():
+            is_in = float(low <= 0.5 <= high)
+            return is_in, is_in / 2
+        case Beta(alpha=a):
+            mass = betainc(a, a, high) - betainc(a, a, low)
+            return float(mass), float(betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
+        case _:
+            assert_never(law)
+
+
+def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return a run before its first step."""
+    del data_root, device
+    network = ReluNetwork(inputs=1, hidden=config.hidden, classes=config.classes)
+    inputs = np.arange(config.points, dtype=np.float64)[:, None]
+    labels: Any = np.arange(config.points) % config.classes
+    targets = np.eye(config.classes)[labels]
+    optimum = optimal_probability(config)
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        rng = stream(config.seed, "mixing", epoch)
+        steps = config.steps_per_epoch
+        partners = rng.integers(config.points, size=(steps, config.points))
+        lams = draw_weights(config.law, steps, rng)
+        losses = np.empty(steps)
+        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
+            losses[step], gradient = network.gradient(
+                state["weights"],
+                lam * inputs + (1 - lam) * inputs[partner],
+                lam * targets + (1 - lam) * targets[partner],
+            )
+            adam_step(state, gradient, config.lr)
+        probabilities = softmax(network.logits(state["weights"], inputs), axis=1)
+        own = float(probabilities[config.middle, labels[config.middle]])
+        return {
+            "step": float((epoch + 1) * steps),
+            "train/error": float((probabilities.argmax(axis=1) != labels).mean()),
+            "train/loss": float(losses.mean()),
+            "middle/probability": own,
+            "middle/optimal": optimum,
+            "middle/tie": abs(own - 0.5),
+        }
+
+    weights = network.initial(stream(config.seed, "initial weights"))
+    return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
+
+
+def setting(config: AlternatingLineConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return f"{config.points} points on a line, labels alternating over {config.classes} classes"
+
+
+ALTERNATING_LINE = Problem(
+    name="alternating-line",
+    title="labels that alternate along a line (Chidambaram et al. 2022, section 2.3)",
+    config=AlternatingLineConfig,
+    process="mixup_core.theory.alternating_line:start",
+    metrics={
+        "train/error": Metric(label="training error", unit="%"),
+        "middle/probability": Metric(
+            label="probability of the own label in the middle", is_lower_better=False
+        ),
+        "middle/optimal": Metric(
+            label="share of the own label among those mixed there", is_lower_better=False
+        ),
+        "middle/tie": Metric(label="distance of that probability from 1/2"),
+        "train/loss": Metric(label="mixed training loss", unit="nats"),
+        "step": Metric(label="training steps"),
+    },
+    headline=("train/error",),
+    beside=("middle/probability", "middle/optimal"),
+    curves=(("middle/probability",), ("train/loss",)),
+    objectives=("middle/tie", "train/error"),
+    axis=Axis(label="training steps", unit="record", metric="step"),
+    unsearchable=("points", "classes"),
+    setting=setting,
+    population=lambda config: (config.points, config.classes),
+    method=lambda config: PLAIN_METHODS.get(config.law),
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
+)
+"""The counterexample; a search for `middle/tie` finds the alpha at which the label flips."""

@@ -1,0 +1,248 @@
+"""MOONS: two moons pushed apart, where mixup bends the decision boundary of a small network.
+
+Two interleaved half circles with noise, folded so that the classes lie on either side of the line
+x_1 = 0 and at least `separation` from it: that line would do, and its margin is known.
+
+Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and the figure beside it. Its public
+script accumulates gradients over the steps of mixup alone; here every step begins anew.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.relu_network import ReluNetwork, adam_step
+from mixup_core.theory.segments import distances_to_segments
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+
+EXTENT = 2.0
+"""Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoonsConfig:
+    """One network trained on the moons under one law."""
+
+    problem: ClassVar = "moons"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam of each step is drawn; one weight serves all points."""
+    points: int = 300
+    """An even number of points, at least 4; each step sees all."""
+    noise: float = 0.1
+    """Standard deviation of each coordinate, at least 0 and finite."""
+    separation: float = 0.1
+    """By how much each class is moved away from the line between them, at least 0 and finite."""
+    hidden: int = 500
+    """Units of the hidden ReLU layer, at least 1."""
+    lr: float = 1e-3
+    """Learning rate of Adam, positive and finite."""
+    resolution: int = 100
+    """Cells of the grid along each axis of the square, 10 to 1,000."""
+    steps_per_epoch: int = 100
+    """Steps from one record to the next, at least 1."""
+    epochs: int = 10
+    """Records, at least 1."""
+    seed: int = 0
+    """Names points, weights, partners and lam, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        fits = self.points >= 4 and self.points % 2 == 0
+        require(fits, "points is even and at least 4", self, "points")
+        require(0 <= self.noise < math.inf, "0 <= noise < inf", self, "noise")
+        require(0 <= self.separation < math.inf, "0 <= separation < inf", self, "separation")
+        require(self.hidden >= 1, "hidden >= 1", self, "hidden")
+        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
+        require(10 <= self.resolution <= 1000, "10 <= resolution <= 1000", self, "resolution")
+        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
+        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+    @property
+    def network(self) -> ReluNetwork:
+        """The network's shape."""
+        return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
+
+
+def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
+    """Return points (points, 2) and labels 0 or 1 (points,), in halves.
+
+    Half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly over [0, pi], with noise;
+    shifted by -1/2 along the first axis and by -.3 s along the second, s = +-1 the class; the
+    second centred, its sign turned to the side -s, moved away from 0 by the separation; axes
+    swapped.
+    """
+    half = config.points // 2
+    turn = np.linspace(0, np.pi, half)
+    upper = np.column_stack([np.cos(turn), np.sin(turn)])
+    lower = np.column_stack([1 - np.cos(turn), 0.5 - np.sin(turn)])
+    noise = stream(config.seed, "training points").normal(0, config.noise, (config.points, 2))
+    first, second = (np.concatenate([upper, lower]) + noise).T
+    sides = np.repeat([-1.0, 1.0], half)
+    height = second - 0.3 * sides
+    height = -sides * (np.abs(height - height.mean()) + config.separation)
+    return np.column_stack([height, first - 0.5]), np.repeat([0, 1], half)
+
+
+def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
+    """Return half of the least distance of two classes: no boundary keeps further from all points.
+
+    The boundary has to cross the segment between the nearest two.
+    """
+    ours, theirs = points[labels == 0], points[labels == 1]
+    return float(np.linalg.norm(ours[:, None] - theirs, axis=2).min()) / 2
+
+
+def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the nodes of the grid along each axis and logit 1 minus logit 0 there.
+
+    Args:
+        config: The run.
+        weights: `weights` of its state.
+
+    Returns:
+        (resolution + 1,) and (resolution + 1, resolution + 1), first axis first.
+    """
+    nodes = np.linspace(-EXTENT, EXTENT, config.resolution + 1)
+    grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    logits = config.network.logits(weights, grid)
+    return nodes, (logits[:, 1] - logits[:, 0]).reshape(len(nodes), len(nodes))
+
+
+def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Return where a function on a grid is 0, as segments: starts and ends, (segments, 2) each.
+
+    Marching squares: the zero on each edge of a cell by linear interpolation, joined within cells;
+    in a saddle the mean of the corners decides.
+
+    Args:
+        nodes: (n,), of both axes.
+        values: (n, n), first axis first.
+    """
+    x, y = np.meshgrid(nodes, nodes, indexing="ij")
+    corners = np.stack([values[:-1, :-1], values[1:, :-1], values[1:, 1:], values[:-1, 1:]])
+    places = np.stack(
+        [np.stack([part[:-1, :-1], part[1:, :-1], part[1:, 1:], part[:-1, 1:]]) for part in (x, y)]
+    )
+    following = np.roll(corners, -1, axis=0)
+    crosses = (corners >= 0) != (following >= 0)
+    share = np.where(crosses, corners / np.where(crosses, corners - following, 1.0), 0.0)
+    zeros = places + share * (np.roll(places, -1, axis=1) - places)
+    starts, ends = [], []
+    for first, second in ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)):
+        joined = crosses[first] & crosses[second]
+        if second - first in {1, 3, -3}:
+            # neighbouring edges share a corner, which a saddle cuts off if it differs from the mean
+            corner = corners[second]
+            saddle = crosses.all(axis=0)
+            joined &= ~saddle | ((corner >= 0) != (corners.mean(axis=0) >= 0))
+        else:
+            joined &= crosses.sum(axis=0) == 2
+        starts.append(zeros[:, first, joined].T)
+        ends.append(zeros[:, second, joined].T)
+    return np.concatenate(starts), np.concatenate(ends)
+
+
+def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return a run before its first step."""
+    del data_root, device
+    network, (inputs, labels) = config.network, draw_moons(config)
+    targets = np.eye(2)[labels]
+    largest = largest_margin(inputs, labels)
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        rng = stream(config.seed, "mixing", epoch)
+        steps = config.steps_per_epoch
+        partners = rng.integers(config.points, size=(steps, config.points))
+        lams = draw_weights(config.law, steps, rng)
+        losses = np.empty(steps)
+        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
+            losses[step], gradient = network.gradient(
+                state["weights"],
+                lam * inputs + (1 - lam) * inputs[partner],
+                lam * targets + (1 - lam) * targets[partner],
+            )
+            adam_step(state, gradient, config.lr)
+        return {
+            "step": float((epoch + 1) * steps),
+            "train/loss": float(losses.mean()),
+            **_measured(config, state["weights"], inputs, labels, largest),
+        }
+
+    weights = network.initial(stream(config.seed, "initial weights"))
+    return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
+
+
+def _measured(
+    config: MoonsConfig, weights: Floats, inputs: Floats, labels: NDArray[Any], largest: float
+) -> dict[str, float]:
+    """Return error, margins and shape of the boundary; a wrong point has a negative margin."""
+    wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
+    metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
+    starts, ends = boundary(*decision_map(config, weights))
+    if not len(starts):  # one class everywhere
+        return metrics
+    margins = np.where(wrong, -1, 1) * distances_to_segments(inputs, starts, ends)
+    lengths = np.linalg.norm(ends - starts, axis=1)
+    middles = (starts[:, 0] + ends[:, 0]) / 2
+    centre = float((lengths * middles).sum() / lengths.sum())
+    spread = (lengths * (middles - centre) ** 2).sum() / lengths.sum()
+    return metrics | {
+        "margin/least": float(margins.min()),
+        "margin/mean": float(margins.mean()),
+        "margin/lost": largest - float(margins.min()),
+        "boundary/spread": math.sqrt(spread),
+        "boundary/length": float(lengths.sum()) / (2 * EXTENT),
+    }
+
+
+def setting(config: MoonsConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return f"two moons, {config.points} points, {config.separation:g} from the line between"
+
+
+MOONS = Problem(
+    name="moons",
+    title="two moons pushed apart (Chidambaram et al. 2022, theorem 3.2)",
+    config=MoonsConfig,
+    process="mixup_core.theory.moons:start",
+    metrics={
+        "margin/least": Metric(label="least margin", is_lower_better=False),
+        "margin/mean": Metric(label="mean margin", is_lower_better=False),
+        "margin/lost": Metric(label="margin below the largest possible"),
+        "margin/bound": Metric(label="largest possible least margin", is_lower_better=False),
+        "boundary/spread": Metric(label="spread of the boundary across the line"),
+        "boundary/length": Metric(label="length of the boundary, in lengths of the line"),
+        "train/error": Metric(label="training error", unit="%"),
+        "train/loss": Metric(label="mixed training loss", unit="nats"),
+        "step": Metric(label="training steps"),
+    },
+    headline=("margin/least",),
+    beside=("margin/mean", "boundary/spread", "train/error"),
+    curves=(("margin/mean",), ("boundary/spread",)),
+    objectives=("margin/lost", "boundary/spread", "train/error"),
+    axis=Axis(label="training steps", unit="record", metric="step"),
+    unsearchable=("points", "noise", "separation"),
+    setting=setting,
+    population=lambda config: (config.points, config.noise, config.separation),
+    method=lambda config: PLAIN_METHODS.get(config.law),
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
+)
+"""Margins are measured to the boundary itself and held against the largest that is possible."""

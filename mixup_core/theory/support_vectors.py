@@ -1,0 +1,222 @@
+"""SUPPORT_VECTORS: where every point is a support vector, ERM and mixup find one direction.
+
+n points x ~ N(0, I_d) with alternating labels y = +-1 and a linear model f(x) = <w, x> under the
+logistic loss, by gradient descent from 0. In few dimensions the classes are moved apart along the
+first axis, so that they can be learned at all.
+
+Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3 (many dimensions make every point a
+support vector, and then both directions are that of the minimum-norm interpolator). Sizes, steps
+and the shift are choices of ours.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.special import entr, expit
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, weight_quantiles
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SupportVectorsConfig:
+    """One linear model trained under one law, beside the same trained under ERM."""
+
+    problem: ClassVar = "support-vectors"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
+    dimension: int = 200
+    """d, at least 1."""
+    points: int = 20
+    """n, an even number from 2 to 500."""
+    shift: float = 0.0
+    """Each point is moved by shift times its label along the first axis; at least 0 and finite."""
+    nodes: int = 9
+    """Quantiles that stand for a Beta law, 1 to 1,000."""
+    lr: float = 1.0
+    """Step of gradient descent in units of 1 / L, L the largest curvature of the ERM loss, which
+    bounds that of every mixed loss; in (0, 2)."""
+    steps_per_epoch: int = 200
+    """Steps from one record to the next, at least 1."""
+    epochs: int = 50
+    """Records, at least 1."""
+    seed: int = 0
+    """Names the points, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        require(self.dimension >= 1, "dimension >= 1", self, "dimension")
+        fits = 2 <= self.points <= 500 and self.points % 2 == 0
+        require(fits, "points is even and in 2..500", self, "points")
+        require(0 <= self.shift < math.inf, "0 <= shift < inf", self, "shift")
+        require(1 <= self.nodes <= 1000, "1 <= nodes <= 1000", self, "nodes")
+        require(0 < self.lr < 2, "0 < lr < 2", self, "lr")
+        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
+        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+
+def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
+    """Return points (n, d) and their labels +-1 (n,), which alternate."""
+    labels = np.where(np.arange(config.points) % 2 == 0, 1.0, -1.0)
+    shape = config.points, config.dimension
+    inputs = stream(config.seed, "training points").normal(size=shape)
+    inputs[:, 0] += config.shift * labels
+    return inputs, labels
+
+
+def support_fraction(inputs: Floats, labels: Floats) -> float:
+    """Return the share of points with y_i (K^-1 y)_i > 0, K = X X^T, of full rank (d >= n).
+
+    If every product is positive, the minimum-norm interpolator X^T K^-1 y meets all margins with
+    equality, so that it is the maximum-margin direction and every point a support vector.
+
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
+    arXiv:2005.08054.
+    """
+    return float((labels * np.linalg.solve(inputs @ inputs.T, labels) > 0).mean())
+
+
+def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
+    """Return the w of least norm with y_i <w, x_i> >= 1 for all points, (d,), or None.
+
+    Least distance programming: with Z the rows y_i x_i, u >= 0 minimising ||Z^T u||^2 +
+    (1 - sum u)^2 and residual r of that, w = Z^T u / r.
+
+    Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
+    """
+    signed = labels[:, None] * inputs
+    system = np.vstack([signed.T, np.ones(len(labels))])
+    target = np.zeros(len(system))
+    target[-1] = 1
+    dual, _ = nnls(system, target, maxiter=100 * len(labels))
+    residual = 1 - dual.sum()
+    if residual <= 1e-10:
+        return None
+    direction: Floats = signed.T @ dual / residual
+    return direction
+
+
+def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
+    """Return the mean mixed logistic loss, in nats, and its gradient by the points' scores: (n,).
+
+    Over all ordered pairs and all weights: logit lam s_i + (1 - lam) s_j, target
+    lam [y_i = 1] + (1 - lam) [y_j = 1].
+
+    Args:
+        scores: (n,), <w, x_i>; the model is linear, so that mixed scores follow.
+        labels: (n,), +-1.
+        lams: (nodes,), of equal weight.
+    """
+    ones = (labels + 1) / 2
+    lam = lams[:, None, None]
+    mixed = lam * scores[:, None] + (1 - lam) * scores
+    target = lam * ones[:, None] + (1 - lam) * ones
+    loss = float((np.logaddexp(0, mixed) - target * mixed).mean())
+    pull = expit(mixed) - target
+    gradient: Floats = (lam * pull).sum(axis=(0, 2)) + ((1 - lam) * pull).sum(axis=(0, 1))
+    return loss, gradient / mixed.size
+
+
+def floor(labels: Floats, lams: Floats) -> float:
+    """Return the mean entropy of the targets of `slopes`, in nats."""
+    ones = (labels + 1) / 2
+    lam = lams[:, None, None]
+    target = lam * ones[:, None] + (1 - lam) * ones
+    return float((entr(target) + entr(1 - target)).mean())
+
+
+def cosine(first: Floats, second: Floats) -> float:
+    """Return the cosine of two directions; 0 if one has no length."""
+    lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(first @ second) / lengths if lengths else 0.0
+
+
+def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return both models before their first step."""
+    del data_root, device
+    inputs, labels = draw_points(config)
+    margin = max_margin_direction(inputs, labels)
+    known: dict[str, float] = {}
+    if config.dimension >= config.points:
+        known["support/fraction"] = support_fraction(inputs, labels)
+    lams, certain = weight_quantiles(config.law, config.nodes), np.ones(1)
+    lowest = floor(labels, lams)
+    curvature = float(np.linalg.eigvalsh(inputs @ inputs.T)[-1]) / (4 * len(labels))
+    step = config.lr / curvature
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        erm, mixed = state["erm"], state["mixed"]
+        loss = 0.0
+        for _ in range(config.steps_per_epoch):
+            _, gradient = slopes(inputs @ erm, labels, certain)
+            erm -= step * (inputs.T @ gradient)
+            loss, gradient = slopes(inputs @ mixed, labels, lams)
+            mixed -= step * (inputs.T @ gradient)
+        alike = min(cosine(erm, mixed), 1.0)
+        metrics = known | {
+            "step": float((epoch + 1) * config.steps_per_epoch),
+            "direction/angle": math.degrees(math.acos(alike)),
+            "direction/cosine": alike,
+            "train/error": float((labels * (inputs @ mixed) <= 0).mean()),
+            "train/excess_loss": loss - lowest,
+        }
+        if margin is not None:
+            metrics["margin/cosine"] = min(cosine(mixed, margin), 1.0)
+        return metrics
+
+    state = {"erm": np.zeros(config.dimension), "mixed": np.zeros(config.dimension)}
+    return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
+
+
+def setting(config: SupportVectorsConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return f"{config.points} Gaussian points in {config.dimension} dimensions"
+
+
+SUPPORT_VECTORS = Problem(
+    name="support-vectors",
+    title="directions of ERM and mixup on linear models (Chidambaram et al. 2022, section 3)",
+    config=SupportVectorsConfig,
+    process="mixup_core.theory.support_vectors:start",
+    metrics={
+        "direction/cosine": Metric(label="cosine to the direction of ERM", is_lower_better=False),
+        "direction/angle": Metric(label="angle to the direction of ERM", unit="degrees"),
+        "support/fraction": Metric(
+            label="points that are support vectors", unit="%", is_lower_better=False
+        ),
+        "margin/cosine": Metric(
+            label="cosine to the maximum-margin direction", is_lower_better=False
+        ),
+        "train/error": Metric(label="training error", unit="%"),
+        "train/excess_loss": Metric(label="excess training loss", unit="nats"),
+        "step": Metric(label="gradient steps"),
+    },
+    headline=("direction/cosine",),
+    beside=("support/fraction", "margin/cosine", "train/error"),
+    curves=(("margin/cosine",), ("train/excess_loss",)),
+    objectives=("direction/angle",),
+    axis=Axis(label="gradient steps", unit="record", metric="step"),
+    unsearchable=("points",),
+    setting=setting,
+    population=lambda config: (config.points, config.dimension, config.shift),
+    method=lambda config: PLAIN_METHODS.get(config.law),
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
+)
+"""ERM and mixup side by side: the angle between them closes as dimensions grow."""

@@ -1,0 +1,83 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, finished, last
+from scipy.optimize import brentq
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
+from mixup_core.theory.weights import draw_weights
+from mixup_core.tree import built
+
+CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
+
+
+def test_midpoint_mixing_leaves_a_third_of_the_middle_to_its_own_label() -> None:
+    assert optimal_probability(replace(CONFIG, law=Midpoint())) == pytest.approx(1 / 3)
+    assert optimal_probability(replace(CONFIG, law=Erm())) == 1
+    assert optimal_probability(replace(CONFIG, law=Beta(alpha=1e6))) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("law", [Beta(alpha=0.5), Beta(alpha=4.0), Midpoint(), Erm()])
+@pytest.mark.parametrize(("points", "classes"), [(3, 2), (5, 3), (10, 2)])
+def test_the_share_of_the_own_label_is_that_of_drawn_mixtures(
+    law: Law, points: int, classes: int
+) -> None:
+    config = replace(CONFIG, law=law, points=points, classes=classes, radius=0.3)
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(points, size=(2, 400_000))
+    lam = draw_weights(law, 400_000, rng)
+    near = np.abs(lam * i + (1 - lam) * j - config.middle) <= 0.3
+    own = config.middle % classes
+    labels = lam * (i % classes == own) + (1 - lam) * (j % classes == own)
+    assert optimal_probability(config) == pytest.approx(labels[near].mean(), abs=0.01)
+
+
+def test_the_closed_form_flips_between_the_alphas_of_the_specification() -> None:
+    flip = brentq(lambda a: optimal_probability(replace(CONFIG, law=Beta(alpha=a))) - 0.5, 1, 64)
+    assert 4 < flip < 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("law", "error"), [(Erm(), 0.0), (Beta(alpha=1.0), 0.0), (Beta(alpha=128.0), 1 / 3)]
+)
+def test_a_large_alpha_misclassifies_one_point_of_three(law: Law, error: float) -> None:
+    metrics = last(AlternatingLineConfig(law=law, hidden=128, epochs=50))
+    assert metrics["train/error"] == pytest.approx(error)
+    assert metrics["middle/tie"] == abs(metrics["middle/probability"] - 0.5)
+
+
+def test_arms_begin_with_the_same_network() -> None:
+    first = finished(replace(CONFIG, lr=1e-12, law=Erm()))[0].metrics
+    second = finished(replace(CONFIG, lr=1e-12, law=Midpoint()))[0].metrics
+    assert first["middle/probability"] == pytest.approx(second["middle/probability"], abs=1e-9)
+    assert first["train/loss"] != second["train/loss"]
+
+
+@pytest.mark.parametrize("law", [Erm(), Beta(alpha=2.0)])
+def test_a_run_resumes_anywhere(law: Law) -> None:
+    assert_resumes_anywhere(replace(CONFIG, law=law))
+
+
+def test_a_longer_run_begins_as_a_shorter_one() -> None:
+    assert finished(replace(CONFIG, epochs=5))[:3] == finished(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"points": 1}, "points >= 2"),
+        ({"classes": 4}, "2 <= classes <= points"),
+        ({"hidden": 0}, "hidden >= 1"),
+        ({"lr": 0.0}, "0 < lr < inf"),
+        ({"radius": 0.5}, "0 < radius < 0.5"),
+        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
+        ({"epochs": 0}, "epochs >= 1"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(AlternatingLineConfig, values)

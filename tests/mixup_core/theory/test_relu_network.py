@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from mixup_core.seeding import stream
+from mixup_core.theory.relu_network import ReluNetwork, adam_step
+
+NETWORK = ReluNetwork(inputs=3, hidden=7, classes=4)
+
+
+def _torch_twin(weights: np.ndarray) -> torch.nn.Sequential:
+    twin = torch.nn.Sequential(
+        torch.nn.Linear(3, 7), torch.nn.ReLU(), torch.nn.Linear(7, 4)
+    ).double()
+    parts = NETWORK.parts(weights)
+    for parameter, part in zip(twin.parameters(), parts, strict=True):
+        parameter.data = torch.from_numpy(part.T.copy())
+    return twin
+
+
+def test_training_takes_the_steps_that_torch_takes() -> None:
+    state = NETWORK.initial(stream(0, "initial weights"))
+    twin = _torch_twin(state["weights"])
+    optimizer = torch.optim.Adam(twin.parameters(), lr=0.01)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        inputs, targets = rng.normal(size=(5, 3)), rng.dirichlet(np.ones(4), 5)
+        expected = cross_entropy(twin(torch.from_numpy(inputs)), torch.from_numpy(targets))
+        loss, gradient = NETWORK.gradient(state["weights"], inputs, targets)
+        assert loss == pytest.approx(float(expected.detach()), rel=1e-12)
+        optimizer.zero_grad()
+        expected.backward()
+        optimizer.step()
+        adam_step(state, gradient, 0.01)
+    for parameter, part in zip(twin.parameters(), NETWORK.parts(state["weights"]), strict=True):
+        np.testing.assert_allclose(parameter.detach().numpy().T, part, rtol=1e-9, atol=1e-12)
+
+
+def test_the_gradient_is_the_slope_of_the_loss() -> None:
+    weights = NETWORK.initial(stream(1, "initial weights"))["weights"]
+    rng = np.random.default_rng(1)
+    inputs, targets = rng.normal(size=(5, 3)), rng.dirichlet(np.ones(4), 5)
+    _, gradient = NETWORK.gradient(weights, inputs, targets)
+    for index in range(0, NETWORK.size, 5):
+        step = np.zeros(NETWORK.size)
+        step[index] = 1e-6
+        up, _ = NETWORK.gradient(weights + step, inputs, targets)
+        down, _ = NETWORK.gradient(weights - step, inputs, targets)
+        assert gradient[index] == pytest.approx((up - down) / 2e-6, abs=1e-8)
+
+
+def test_each_layer_begins_uniform_within_the_root_of_its_inputs() -> None:
+    network = ReluNetwork(inputs=4, hidden=900, classes=2)
+    parts = network.parts(network.initial(stream(0, "initial weights"))["weights"])
+    for part, fan_in in zip(parts, (4, 4, 900, 900), strict=True):
+        assert np.abs(part).max() <= fan_in**-0.5
+        if part.size > 100:
+            assert part.std() == pytest.approx(fan_in**-0.5 / 3**0.5, rel=0.05)

@@ -1,0 +1,123 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, last
+from scipy.optimize import minimize
+from sklearn.svm import SVC
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.support_vectors import (
+    SupportVectorsConfig,
+    draw_points,
+    max_margin_direction,
+    slopes,
+    support_fraction,
+)
+from mixup_core.theory.weights import weight_quantiles
+from mixup_core.tree import built
+
+CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
+
+
+@pytest.mark.parametrize(("dimension", "shift"), [(200, 0.0), (20, 1.5), (4, 4.0)])
+def test_the_maximum_margin_direction_is_that_of_a_support_vector_machine(
+    dimension: int, shift: float
+) -> None:
+    inputs, labels = draw_points(replace(CONFIG, dimension=dimension, shift=shift, seed=1))
+    direction = max_margin_direction(inputs, labels)
+    assert direction is not None
+    assert (labels * (inputs @ direction)).min() == pytest.approx(1, abs=1e-8)
+    found = minimize(
+        lambda w: w @ w,
+        direction + 0.01 * np.random.default_rng(0).normal(size=dimension),
+        jac=lambda w: 2 * w,
+        constraints={
+            "type": "ineq",
+            "fun": lambda w: labels * (inputs @ w) - 1,
+            "jac": lambda w: labels[:, None] * inputs,
+        },
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    np.testing.assert_allclose(direction, found.x, atol=1e-5)
+
+
+def test_all_points_are_support_vectors_of_the_machine_that_finds_them_all() -> None:
+    inputs, labels = draw_points(CONFIG)
+    # a constant feature of no length stands for the missing intercept
+    machine = SVC(kernel="precomputed", C=1e6, tol=1e-8).fit(inputs @ inputs.T, labels)
+    assert support_fraction(inputs, labels) == 1
+    assert len(machine.support_) == 20
+    few, signs = draw_points(replace(CONFIG, dimension=20, shift=1.5))
+    assert 0.2 < support_fraction(few, signs) < 0.9
+
+
+def test_overlapping_classes_have_no_margin() -> None:
+    inputs, labels = draw_points(replace(CONFIG, dimension=2))
+    assert max_margin_direction(inputs, labels) is None
+    metrics = last(replace(CONFIG, dimension=2))
+    assert not {"margin/cosine", "support/fraction"} & set(metrics)
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
+def test_the_gradient_is_the_slope_of_the_loss_written_out(law: Law) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=6), np.array([1.0, -1.0] * 3)
+    lams = weight_quantiles(law, 5)
+
+    def loss(values: np.ndarray) -> float:
+        total = 0.0
+        for lam in lams:
+            for i, j in np.ndindex(6, 6):
+                logit = lam * values[i] + (1 - lam) * values[j]
+                target = lam * (labels[i] > 0) + (1 - lam) * (labels[j] > 0)
+                total += target * np.log1p(np.exp(-logit))
+                total += (1 - target) * np.log1p(np.exp(logit))
+        return total / (36 * len(lams))
+
+    found, gradient = slopes(scores, labels, lams)
+    assert found == pytest.approx(loss(scores), rel=1e-12)
+    for index in range(6):
+        step = 1e-6 * np.eye(6)[index]
+        slope = (loss(scores + step) - loss(scores - step)) / 2e-6
+        assert gradient[index] == pytest.approx(slope, abs=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 32.0])
+def test_many_dimensions_give_one_direction_and_few_give_two(alpha: float) -> None:
+    law = Beta(alpha=alpha)
+    many = last(replace(CONFIG, law=law, steps_per_epoch=200, epochs=5))
+    assert many["direction/cosine"] > 0.99
+    assert many["margin/cosine"] > 0.999
+    few = last(replace(CONFIG, law=law, dimension=20, shift=1.5, steps_per_epoch=400, epochs=5))
+    assert few["direction/cosine"] < 0.9
+    assert many["train/excess_loss"] > 0
+
+
+def test_erm_beside_itself_has_no_angle() -> None:
+    metrics = last(replace(CONFIG, law=Erm()))
+    assert metrics["direction/cosine"] == pytest.approx(1, abs=1e-12)
+    assert metrics["direction/angle"] < 1e-4
+
+
+def test_a_run_resumes_anywhere() -> None:
+    assert_resumes_anywhere(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"points": 3}, "points is even"),
+        ({"dimension": 0}, "dimension >= 1"),
+        ({"lr": 2.0}, "0 < lr < 2"),
+        ({"shift": -1.0}, "0 <= shift < inf"),
+        ({"nodes": 0}, "1 <= nodes"),
+        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
+        ({"epochs": 0}, "epochs >= 1"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(SupportVectorsConfig, values)
