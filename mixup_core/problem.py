@@ -12,6 +12,7 @@ from mixup_core.rules import RuleError
 
 PROBLEMS: Mapping[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
+    "two-layer": "mixup_core.theory.two_layer.problem:TWO_LAYER",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

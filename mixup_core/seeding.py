@@ -15,6 +15,9 @@ Purpose = Literal[
     "batch order",
     "view scaling",
     "mixing",
+    "training points",
+    "test points",
+    "mixed pairs",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""

@@ -1,0 +1,1 @@
+"""The synthetic settings of the papers as problems, with their exact quantities."""
