@@ -17,6 +17,7 @@ PROBLEMS: dict[str, str] = {
     "alternating-line": "mixup_core.theory.alternating_line:ALTERNATING_LINE",
     "support-vectors": "mixup_core.theory.support_vectors:SUPPORT_VECTORS",
     "moons": "mixup_core.theory.moons:MOONS",
+    "two-layer": "mixup_core.theory.two_layer.problem:TWO_LAYER",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

@@ -17,6 +17,9 @@ Purpose = Literal[
     "training points",
     "test points",
     "mixing",
+    "training points",
+    "test points",
+    "mixed pairs",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""

@@ -1,0 +1,59 @@
+"""What a network has learned of each feature: accuracy on it alone, and its correlations."""
+
+import numpy as np
+
+from mixup_core.theory.two_layer.network import PatchOutputs
+from mixup_core.theory.two_layer.points import Array, PatchSet
+
+LEARNED_ACCURACY = 0.95
+"""A feature is learned if the accuracy on it alone is at least this."""
+
+
+def feature_accuracy(outputs: PatchOutputs, points: PatchSet, weights: Array) -> tuple[Array, Array]:
+    """Return the accuracy per class with one feature's patches alone, and with all patches.
+
+    v_{y,l} counts as learned if points of class y are still classified right when all patches
+    with the other feature are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
+    left out. Of equal outputs the first class counts as the answer.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, on fresh points.
+
+    Args:
+        outputs: The network on `points`.
+        points: Points with one label each.
+        weights: (k, m, 2 k).
+
+    Returns:
+        (k, 2), the accuracy on class y with feature l alone, and (k,), with both; in [0, 1].
+    """
+    parts = points.counts[:, None] * outputs.by_patch(weights)
+    signals = (len(points.counts) - 1) // 2
+    by_feature = parts[:, :-1].reshape(len(parts), 2, signals, -1).sum(axis=2)
+    noise = parts[:, -1]
+    alone = [_accuracy(by_feature[:, feature] + noise, points) for feature in range(2)]
+    return np.stack(alone, axis=1), _accuracy(by_feature.sum(axis=1) + noise, points)
+
+
+def _accuracy(outputs: Array, points: PatchSet) -> Array:
+    classes = len(outputs)
+    right = outputs.argmax(axis=0) == points.labels
+    return np.bincount(points.labels, right, classes) / np.bincount(points.labels, None, classes)
+
+
+def correlations(weights: Array, threshold: float) -> Array:
+    """Return C_{y,l}, the summed correlations of class y's active neurons with v_{y,l}: (k, 2).
+
+        C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
+        B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
+
+    A learned feature has C_{y,l} of order log k at least.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
+
+    Args:
+        weights: (k, m, 2 k).
+        threshold: rho / delta1: the correlation at which every signal patch is in the linear part.
+    """
+    classes, neurons, _ = weights.shape
+    own = weights.reshape(classes, neurons, classes, 2)[range(classes), :, range(classes)]
+    return np.where(own >= threshold, own, 0.0).sum(axis=1)

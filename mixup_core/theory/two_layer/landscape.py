@@ -1,0 +1,48 @@
+"""Landscape: the loss of the two-layer network on soft-labelled points, and the way down it."""
+
+import numpy as np
+
+from mixup_core.theory.two_layer.config import TwoLayerConfig
+from mixup_core.theory.two_layer.network import PatchOutputs
+from mixup_core.theory.two_layer.points import Array, PatchSet
+
+
+class Landscape:
+    """Cross entropy of the softmax of the outputs, mean over points, and its gradient.
+
+        J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
+
+    On points with hard labels it is J of ERM, on mixed pairs J_MM.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
+    """
+
+    def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
+        """Take the points over; they must not change."""
+        self._outputs = PatchOutputs(points, config)
+        kinds, num_points, features = points.patches.shape
+        self._targets = np.ascontiguousarray(points.targets)
+        self._counts = points.counts[:, None]
+        self._patches = points.patches.reshape(kinds * num_points, features)
+        self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
+
+    def loss(self, weights: Array) -> float:
+        """Return J, in nats."""
+        logs = _log_softmax(self._outputs(weights))
+        return float(-(self._targets * logs).sum(axis=0).mean())
+
+    def downhill(self, weights: Array) -> Array:
+        """Return -grad J: (k, m, 2 k), the velocity of the gradient flow."""
+        parts = self._outputs.by_patch(weights, self._slopes)
+        logs = _log_softmax((parts * self._counts).sum(axis=1))
+        pull = (self._targets - np.exp(logs)) / logs.shape[1]
+        velocity = np.empty(weights.shape)
+        for y, slopes in enumerate(self._slopes):
+            pulled = self._patches * (self._counts * pull[y]).reshape(-1, 1)
+            np.matmul(slopes, pulled, out=velocity[y])
+        return velocity
+
+
+def _log_softmax(outputs: Array) -> Array:
+    shifted = outputs - outputs.max(axis=0)
+    return shifted - np.log(np.exp(shifted).sum(axis=0))

@@ -1,0 +1,69 @@
+"""Whether any linear model classifies a set of points without error, by a linear program."""
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from mixup_core.theory.two_layer.config import PatchData
+from mixup_core.theory.two_layer.points import PatchSet
+
+INFEASIBLE = 2
+"""Status of `scipy.optimize.linprog`."""
+
+
+def is_linearly_separable(points: PatchSet) -> bool:
+    """Return whether some `g_y(x) = sum_p <w_y, x^(p)>` has training accuracy 1.
+
+    Such a model sees only the sum of a point's patches, so the question is whether the linear
+    program `<w_y - w_s, pooled x> >= 1` for every point (x, y) and class s != y has a solution; the
+    1 is no restriction, as weights may be scaled.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, Proposition 4.4.
+
+    Raises:
+        ArithmeticError: If the program can neither be solved nor refuted.
+    """
+    pooled, labels = points.pooled, points.labels
+    classes = len(points.targets)
+    num_points, features = pooled.shape
+    rivals = (labels[:, None] + np.arange(1, classes)) % classes
+    rows = np.arange(rivals.size).reshape(rivals.shape)
+    shape = (*rivals.shape, features)
+    columns = np.arange(features)
+    own = np.broadcast_to(labels[:, None, None] * features + columns, shape)
+    rival = rivals[:, :, None] * features + columns
+    entries = np.broadcast_to(pooled[:, None, :], shape)
+    row = np.broadcast_to(rows[:, :, None], shape)
+    margins = coo_array(
+        (
+            np.concatenate([-entries.ravel(), entries.ravel()]),
+            (
+                np.concatenate([row.ravel(), row.ravel()]),
+                np.concatenate([own.ravel(), rival.ravel()]),
+            ),
+        ),
+        shape=(rivals.size, classes * features),
+    )
+    found = linprog(
+        np.zeros(classes * features),
+        A_ub=margins.tocsr(),
+        b_ub=np.full(rivals.size, -1.0),
+        bounds=(None, None),
+        method="highs",
+    )
+    if found.status not in {0, INFEASIBLE}:
+        raise ArithmeticError(f"`the program is solved or refuted` must hold, got ({found.status=}).")
+    return bool(found.status == 0)
+
+
+def noise_over_signal(data: PatchData) -> float:
+    """Return the least pooled noise over the mean pooled signal of a feature.
+
+        (P - 2 C_P) delta3 / (C_P delta2 / 2)
+
+    Above 1, with k >= 3 and every pair (class, noise class) among the points, no linear model is
+    without error: summing its margins over a class y with noise s and the class s with noise y,
+    the noise outweighs the signal it imitates.
+    """
+    noise = (data.patches - 2 * data.signal_patches) * data.noise_range[0]
+    return noise / (data.signal_patches * data.delta2 / 2)

@@ -1,0 +1,110 @@
+"""The two-layer network: its activation, its initial weights, and its outputs on patches."""
+
+import numpy as np
+
+from mixup_core.seeding import stream
+from mixup_core.theory.two_layer.config import TwoLayerConfig
+from mixup_core.theory.two_layer.points import Array, PatchSet
+
+BLOCK = 16_384
+"""Pre-activations computed at a time: three buffers of them fit a core's second-level cache."""
+
+
+def activation(inputs: Array, rho: float, power: int) -> Array:
+    """Return R: 0 below 0, a polynomial up to rho, and linear above.
+
+        R(x) = 0                                  x <= 0
+             = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
+             = x - (1 - 1 / alpha) rho            rho <= x
+
+    R and R' are continuous. For even alpha the zero branch is what keeps a negative correlation
+    from exciting its neuron.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
+    """
+    scaled = inputs / rho
+    clipped = np.clip(scaled, 0, 1)
+    return rho * (clipped**power / power + np.maximum(scaled, 1) - 1)
+
+
+def activation_slope(inputs: Array, rho: float, power: int) -> Array:
+    """Return R'(x) = clip(x / rho, 0, 1)^(alpha - 1)."""
+    return np.clip(inputs / rho, 0, 1) ** (power - 1)
+
+
+def initial_weights(config: TwoLayerConfig) -> Array:
+    """Return the weights before training: (k, m, 2 k), each N(0, sigma_0^2)."""
+    shape = (config.classes, config.neurons, 2 * config.classes)
+    return config.init * stream(config.seed, "initial weights").standard_normal(shape)
+
+
+class PatchOutputs:
+    """The outputs of the network on fixed points, and the slopes of its activations.
+
+    Pre-activations are made by one matrix product per block of neurons and then worked on in
+    place. A patch has few coordinates that are not 0, but up to k = 16 the dense product costs less
+    than gathering them: nearly all the time goes into the powers.
+    """
+
+    def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
+        """Take the points over; they must not change."""
+        self.config = config
+        kinds, num_points, features = points.patches.shape
+        self._shape = (config.classes, kinds, num_points)
+        self._counts = points.counts
+        columns = kinds * num_points
+        self._scaled = np.ascontiguousarray(points.patches.reshape(columns, features).T)
+        self._scaled /= config.rho
+        self._rows = max(1, min(config.neurons, BLOCK // columns))
+        self._buffers = np.empty((3, self._rows, columns))
+
+    def __call__(self, weights: Array) -> Array:
+        """Return the outputs g: (k, points)."""
+        return np.einsum("ypn,p->yn", self.by_patch(weights), self._counts)
+
+    def by_patch(self, weights: Array, slopes: Array | None = None) -> Array:
+        """Return what each patch adds to each output, once: (k, patches, points).
+
+        Args:
+            weights: (k, m, 2 k).
+            slopes: (k, m, patches * points), takes R' of each pre-activation.
+        """
+        config, rows = self.config, self._rows
+        outputs = np.zeros((config.classes, self._scaled.shape[1]))
+        for y in range(config.classes):
+            for start in range(0, config.neurons, rows):
+                block = slice(start, min(start + rows, config.neurons))
+                kept = None if slopes is None else slopes[y, block]
+                self._add(weights[y, block], outputs[y], kept)
+        outputs *= config.rho
+        return outputs.reshape(self._shape)
+
+    def _add(self, weights: Array, output: Array, slopes: Array | None) -> None:
+        """Add the activations of some neurons of one class, over rho, to its output.
+
+        With t = clip(x / rho, 0, 1), R' = t^(alpha - 1) and R / rho = t R' / alpha +
+        max(x / rho, 1) - 1; powers are products of squares.
+        """
+        neurons, power = len(weights), self.config.network.power
+        scaled, clipped, spare = self._buffers[:, :neurons]
+        ones = np.ones(neurons)
+        np.matmul(weights, self._scaled, out=scaled)
+        np.clip(scaled, 0.0, 1.0, out=clipped)
+        np.maximum(scaled, 1.0, out=scaled)
+        output += ones @ scaled - neurons
+        slope = spare if slopes is None else slopes
+        _power(clipped, power - 1, out=slope, square=scaled)
+        clipped *= slope
+        output += (ones @ clipped) / power
+
+
+def _power(values: Array, power: int, *, out: Array, square: Array) -> None:
+    """Write values^power, for a power of at least 1, by repeated squaring in a spare array."""
+    squared = values
+    product: Array | float = values if power & 1 else 1.0
+    while power := power >> 1:
+        squared = np.multiply(squared, squared, out=square)
+        if power & 1:
+            product = np.multiply(product, squared, out=out)
+    if product is values:
+        out[:] = values

@@ -1,0 +1,131 @@
+"""PatchSet: labelled points made of patches, drawn, mixed, and with one feature removed.
+
+Coordinate 2 y + l - 1 of a patch is its component along v_{y,l}, y from 0 and l in {1, 2}. The
+features are orthonormal and span the data, and the part of a weight orthogonal to them neither
+moves nor matters, so these 2 k coordinates are exact for any dimension d of the patches.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.seeding import Purpose, stream
+from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PatchSet:
+    """Points and their soft labels. Equal patches of a point stand once, with their number."""
+
+    patches: Array
+    """(patches, points, 2 k): first the C_P patches of feature 1, then those of feature 2, then
+    the noise."""
+    counts: Array
+    """(patches,): how many equal patches each of these is."""
+    targets: Array
+    """(k, points): probability of each class, columns sum to 1."""
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """(points,): the likeliest class, the first of two equal ones."""
+        return self.targets.argmax(axis=0)
+
+    @property
+    def pooled(self) -> Array:
+        """(points, 2 k): the sum of a point's patches, all that a linear model sees of it."""
+        return np.einsum("p,pnc->nc", self.counts, self.patches)
+
+    @property
+    def entropy(self) -> float:
+        """Mean entropy of the targets, in nats: no loss on these points is lower.
+
+        It is the infimum of the loss as long as no two points with different targets coincide.
+        """
+        logs = np.log(np.where(self.targets > 0, self.targets, 1.0))
+        return float(-(self.targets * logs).sum(axis=0).mean())
+
+
+def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purpose) -> PatchSet:
+    """Return fresh points, as many of each class, class by class.
+
+    Args:
+        data: The distribution.
+        points_per_class: At least 1.
+        seed: Seed of the run.
+        purpose: Stream of the draws; nothing but sizes decides how many it gives.
+    """
+    classes, signals, others = data.classes, data.signal_patches, data.noise_classes
+    labels = np.repeat(np.arange(classes), points_per_class)
+    points = np.arange(len(labels))
+    rng = stream(seed, purpose)
+    beta = data.delta1 + (data.delta2 - 2 * data.delta1) * rng.random((signals, len(labels)))
+    # The first ranks of k - 1 random numbers are different classes, uniform among all but y.
+    ranks = rng.random((len(labels), classes - 1)).argsort(axis=1)[:, :others]
+    noise_labels = (labels[:, None] + 1 + ranks) % classes
+    low, high = data.noise_range
+    gamma = low + (high - low) * rng.random((2, len(labels), others))
+
+    patches = np.zeros((2 * signals + 1, len(labels), 2 * classes))
+    for patch in range(signals):
+        patches[patch, points, 2 * labels] = beta[patch]
+        patches[signals + patch, points, 2 * labels + 1] = data.delta2 - beta[patch]
+    for feature in range(2):
+        patches[-1, points[:, None], 2 * noise_labels + feature] = gamma[feature]
+    counts = np.ones(2 * signals + 1)
+    counts[-1] = data.patches - 2 * signals
+    return PatchSet(patches=patches, counts=counts, targets=np.eye(classes)[:, labels])
+
+
+def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Array) -> PatchSet:
+    """Return `lam x_i + (1 - lam) x_j` patch by patch, with targets mixed alike.
+
+    Args:
+        points: Where the pairs are from.
+        pairs: (2, pairs), the i and the j.
+        lam: (pairs,), weights of the i, in [0, 1].
+    """
+    own, partner = pairs
+    weight = lam[:, None]
+    patches = points.patches
+    return PatchSet(
+        patches=weight * patches[:, own] + (1 - weight) * patches[:, partner],
+        counts=points.counts,
+        targets=lam * points.targets[:, own] + (1 - lam) * points.targets[:, partner],
+    )
+
+
+def training_points(config: TwoLayerConfig) -> PatchSet:
+    """Return the N points of a run: the same under every law."""
+    data = config.data
+    return draw_points(data, data.points_per_class, config.seed, "training points")
+
+
+def fresh_points(config: TwoLayerConfig) -> PatchSet:
+    """Return the fresh points of a run: the same under every law."""
+    data = config.data
+    return draw_points(data, data.test_points_per_class, config.seed, "test points")
+
+
+def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
+    """Return what the loss is a mean over: the points under ERM, otherwise the mixed pairs."""
+    law = config.mix.law
+    if isinstance(law, Erm):
+        return points
+    num_pairs = config.mix.pairs_per_class * config.classes
+    num_points = points.targets.shape[1]
+    pairs = stream(config.seed, "mixed pairs").integers(num_points, size=(2, num_pairs))
+    return mixed(points, pairs, _weights(law, num_pairs, config.seed))
+
+
+def _weights(law: Law, count: int, seed: int) -> Array:
+    match law:
+        case Erm():
+            return np.ones(count)
+        case Midpoint():
+            return np.full(count, 0.5)
+        case Beta(alpha=alpha):
+            return stream(seed, "mixing").beta(alpha, alpha, count)

@@ -1,0 +1,77 @@
+"""TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.problem import Axis, Keying, Metric, Problem
+from mixup_core.theory.two_layer.config import TwoLayerConfig
+
+METRICS = {
+    "features/both": Metric(
+        label="classes with both features learned", unit="%", is_lower_better=False
+    ),
+    "features/one": Metric(label="classes with exactly one feature learned", unit="%"),
+    "features/none": Metric(label="classes with no feature learned", unit="%"),
+    "features/missing": Metric(label="features not learned", unit="%"),
+    "features/min_accuracy": Metric(
+        label="least accuracy on one feature alone", unit="%", is_lower_better=False
+    ),
+    "features/mean_accuracy": Metric(
+        label="mean accuracy on one feature alone", unit="%", is_lower_better=False
+    ),
+    "train/error": Metric(label="training error", unit="%"),
+    "test/error": Metric(label="test error", unit="%"),
+    "train/loss": Metric(label="training loss", unit="nats"),
+    "train/excess_loss": Metric(label="excess training loss", unit="nats"),
+    "correlation/stronger": Metric(
+        label="correlation with the stronger feature, mean of classes", is_lower_better=False
+    ),
+    "correlation/weaker": Metric(
+        label="correlation with the weaker feature, mean of classes", is_lower_better=False
+    ),
+    "correlation/min": Metric(
+        label="least correlation with a feature, of all classes", is_lower_better=False
+    ),
+    "linear/separable": Metric(label="a linear model fits the training points"),
+    "flow/time": Metric(label="flow time"),
+    "flow/evaluations": Metric(label="gradient evaluations"),
+}
+"""`accuracy/class0/feature1` and `correlation/class0/feature1` are further metrics: the accuracy on
+that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}."""
+
+
+def method(config: TwoLayerConfig) -> str | None:
+    """Return the name of the law: `erm`, `midpoint`, `uniform`, or none."""
+    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
+    return laws.get(config.mix.law)
+
+
+def setting(config: TwoLayerConfig, metric: str) -> str:
+    """Return what a metric was measured on: `k = 6, 120 points, flow time 1e+07`."""
+    data = config.data
+    is_train = metric.startswith(("train/", "linear/"))
+    each = data.points_per_class if is_train else data.test_points_per_class
+    kind = "training" if is_train else "fresh"
+    return (
+        f"k = {data.classes}, {each * data.classes} {kind} points, "
+        f"flow time {config.time_of(config.epochs - 1):.3g}"
+    )
+
+
+TWO_LAYER = Problem(
+    name="two-layer",
+    title="a two-layer network on multi-view patches: features learned under mixup",
+    config=TwoLayerConfig,
+    process="mixup_core.theory.two_layer.training:start",
+    metrics=METRICS,
+    headline=("features/both",),
+    beside=("features/one", "features/none", "train/error", "test/error"),
+    curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
+    objectives=("features/missing", "features/one", "features/none", "test/error"),
+    axis=Axis(label="flow time", unit="record", scale="log", metric="flow/time"),
+    keying=Keying(first={"mix.law": "erm", "epochs": None, "seed": 0}),
+    reserved={"seed": "is not set in a study file; give `seeds`"},
+    population=lambda config: config.data,
+    setting=setting,
+    method=method,
+    work_unit="records",
+)
+"""SCIENCE's section on Theorems 4.6 and 4.7 of arXiv:2210.13512 is studies of it."""

@@ -1,0 +1,188 @@
+"""RkcSolver: a stiff autonomous flow dy/dt = f(y) by stabilised explicit steps."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mixup_core.theory.two_layer.points import Array
+
+Velocity = Callable[[Array], Array]
+
+MAX_STAGES = 1_000
+"""Of a step; more would let rounding grow."""
+STEPS_PER_RADIUS = 25
+"""Accepted steps that one estimate of the spectral radius serves."""
+MAX_POWER_ITERATIONS = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """Coefficients of Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)."""
+
+    mu: float
+    nu: float
+    a: float
+    b: float
+
+
+@lru_cache(maxsize=4 * MAX_STAGES)
+def stages_of(count: int) -> tuple[float, tuple[Stage, ...]]:
+    """Return the coefficient of h F_0 in the first stage, and the stages from the second on.
+
+    The stability polynomial is a_s + b_s T_s(w0 + w1 z), T_s Chebyshev's, of second order and
+    damped by epsilon = 2/13: it is below 1 on the negative axis down to about -0.65 (s^2 - 1).
+
+    Source: Sommeijer, Shampine and Verwer 1998, RKC: an explicit solver for parabolic PDEs,
+    J. Comput. Appl. Math. 88, section 2.
+
+    Args:
+        count: s, the number of stages, at least 2.
+    """
+    w0 = 1 + 2 / (13 * count**2)
+    value, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]  # T_j(w0) and its derivatives
+    for _ in range(2, count + 1):
+        value.append(2 * w0 * value[-1] - value[-2])
+        first.append(2 * value[-2] + 2 * w0 * first[-1] - first[-2])
+        second.append(4 * first[-2] + 2 * w0 * second[-1] - second[-2])
+    w1 = first[count] / second[count]
+    b = [second[j] / first[j] ** 2 for j in range(2, count + 1)]
+    b = [b[0], b[0], *b]
+    stages = []
+    for j in range(2, count + 1):
+        a = 2 * b[j] * w1 / b[j - 1]
+        stages.append(
+            Stage(
+                mu=2 * b[j] * w0 / b[j - 1],
+                nu=-b[j] / b[j - 2],
+                a=a,
+                b=-(1 - b[j - 1] * value[j - 1]) * a,
+            )
+        )
+    return b[1] * w1, tuple(stages)
+
+
+def rkc_step(velocity: Velocity, y: Array, f: Array, step: float, count: int) -> Array:
+    """Return y one step later; `count - 1` evaluations.
+
+    Args:
+        velocity: The right-hand side.
+        y: The state.
+        f: velocity(y).
+        step: h.
+        count: Stages, at least 2: stable while h times the spectral radius is below about
+            0.65 (count^2 - 1).
+    """
+    head, stages = stages_of(count)
+    before, now = y, y + (head * step) * f
+    for stage in stages:
+        after = (1 - stage.mu - stage.nu) * y
+        after += stage.mu * now
+        after += stage.nu * before
+        after += (stage.a * step) * velocity(now)
+        after += (stage.b * step) * f
+        before, now = now, after
+    return now
+
+
+class RkcSolver:
+    """A state that follows a flow, with steps as long as an error estimate allows.
+
+    Made for gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is
+    estimated by the power method on differences of the velocity, so no Jacobian is ever formed.
+    Only evaluations cost; their number grows with the square root of step times radius.
+    """
+
+    def __init__(self, velocity: Velocity, y: Array, tolerance: float, scale: float) -> None:
+        """Stand at time 0.
+
+        Args:
+            velocity: The right-hand side, as deterministic as the solver is to be.
+            y: The state, any shape.
+            tolerance: Greatest estimated error of a step, over scale + |y|, in every component.
+            scale: Size below which errors do not count relatively.
+        """
+        self.time = 0.0
+        self.evaluations = 0
+        self.y = y
+        self._velocity, self._tolerance, self._scale = velocity, tolerance, scale
+        self._f = velocity(y)
+        self._direction = self._f
+        self._step, self._radius, self._age = 1.0, 0.0, STEPS_PER_RADIUS
+
+    def advance(self, until: float) -> None:
+        """Go on to a time exactly.
+
+        Raises:
+            ArithmeticError: If no step is short enough.
+        """
+        while self.time < until:
+            if self._age >= STEPS_PER_RADIUS:
+                self._estimate_radius()
+            longest = 0.65 * (MAX_STAGES**2 - 1) / self._radius
+            wanted = min(self._step, longest)
+            is_last = self.time + wanted >= until
+            step = until - self.time if is_last else wanted
+            if self.time + step == self.time:
+                raise ArithmeticError(f"`steps are short enough` must hold, got ({step=}).")
+            count = max(2, 1 + int(math.sqrt(1 + 1.54 * step * self._radius)))
+            after = rkc_step(self._count_and_evaluate, self.y, self._f, step, count)
+            f = self._count_and_evaluate(after)
+            error = self._error(after, f, step)
+            factor = min(5.0, max(0.1, 0.8 * error ** (-1 / 3))) if error > 0 else 5.0
+            if not error <= 1:
+                self._step = step * (factor if math.isfinite(error) else 0.1)
+                # A step that fails may be unstable: its radius is measured anew, unless it was.
+                self._age = STEPS_PER_RADIUS if self._age else 0
+                continue
+            self.time = until if is_last else self.time + step
+            self.y, self._f = after, f
+            self._age += 1
+            # A step cut short by the end says nothing against the one that was wanted.
+            self._step = max(self._step, step * factor) if is_last else step * factor
+
+    def to_array(self) -> Array:
+        """Return all that decides the next steps, as one vector."""
+        scalars = [self.time, self.evaluations, self._step, self._radius, self._age]
+        return np.concatenate([scalars, self.y.ravel(), self._direction.ravel()])
+
+    def load_array(self, saved: Array) -> None:
+        """Take what `to_array` gave.
+
+        Raises:
+            ValueError: If it has another length.
+        """
+        size, shape = self.y.size, self.y.shape
+        scalars, y, direction = np.split(saved, [5, 5 + size])
+        self.y, self._direction = y.reshape(shape), direction.reshape(shape)
+        self.time, evaluations, self._step, self._radius, age = map(float, scalars)
+        self.evaluations, self._age = int(evaluations), int(age)
+        self._f = self._velocity(self.y)
+
+    def _count_and_evaluate(self, y: Array) -> Array:
+        self.evaluations += 1
+        return self._velocity(y)
+
+    def _error(self, after: Array, f: Array, step: float) -> float:
+        """Return the estimated error of a step over what is allowed; 1 is just allowed."""
+        estimate = 0.8 * (self.y - after) + (0.4 * step) * (self._f + f)
+        size = self._scale + np.maximum(np.abs(self.y), np.abs(after))
+        return float(np.abs(estimate / size).max()) / self._tolerance
+
+    def _estimate_radius(self) -> None:
+        """Set the spectral radius, a fifth larger than found, from the last one's direction."""
+        distance = 1e-6 * float(np.linalg.norm(self.y))
+        direction, radius = self._direction, 0.0
+        for _ in range(MAX_POWER_ITERATIONS):
+            length = float(np.linalg.norm(direction))
+            if not length > 0:
+                break
+            nudge = (distance / length) * direction
+            direction = (self._count_and_evaluate(self.y + nudge) - self._f) / distance
+            before, radius = radius, float(np.linalg.norm(direction))
+            if abs(radius - before) <= 0.02 * radius:
+                break
+        self._direction = direction
+        self._radius, self._age = max(1.2 * radius, 1e-12), 0
