@@ -16,13 +16,13 @@ test: check
 	$(MAKE) --jobs=2 --output-sync=target units faults
 
 units: $(READY)
-	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long"
+	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
 
 faults: $(READY)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long"
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long" -rs
 
 # The same by the hundred, about an hour; figures go to reports/published.
 soak: $(READY)

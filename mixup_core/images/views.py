@@ -5,7 +5,6 @@ and shows each training image beside a fixed image of the paired class, so that 
 either. Validation and test images stand alone: their second view is zero in normalised space.
 """
 
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -150,13 +149,6 @@ class EvaluationImages:
         self._concat = data.views == "concat"
         self.labels = images.labels.to(device)
         """(images,), int64."""
-
-    @classmethod
-    def of(
-        cls, images: Images | None, info: DatasetInfo, data: DataConfig, device: torch.device
-    ) -> Self | None:
-        """Return the images of a split, or None for a split the run does not have."""
-        return None if images is None else cls(images, info, data, device)
 
     def __len__(self) -> int:
         return len(self.labels)

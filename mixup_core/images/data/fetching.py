@@ -103,8 +103,6 @@ class Status:
     """One line of `mixsweep data list`."""
 
     name: str
-    title: str
-    """Name for captions."""
     is_present: bool
     place: str
     """The folder that holds the files, or will; `scikit-learn` for digits."""
@@ -115,11 +113,10 @@ def statuses(root: Path) -> tuple[Status, ...]:
     return tuple(
         Status(
             name=name,
-            title=info.title,
             is_present=is_present(name, root),
             place=str(_folder(name, root)) if name in FILES else "scikit-learn",
         )
-        for name, info in CATALOG.items()
+        for name in CATALOG
     )
 
 

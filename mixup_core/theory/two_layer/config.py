@@ -232,7 +232,7 @@ class TwoLayerConfig:
 
     @property
     def classes(self) -> int:
-        """k."""
+        """K."""
         return self.data.classes
 
     @property
