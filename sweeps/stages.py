@@ -83,15 +83,18 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
     """
     diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
     runs = [run for run in study.runs() if not (diverged and run.key in diverged)]
-    kept = study.teachers() if not keep_final_states else None
-    return plan_runs(runs, store.keys(), kept=kept)
+    ends = [stage_keys(run.config)[-1] for run in runs]
+    kept = frozenset(ends) if keep_final_states else study.teachers()
+    # A run that counts as finished is not looked at again before its report.
+    stored = store.keys(proven=ends, proven_states=kept)
+    return plan_runs(runs, stored, kept=kept)
 
 
 def plan_runs(
     runs: Iterable[Run],
     stored: Mapping[str, bool],
     underway: Iterable[PlannedRun] = (),
-    kept: Collection[str] | None = (),
+    kept: Collection[str] = (),
 ) -> Plan:
     """Return what is left of some runs, each shared stage given to one of them.
 
@@ -103,13 +106,12 @@ def plan_runs(
         stored: Stage key to whether its state is stored with it (`Store.keys()`). A finished run
             needs no state unless it is in `kept`; a start, a fork and a teacher do.
         underway: Runs planned before that have not ended; stages that they keep are shared too.
-        kept: Final stage keys whose state is to be stored; None: all.
+        kept: Final stage keys whose state is to be stored.
     """
     finished, unfinished = [], []
     for run in runs:
         keys = stage_keys(run.config)
-        wants_state = kept is None or keys[-1] in kept
-        if stored.get(keys[-1]) or (keys[-1] in stored and not wants_state):
+        if stored.get(keys[-1]) or (keys[-1] in stored and keys[-1] not in kept):
             finished.append(run)
         else:
             unfinished.append((run, keys))
@@ -154,7 +156,7 @@ def plan_runs(
                     epoch
                     for epoch, key in enumerate(keys, 1)
                     if users[key] > (key in _used(keys, start, needs))
-                    or (epoch == len(keys) and kept is not None and key in kept)
+                    or (epoch == len(keys) and key in kept)
                 ),
             )
             for run, keys, start, needs in placed

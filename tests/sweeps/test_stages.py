@@ -1,6 +1,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,9 @@ from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import PROBLEMS
-from sweeps.stages import Plan, plan_runs
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Store
+from sweeps.stages import Plan, plan_runs, plan_study
 from sweeps.study import Run, Study
 from tests import toy
 
@@ -153,9 +156,9 @@ def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> 
     keys = stage_keys(run.config)
     lost = {keys[-1]: False, keys[29]: True}
     assert plan_runs([run], lost).finished == (run,)
-    (planned,) = plan_runs([run], lost, kept=None).pending
+    (planned,) = plan_runs([run], lost, kept=keys).pending
     assert (planned.start, planned.epochs_to_train) == (30, 70)
-    assert plan_runs([run], lost | {keys[-1]: True}, kept=None).finished == (run,)
+    assert plan_runs([run], lost | {keys[-1]: True}, kept=keys).finished == (run,)
 
 
 @pytest.fixture
@@ -207,3 +210,23 @@ def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
     keys = [{run.key for run in study.runs_of("pupil")} for study in (school, other)]
     assert keys[0].isdisjoint(keys[1])
     assert len({run.key for run in school.runs()}) == len(school.runs())
+
+
+def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
+    school: Study, tmp_path: Path
+) -> None:
+    store = Store(str(tmp_path))
+    study = school.part(["still"])
+    for run in study.runs():
+        store.write(
+            stage_keys(run.config)[-1],
+            records=[EpochRecord(epoch=epoch, metrics={}) for epoch in range(3)],
+            facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 3,
+            environment={},
+            state=None,
+        )
+    assert len(plan_study(study, store).finished) == 2
+    damaged, _ = sorted(tmp_path.glob("stages/*/*.json"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    plan = plan_study(study, store)
+    assert [len(plan.finished), len(plan.pending)] == [1, 1]
