@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import sys
 from typing import NoReturn
 
@@ -23,12 +22,12 @@ from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.reading.study_file import StudyError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
+from sweeps.signals import hear
 
 
 def main() -> NoReturn:
     """Run the command line and exit with a documented code."""
-    # What preempts a machine sends SIGTERM: the same end as Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    hear()
     try:
         code = commands.main(standalone_mode=False)
     except click.exceptions.Exit as leave:

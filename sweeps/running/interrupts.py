@@ -1,14 +1,15 @@
-"""Interrupts: SIGINT and SIGTERM end a launch, whatever Ray is doing at that moment."""
+"""Interrupts: Ctrl-C and its like end a launch, whatever Ray is doing at that moment."""
 
-import signal
 from types import FrameType
 from typing import Any, Self
 
 from ray import tune
 
+from sweeps.signals import hear
+
 
 class Interrupts(tune.Callback):  # type: ignore[misc]
-    """Hears SIGINT and SIGTERM within a `with`, and stops Tune in whose callbacks it is.
+    """Hears the ending signals within a `with`, and stops Tune in whose callbacks it is.
 
     The exception that a signal raises can vanish in a library that is being called just then; what
     was heard is therefore raised again at the end of Tune's step. Enter it after `ray.init`, which
@@ -20,13 +21,11 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
         self._heard = False
 
     def __enter__(self) -> Self:
-        for number in _SIGNALS:
-            signal.signal(number, self._hear)
+        hear(self._hear)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        for number in _SIGNALS:
-            signal.signal(number, signal.default_int_handler)
+        hear()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Stop, if that was asked for and did not come through.
@@ -40,6 +39,3 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._heard = True
         raise KeyboardInterrupt
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -53,7 +53,9 @@ class Placement:
             PlacementError: If it is none that fills GPUs evenly.
         """
         share = self.gpus_per_run
-        if share and (share > 1 or abs(round(1 / share) * share - 1) > _ROUNDING):
+        if share is None or share == 0:
+            return
+        if not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING:
             raise PlacementError(f"`gpus_per_run is 0, 1 or 1/k` must hold, got ({share}).")
 
     def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:

@@ -5,11 +5,14 @@ import signal
 import pytest
 
 from sweeps.running.interrupts import Interrupts
+from sweeps.signals import ending_signals, hear
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_that_a_library_swallows_ends_the_step(number: int) -> None:
-    before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         with Interrupts() as interrupts:
             interrupts.on_step_end(1, [])
@@ -23,3 +26,13 @@ def test_an_interrupt_that_a_library_swallows_ends_the_step(number: int) -> None
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+
+
+def test_a_terminal_that_goes_away_is_not_heard_under_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert signal.SIGHUP not in ending_signals()
+        hear()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
