@@ -18,6 +18,9 @@ PROBLEMS: dict[str, str] = {
     "support-vectors": "mixup_core.theory.support_vectors:SUPPORT_VECTORS",
     "moons": "mixup_core.theory.moons:MOONS",
     "two-layer": "mixup_core.theory.two_layer.problem:TWO_LAYER",
+    "label-noise-bound": "mixup_core.theory.label_noise_bound:LABEL_NOISE_BOUND",
+    "random-features": "mixup_core.theory.random_features:RANDOM_FEATURES",
+    "rare-features": "mixup_core.theory.rare_features:RARE_FEATURES",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

@@ -1,0 +1,149 @@
+"""LABEL_NOISE_BOUND: how often a mixed label is not the label of the mixed input, and its bounds.
+
+A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. Mixed with x' by lam,
+it has the label Y~ of x with probability lam and that of x' else; the mixed input
+X~ = lam x + (1 - lam) x' has a label Y* of its own. With q = lam f(x) + (1 - lam) f(x'):
+
+    P(Y~ != Y*) >= TV(P(Y~ | pair), P(Y | X = X~)) = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2.
+
+Source: Liu et al. 2023, arXiv:2303.01475, theorem 1 (label noise of mixup). The bound is true where
+Y* is drawn from f(X~), as here by default, or f is 0 or 1; with Y* the likelier label at X~, as the
+source has it, it fails for some pairs, which `truth: argmax` counts.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy.special import expit
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+
+EXTENT = 2.0
+"""x ~ U[-EXTENT, EXTENT]."""
+_SLACK = 1e-12
+"""Rounding that is no failure of a bound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelNoiseBoundConfig:
+    """One set of drawn pairs under one law, at steepnesses that double from record to record."""
+
+    problem: ClassVar = "label-noise-bound"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam is drawn."""
+    truth: Literal["sampled", "argmax"] = "sampled"
+    """Whether the label of the mixed input is drawn from f there, or the likelier one."""
+    first_steepness: float = 0.75
+    """s of the first record, positive and finite."""
+    draws: int = 200_000
+    """Pairs, 2 to 10,000,000; the same at every steepness."""
+    epochs: int = 6
+    """Records; each doubles the steepness."""
+    seed: int = 0
+    """Names the pairs, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        steep = 0 < self.first_steepness < math.inf
+        require(steep, "0 < first_steepness < inf", self, "first_steepness")
+        require(2 <= self.draws <= 10_000_000, "2 <= draws <= 10000000", self, "draws")
+        require(1 <= self.epochs <= 60, "1 <= epochs <= 60", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+
+def probability(x: Floats, steepness: float) -> Floats:
+    """Return f(x) = sigmoid(s sin 2x)."""
+    values: Floats = expit(steepness * np.sin(2 * x))
+    return values
+
+
+def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]) -> Floats:
+    """Return P(Y~ != Y*) of each pair, Y~ and Y* independent given the pair.
+
+    Args:
+        own: f(X~), the probability of label 1 at the mixed input.
+        mixed: q, the probability of the mixed label 1.
+        truth: Of Y*: drawn, own (1 - mixed) + mixed (1 - own), or the likelier label.
+    """
+    if truth == "argmax":
+        own = (own >= 0.5).astype(np.float64)
+    return own * (1 - mixed) + mixed * (1 - own)
+
+
+def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return the computation before its first steepness."""
+    del data_root, device
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        del state
+        steepness = config.first_steepness * 2.0**epoch
+        rng = stream(config.seed, "training points")
+        first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
+        chances = rng.random((4, config.draws))
+        lam = draw_weights(config.law, config.draws, stream(config.seed, "mixing"))
+        at_first, at_second = probability(first, steepness), probability(second, steepness)
+        own = probability(lam * first + (1 - lam) * second, steepness)
+        mixed = lam * at_first + (1 - lam) * at_second
+        expected = disagreement(own, mixed, config.truth)
+        distance = np.abs(own - mixed)
+        label = np.where(chances[0] < lam, chances[1] < at_first, chances[2] < at_second)
+        true_label = own >= 0.5 if config.truth == "argmax" else chances[3] < own
+        return {
+            "steepness": steepness,
+            "noise/probability": float(expected.mean()),
+            "noise/sampled": float((label != true_label).mean()),
+            "bound/distance": float(distance.mean()),
+            "bound/half_sup": float(distance.mean()) / 2,
+            "bound/failures": float((distance > expected + _SLACK).mean()),
+            "bound/half_sup_failures": float((distance / 2 > expected + _SLACK).mean()),
+        }
+
+    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+
+
+def setting(config: LabelNoiseBoundConfig, metric: str) -> str:
+    """Return what is drawn."""
+    del metric
+    return f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
+
+
+LABEL_NOISE_BOUND = Problem(
+    name="label-noise-bound",
+    title="label noise of mixed inputs and its bounds (Liu et al. 2023)",
+    config=LabelNoiseBoundConfig,
+    process="mixup_core.theory.label_noise_bound:start",
+    metrics={
+        "bound/failures": Metric(label="pairs on which the bound fails", unit="%"),
+        "bound/half_sup_failures": Metric(label="pairs on which the half bound fails", unit="%"),
+        "noise/probability": Metric(label="mixed labels that are wrong", unit="%"),
+        "noise/sampled": Metric(label="mixed labels that are wrong, as drawn", unit="%"),
+        "bound/distance": Metric(label="total variation", unit="%"),
+        "bound/half_sup": Metric(label="half of the supremum", unit="%"),
+        "steepness": Metric(label="steepness s"),
+    },
+    headline=("bound/failures",),
+    beside=("noise/probability", "bound/distance"),
+    curves=(("noise/probability",), ("bound/distance",)),
+    objectives=("noise/probability",),
+    axis=Axis(label="steepness s", unit="doubling", scale="log", metric="steepness"),
+    unsearchable=("truth", "first_steepness"),
+    setting=setting,
+    method=lambda config: PLAIN_METHODS.get(config.law) if config.truth == "sampled" else None,
+    work=lambda config: int(config.draws),
+    work_unit="pairs",
+)
+"""The bound in the version that is true, beside the version that was printed."""

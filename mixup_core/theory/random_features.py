@@ -1,0 +1,309 @@
+"""RANDOM_FEATURES: gradient descent on mixed data against its closed form, and the U-curve of risk.
+
+n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 pairs
+(x~, Y~), one lam for each ordered pair. Mixing is noise in the label:
+
+    Z = Y~ - f(x~) = lam (1 - lam) ||x - x'||^2,
+
+the equality case of Z >= (rho/2) lam (1 - lam) ||x - x'||^2 for rho-strongly convex f, rho = 2. A
+linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) descends
+||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the eigenbasis of Phi Phi^T / m, with
+eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
+
+    theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise,
+
+so that descent reaches theta* in some directions before the noise in others: population risk falls,
+then rises. The flow has e^{-eta mu t} for (1 - eta mu)^t.
+
+Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
+choices of ours. Its edges of the spectrum of Gaussian features, (1 +- gamma)^2 on the slides, are
+(1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+
+INITIAL_SD = 0.1
+"""theta_0 ~ N(0, INITIAL_SD^2 I)."""
+FEATURE_BOUND = 2.0
+"""C1: ||phi(x)||^2 <= C1 / 2, since tanh is below 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RandomFeaturesConfig:
+    """One model that descends under one law; record e is taken after 2^e steps."""
+
+    problem: ClassVar = "random-features"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam of each pair is drawn, once. ERM: the points themselves, n times each."""
+    inputs: int = 5
+    """d0, at least 1."""
+    points: int = 40
+    """n, 2 to 200."""
+    features: int = 60
+    """d, 1 to 1,000."""
+    test_points: int = 4000
+    """Fresh points that stand for the population, at least 1."""
+    lr: float = 1.0
+    """eta; eta times the largest eigenvalue, at most 1, stays below 2: in (0, 2)."""
+    epochs: int = 21
+    """Records, 1 to 26; the last is taken after 2^(epochs - 1) steps."""
+    seed: int = 0
+    """Names points, features, weights and lam, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a value is out of range.
+        """
+        require(self.inputs >= 1, "inputs >= 1", self, "inputs")
+        require(2 <= self.points <= 200, "2 <= points <= 200", self, "points")
+        require(1 <= self.features <= 1000, "1 <= features <= 1000", self, "features")
+        require(self.test_points >= 1, "test_points >= 1", self, "test_points")
+        require(0 < self.lr < 2, "0 < lr < 2", self, "lr")
+        require(1 <= self.epochs <= 26, "1 <= epochs <= 26", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Regression:
+    """What a run descends on, and what its closed forms are made of."""
+
+    gram: Floats
+    """Phi Phi^T / m: (d, d)."""
+    slope: Floats
+    """Phi Y~ / m: (d,)."""
+    eigenvalues: Floats
+    """mu: (d,), ascending; those below rounding are 0."""
+    basis: Floats
+    """(d, d), eigenvectors as columns."""
+    solution: Floats
+    """theta*, with the labels f(x~), in the eigenbasis; 0 where mu is 0: (d,)."""
+    noise: Floats
+    """theta_noise, in the eigenbasis: (d,)."""
+    noise_bound: float
+    """C2 = max Z^2."""
+    initial: Floats
+    """theta_0: (d,)."""
+    test_features: Floats
+    """(test points, d), in the eigenbasis."""
+    test_labels: Floats
+    """(test points,)."""
+
+    def after(self, decayed: Floats, initial: Floats) -> Floats:
+        """Return theta in the eigenbasis where the start has decayed to a fraction: (d,).
+
+        theta* and theta_noise enter as their sum times 1 - decayed, which has no cancellation where
+        an eigenvalue is tiny and both are large.
+
+        Args:
+            decayed: ln of the fraction of theta_0 that is left: (d,), at most 0.
+            initial: theta_0 in the eigenbasis: (d,).
+        """
+        return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
+
+    def descended(self, lr: float, steps: int, initial: Floats) -> Floats:
+        """Return theta in the eigenbasis after some steps of descent: (d,).
+
+            (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
+
+        A step may be so large that 1 - eta mu is negative.
+        """
+        factor = 1 - lr * self.eigenvalues
+        with np.errstate(divide="ignore"):
+            left = np.where(factor > 0, np.log1p(-np.minimum(lr * self.eigenvalues, 1)), -np.inf)
+        gained = np.where(factor > 0, -np.expm1(steps * left), 1 - factor**steps)
+        return factor**steps * initial + gained * (self.solution + self.noise)
+
+    def risk(self, theta: Floats) -> float:
+        """Return the mean squared error on the test points of a theta in the eigenbasis."""
+        return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
+
+    def expected_risk(self, decayed: Floats) -> float:
+        """Return the risk's mean over theta_0: that of the mean plus the spread's."""
+        spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
+        return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
+
+    def bound(self, decayed: Floats) -> float:
+        """Return theorem 2's bound on the expected risk above that of theta*.
+
+            C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
+            + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
+
+        with xi the spread of theta_0. A direction with mu = 0 never moves and has the first term
+        alone.
+
+        Args:
+            decayed: -eta mu t: (d,).
+        """
+        start = INITIAL_SD**2 + self.solution**2
+        moves = self.eigenvalues > 0
+        noise = np.zeros_like(start)
+        noise[moves] = self.noise_bound / self.eigenvalues[moves]
+        spread = (
+            FEATURE_BOUND * (start * np.exp(2 * decayed) + noise * np.expm1(decayed) ** 2).sum()
+        )
+        zeta = np.maximum(start, noise).sum()
+        return float(spread + 2 * math.sqrt(FEATURE_BOUND * self.risk(self.solution) * zeta))
+
+
+def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
+    """Return all mixed inputs (n^2, d0), their labels (n^2,) and the noise Z in these (n^2,)."""
+    shape = config.points, config.inputs
+    points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
+    lam = draw_weights(config.law, (config.points, config.points), stream(config.seed, "mixing"))
+    inputs = lam[..., None] * points[:, None] + (1 - lam[..., None]) * points
+    values = (points**2).sum(axis=1)
+    labels = lam * values[:, None] + (1 - lam) * values
+    distances = ((points[:, None] - points) ** 2).sum(axis=2)
+    noise = lam * (1 - lam) * distances
+    return inputs.reshape(-1, config.inputs), labels.ravel(), noise.ravel()
+
+
+def regression(config: RandomFeaturesConfig) -> Regression:
+    """Return the regression of a run."""
+    rng = stream(config.seed, "initial weights")
+    weights = rng.normal(size=(config.features, config.inputs)) / math.sqrt(config.inputs)
+    shifts = rng.uniform(-1, 1, size=config.features)
+    initial = INITIAL_SD * rng.normal(size=config.features)
+
+    def featured(x: Floats) -> Floats:
+        features: Floats = np.tanh(2 * (x @ weights.T + shifts)) / math.sqrt(config.features)
+        return features
+
+    inputs, labels, noise = mixed_pairs(config)
+    phi = featured(inputs)
+    gram = phi.T @ phi / len(phi)
+    eigenvalues, basis = np.linalg.eigh(gram)
+    eigenvalues = np.where(eigenvalues > 1e-14 * eigenvalues[-1], eigenvalues, 0.0)
+    inverse = np.zeros_like(eigenvalues)
+    inverse[eigenvalues > 0] = 1 / eigenvalues[eigenvalues > 0]
+    shape = config.test_points, config.inputs
+    fresh = stream(config.seed, "test points").uniform(-1, 1, size=shape)
+    return Regression(
+        gram=gram,
+        slope=phi.T @ labels / len(phi),
+        eigenvalues=eigenvalues,
+        basis=basis,
+        solution=inverse * (basis.T @ (phi.T @ (labels - noise))) / len(phi),
+        noise=inverse * (basis.T @ (phi.T @ noise)) / len(phi),
+        noise_bound=float((noise**2).max()),
+        initial=initial,
+        test_features=featured(fresh) @ basis,
+        test_labels=(fresh**2).sum(axis=1),
+    )
+
+
+def spectral_edges(ratio: float) -> tuple[float, float]:
+    """Return the edges of the spectrum of X X^T / m, X (d, m) of unit Gaussians, as both grow.
+
+    (1 -+ sqrt(gamma))^2 with gamma = d / m <= 1.
+
+    Source: Marchenko & Pastur 1967, Mathematics of the USSR-Sbornik 1, 457.
+    """
+    return (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
+
+
+def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
+    """Return how far drawn extreme eigenvalues are from the edges, and from the printed ones.
+
+    The matrix has unit Gaussian entries and the size of the run's features: (d, n^2).
+    """
+    shape = config.features, config.points**2
+    drawn = stream(config.seed, "test points", 1).normal(size=shape)
+    found = np.linalg.eigvalsh(drawn @ drawn.T / shape[1])[[0, -1]]
+    ratio = shape[0] / shape[1]
+    true, printed = spectral_edges(ratio), ((1 - ratio) ** 2, (1 + ratio) ** 2)
+    return float(np.abs(found - true).max()), float(np.abs(found - printed).max())
+
+
+def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return a run before its first step."""
+    del data_root, device
+    problem, edges = regression(config), edge_errors(config)
+    initial = problem.basis.T @ problem.initial
+    lowest = problem.risk(problem.solution)
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        taken, wanted = (2 ** (epoch - 1) if epoch else 0), 2**epoch
+        theta = state["theta"]
+        step, pull = config.lr * problem.gram, config.lr * problem.slope
+        for _ in range(wanted - taken):
+            theta = theta - (step @ theta - pull)
+        state["theta"] = theta
+        flowing = -config.lr * problem.eigenvalues * wanted
+        reached = problem.basis.T @ theta
+        stepped = problem.descended(config.lr, wanted, initial)
+        risk = problem.risk(reached)
+        state["best"] = np.minimum(state["best"], risk)
+        excess = problem.expected_risk(flowing) - lowest
+        bound = problem.bound(flowing)
+        return {
+            "step": float(wanted),
+            "risk/measured": risk,
+            "risk/best": float(state["best"][0]),
+            "risk/rise": risk - float(state["best"][0]),
+            "risk/noiseless": lowest,
+            "risk/excess": excess,
+            "bound/value": bound,
+            "bound/violation": max(0.0, excess - bound),
+            "descent/discrete_error": float(np.abs(reached - stepped).max()),
+            "descent/flow_error": float(np.abs(reached - problem.after(flowing, initial)).max()),
+            "edges/error": edges[0],
+            "edges/printed_error": edges[1],
+        }
+
+    state = {"theta": problem.initial.copy(), "best": np.full(1, np.finfo(float).max)}
+    return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
+
+
+def setting(config: RandomFeaturesConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return f"{config.points} points, {config.features} random features, labels ||x||^2"
+
+
+RANDOM_FEATURES = Problem(
+    name="random-features",
+    title="random-feature regression on mixed data (Liu et al. 2023, theorem 2)",
+    config=RandomFeaturesConfig,
+    process="mixup_core.theory.random_features:start",
+    metrics={
+        "risk/measured": Metric(label="population risk"),
+        "risk/best": Metric(label="least population risk so far"),
+        "risk/rise": Metric(label="risk above the least so far"),
+        "risk/noiseless": Metric(label="risk of the solution without label noise"),
+        "risk/excess": Metric(label="expected risk above that"),
+        "bound/value": Metric(label="bound of theorem 2"),
+        "bound/violation": Metric(label="expected risk above the bound"),
+        "descent/discrete_error": Metric(label="distance to the discrete closed form"),
+        "descent/flow_error": Metric(label="distance to the flow"),
+        "edges/error": Metric(label="distance of Gaussian features' spectrum to its edges"),
+        "edges/printed_error": Metric(label="distance to the edges as printed"),
+        "step": Metric(label="gradient steps"),
+    },
+    headline=("risk/measured",),
+    beside=("risk/best", "risk/rise", "bound/violation"),
+    curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
+    objectives=("risk/measured", "risk/best"),
+    axis=Axis(label="gradient steps", unit="doubling", scale="log", metric="step"),
+    unsearchable=("inputs", "points", "features", "test_points"),
+    setting=setting,
+    population=lambda config: (config.inputs, config.points, config.features),
+    method=lambda config: PLAIN_METHODS.get(config.law),
+)
+"""Descent, its closed form and its bound on one log axis of steps."""

@@ -1,0 +1,380 @@
+"""RARE_FEATURES: patches with a common or a rare feature, which networks learn unequally.
+
+A point of class y in {1, 2} has P patches of d numbers at random places: one is a feature, common
+(v for y = 1, u for y = 2) with probability 1 - rho, else rare (v', u'); b are feature noise, a
+times u or v at random; the others are Gaussian noise of sd sigma in the space orthogonal to all
+four features. The network has the logits F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2 and
+takes full-batch gradient steps on the cross entropy. If rho / 2 << sigma^2 d / n << (1 - rho) / 2,
+plain training learns the common features and then memorises noise before the rare ones; mixed
+points give it a reason to learn these too.
+
+Source: Zou et al. 2023, arXiv:2303.08433, definition 3.1. Its hyperparameters are not known here:
+all numbers, b exactly instead of at most, and the places are choices of ours.
+
+What mixes is a choice: `linear` is mixup; `cutmix` takes each patch from either point; `mask` drops
+patches. Sources of the latter two, of which the abstracts alone were read: Oh & Yun 2024,
+arXiv:2410.23672 (on features of varying rarity Cutout learns some that plain training misses, and
+CutMix rarer ones still), and Li et al. 2025, arXiv:2502.08940 (removal of features and mixing of
+features as two separate effects, CutMix having both).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import MAX_SEED, Axis, Keying, Metric, Problem
+from mixup_core.rules import require
+from mixup_core.schedules import Constant, Schedule, Switch
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+from mixup_core.tree import spelled
+
+NUM_FEATURES = 4
+"""The first coordinates: v, u, v', u'."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linear:
+    """Mixup: lam x + (1 - lam) x' patch by patch, label weight lam."""
+
+    tag: ClassVar = "linear"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutMix:
+    """Each patch is kept with probability lam, else taken from x'; label weight: the share kept."""
+
+    tag: ClassVar = "cutmix"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mask:
+    """Each patch is kept with probability lam, else set to 0; the label stays."""
+
+    tag: ClassVar = "mask"
+
+
+Operation = Linear | CutMix | Mask
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RareFeaturesConfig:
+    """One network trained on one set of points."""
+
+    problem: ClassVar = "rare-features"
+
+    law: Law = field(default_factory=Erm)
+    """How the weight lam of each point and step is drawn."""
+    switch_epoch: int | None = None
+    """First record (0-based) trained under `law_after`; None never switches."""
+    law_after: Law = field(default_factory=Erm)
+    """Law from the switch on; without one it has no meaning."""
+    operation: Operation = field(default_factory=Linear)
+    """What is done with lam."""
+    points: int = 100
+    """n, at least 2."""
+    dimension: int = 500
+    """d, above 4."""
+    patches: int = 4
+    """P, at least 2."""
+    rarity: float = 0.1
+    """rho, the share of points with a rare feature, in [0, 1]."""
+    noise_sd: float = 0.21
+    """sigma, positive and finite."""
+    noise_features: int = 1
+    """b, patches of feature noise in each point, from 0 to patches - 1."""
+    noise_scale: float = 0.05
+    """a, the length of feature noise, at least 0 and finite."""
+    neurons: int = 5
+    """m, of each class, at least 1."""
+    initial_sd: float = 0.01
+    """Of each weight, positive and finite."""
+    test_points: int = 1000
+    """Fresh points with a common, and as many with a rare feature, at least 1."""
+    lr: float = 0.2
+    """Step of gradient descent, positive and finite."""
+    steps_per_epoch: int = 500
+    """Steps from one record to the next, at least 1."""
+    epochs: int = 16
+    """Records, at least 1."""
+    seed: int = 0
+    """Names points, weights and mixing, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges and combinations.
+
+        Raises:
+            RuleError: If a value is out of range, or the parts contradict each other.
+        """
+        switch = self.switch_epoch
+        within = switch is None or 0 <= switch <= self.epochs
+        require(within, "0 <= switch_epoch <= epochs", self, "switch_epoch", "epochs")
+        has_use = switch is not None or self.law_after == Erm()
+        require(has_use, "a law_after has a switch_epoch", self, "switch_epoch", "law_after")
+        require(self.points >= 2, "points >= 2", self, "points")
+        require(self.dimension > NUM_FEATURES, "dimension > 4", self, "dimension")
+        require(self.patches >= 2, "patches >= 2", self, "patches")
+        require(0 <= self.rarity <= 1, "0 <= rarity <= 1", self, "rarity")
+        require(0 < self.noise_sd < math.inf, "0 < noise_sd < inf", self, "noise_sd")
+        fits = 0 <= self.noise_features < self.patches
+        require(fits, "0 <= noise_features < patches", self, "noise_features", "patches")
+        require(0 <= self.noise_scale < math.inf, "0 <= noise_scale < inf", self, "noise_scale")
+        require(self.neurons >= 1, "neurons >= 1", self, "neurons")
+        require(0 < self.initial_sd < math.inf, "0 < initial_sd < inf", self, "initial_sd")
+        require(self.test_points >= 1, "test_points >= 1", self, "test_points")
+        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
+        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
+        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+    @property
+    def schedule(self) -> Schedule:
+        """The law of each record."""
+        if self.switch_epoch is None:
+            return Constant(law=self.law)
+        return Switch(law=self.law, switch_epoch=self.switch_epoch, law_after=self.law_after)
+
+    @property
+    def num_noise(self) -> int:
+        """Patches of Gaussian noise in each point."""
+        return self.patches - 1 - self.noise_features
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patches:
+    """Points as patches, features and noise apart."""
+
+    features: Floats
+    """(points, P, 4), coordinates along v, u, v', u'."""
+    noise: Floats
+    """(points * num_noise, d - 4), the other coordinates of the noise patches alone."""
+    places: NDArray[Any]
+    """(points * num_noise,), which of the points * P patches each row of `noise` is."""
+    labels: NDArray[Any]
+    """(points,), 0 for class 1 and 1 for class 2."""
+
+    def full(self) -> Floats:
+        """Return the patches themselves: (points, P, d)."""
+        points, patches, _ = self.features.shape
+        whole = np.zeros((points * patches, NUM_FEATURES + self.noise.shape[1]))
+        whole[:, :NUM_FEATURES] = self.features.reshape(-1, NUM_FEATURES)
+        whole[self.places, NUM_FEATURES:] = self.noise
+        return whole.reshape(points, patches, -1)
+
+
+def draw_patches(
+    config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
+) -> Patches:
+    """Return drawn points; `rarity` is the share with a rare feature."""
+    labels = rng.integers(2, size=points)
+    is_rare = rng.random(points) < rarity
+    order = rng.permuted(np.tile(np.arange(config.patches), (points, 1)), axis=1)
+    features = np.zeros((points, config.patches, NUM_FEATURES))
+    rows = np.arange(points)
+    features[rows, order[:, 0], labels + 2 * is_rare] = 1
+    confusing = rng.integers(2, size=(points, config.noise_features))
+    for index in range(config.noise_features):
+        features[rows, order[:, 1 + index], confusing[:, index]] = config.noise_scale
+    places = rows[:, None] * config.patches + order[:, 1 + config.noise_features :]
+    noise = rng.normal(0, config.noise_sd, (places.size, config.dimension - NUM_FEATURES))
+    return Patches(features=features, noise=noise, places=places.ravel(), labels=labels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mixing:
+    """How one step makes its points: own * x + partner * x[order], label * y + (1 - label) y'."""
+
+    own: Floats
+    """(points, P)."""
+    partner: Floats
+    """(points, P)."""
+    label: Floats
+    """(points,)."""
+    order: NDArray[Any]
+    """(points,), the partner of each point: a permutation."""
+
+
+def draw_mixings(
+    config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
+) -> list[Mixing]:
+    """Return the mixing of each step: a fresh permutation and a weight for each point."""
+    shape = steps, config.points
+    orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
+    lam = draw_weights(law, shape, rng)
+    match config.operation:
+        case Linear():
+            own = np.broadcast_to(lam[..., None], (*shape, config.patches))
+            partner, label = 1 - own, lam
+        case CutMix():
+            own = (rng.random((*shape, config.patches)) < lam[..., None]).astype(np.float64)
+            partner, label = 1 - own, own.mean(axis=2)
+        case Mask():
+            own = (rng.random((*shape, config.patches)) < lam[..., None]).astype(np.float64)
+            partner, label = np.zeros_like(own), np.ones(shape)
+        case _:
+            assert_never(config.operation)
+    return [
+        Mixing(own=own[s], partner=partner[s], label=label[s], order=orders[s])
+        for s in range(steps)
+    ]
+
+
+def score_gradient(scores: Floats, labels: NDArray[Any], mixing: Mixing) -> tuple[float, Floats]:
+    """Return the mean cross entropy of mixed points, in nats, and its gradient by the scores.
+
+    The scores of a mixed patch are the mixed scores of its patches, since these are linear; a logit
+    is the sum of their squares over patches and neurons of its class.
+
+    Args:
+        scores: (points, P, 2 m), <w_{k,r}, x_p> of the unmixed points, neurons of class 1 first.
+        labels: (points,), 0 or 1.
+        mixing: Of this step.
+    """
+    points, patches, neurons = scores.shape
+    mixed = mixing.own[..., None] * scores + mixing.partner[..., None] * scores[mixing.order]
+    logits = (mixed**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
+    first = (mixing.label * (labels == 0)) + (1 - mixing.label) * (labels[mixing.order] == 0)
+    target = np.column_stack([first, 1 - first])
+    loss = -float((target * log_softmax(logits, axis=1)).sum()) / points
+    pull = np.repeat((softmax(logits, axis=1) - target) / points, neurons // 2, axis=1)
+    back = 2 * mixed * pull[:, None]
+    gradient = mixing.own[..., None] * back
+    gradient[mixing.order] += mixing.partner[..., None] * back
+    return loss, gradient
+
+
+def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return a run before its first step.
+
+    A weight moves within the span of the patches alone, so that it is its start plus `features`
+    along the four features plus the noise patches times `memory`; scores follow from the noise
+    patches' inner products. That is exact and ten times less work than all d coordinates.
+    """
+    del data_root, device
+    data = draw_patches(
+        config, stream(config.seed, "training points"), config.points, config.rarity
+    )
+    rng = stream(config.seed, "test points")
+    tests = {
+        name: draw_patches(config, rng, config.test_points, rarity)
+        for name, rarity in (("common", 0.0), ("rare", 1.0))
+    }
+    shape = config.dimension, 2 * config.neurons
+    initial = stream(config.seed, "initial weights").normal(0, config.initial_sd, shape)
+    first = initial[NUM_FEATURES:]
+    inner, at_start = data.noise @ data.noise.T, data.noise @ first
+    known = {name: (test.noise @ data.noise.T, test.noise @ first) for name, test in tests.items()}
+
+    def scores(part: Patches, product: Floats, begun: Floats, state: Arrays) -> Floats:
+        points, patches, _ = part.features.shape
+        found = part.features.reshape(-1, NUM_FEATURES) @ state["features"]
+        found[part.places] += begun + product @ state["memory"]
+        return found.reshape(points, patches, -1)
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        steps, law = config.steps_per_epoch, config.schedule.law_at(epoch)
+        losses = np.empty(steps)
+        flat = data.features.reshape(-1, NUM_FEATURES)
+        mixings = draw_mixings(config, law, stream(config.seed, "mixing", epoch), steps)
+        for step, mixing in enumerate(mixings):
+            now = scores(data, inner, at_start, state)
+            losses[step], gradient = score_gradient(now, data.labels, mixing)
+            gradient = config.lr * gradient.reshape(-1, shape[1])
+            state["features"] = state["features"] - flat.T @ gradient
+            state["memory"] = state["memory"] - gradient[data.places]
+        squares = (state["features"] ** 2).reshape(NUM_FEATURES, 2, -1).sum(axis=2)
+        metrics = {
+            "step": float((epoch + 1) * steps),
+            "train/loss": float(losses.mean()),
+            "train/error": error(scores(data, inner, at_start, state), data.labels),
+            "feature/common": float(min(squares[0, 0], squares[1, 1])),
+            "feature/rare": float(min(squares[2, 0], squares[3, 1])),
+        }
+        for name, part in tests.items():
+            metrics[f"test/{name}_error"] = error(scores(part, *known[name], state), part.labels)
+        return metrics
+
+    state = {
+        "features": initial[:NUM_FEATURES].copy(),
+        "memory": np.zeros((len(data.noise), shape[1])),
+    }
+    return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
+
+
+def error(scores: Floats, labels: NDArray[Any]) -> float:
+    """Return the share of points whose larger logit is not their class's.
+
+    Args:
+        scores: As for `score_gradient`.
+        labels: (points,), 0 or 1.
+    """
+    points, patches, _ = scores.shape
+    logits = (scores**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
+    return float((logits.argmax(axis=1) != labels).mean())
+
+
+def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
+    """Return what decides a record: how it mixes, nothing more under ERM."""
+    law = config.schedule.law_at(epoch)
+    return "erm" if isinstance(law, Erm) else [spelled(law), config.operation.tag]
+
+
+def method(config: RareFeaturesConfig) -> str | None:
+    """Return the name of a plain law that mixes linearly and never changes."""
+    is_plain = config.switch_epoch is None and config.operation == Linear()
+    return PLAIN_METHODS.get(config.law) if is_plain or config.law == Erm() else None
+
+
+def setting(config: RareFeaturesConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return (
+        f"{config.points} points of {config.patches} patches, "
+        f"{100 * config.rarity:g} % with a rare feature"
+    )
+
+
+RARE_FEATURES = Problem(
+    name="rare-features",
+    title="common and rare features in patches (Zou et al. 2023)",
+    config=RareFeaturesConfig,
+    process="mixup_core.theory.rare_features:start",
+    metrics={
+        "feature/rare": Metric(label="rare feature, lesser of two classes", is_lower_better=False),
+        "feature/common": Metric(
+            label="common feature, lesser of two classes", is_lower_better=False
+        ),
+        "test/rare_error": Metric(label="test error, rare feature", unit="%"),
+        "test/common_error": Metric(label="test error, common feature", unit="%"),
+        "train/error": Metric(label="training error", unit="%"),
+        "train/loss": Metric(label="mixed training loss", unit="nats"),
+        "step": Metric(label="gradient steps"),
+    },
+    headline=("feature/rare",),
+    beside=("feature/common", "test/rare_error", "test/common_error"),
+    curves=(("feature/common",), ("test/rare_error",)),
+    objectives=("test/rare_error", "test/common_error"),
+    axis=Axis(label="gradient steps", unit="record", metric="step"),
+    keying=Keying(
+        by_epoch=("law", "law.", "switch_epoch", "law_after", "law_after.", "operation"),
+        of_epoch=of_epoch,
+    ),
+    unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
+    setting=setting,
+    population=lambda config: (
+        config.points, config.dimension, config.patches, config.rarity, config.noise_sd,
+        config.noise_features, config.noise_scale,
+    ),
+    method=method,
+    work=lambda config: int(config.steps_per_epoch),
+    work_unit="steps",
+)  # fmt: skip
+"""Runs that stop mixing share their first records with the one that never stops."""

@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, finished, last
+from scipy.integrate import nquad
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.label_noise_bound import (
+    LabelNoiseBoundConfig,
+    disagreement,
+    probability,
+)
+from mixup_core.tree import built
+
+CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
+
+
+def test_disagreement_counts_the_four_outcomes() -> None:
+    own, mixed = np.array([0.3]), np.array([0.9])
+    outcomes = [(a, b) for a in (0, 1) for b in (0, 1)]
+    chance = sum(
+        (own if a else 1 - own) * (mixed if b else 1 - mixed) for a, b in outcomes if a != b
+    )
+    assert disagreement(own, mixed, "sampled") == pytest.approx(chance)
+    assert disagreement(own, mixed, "argmax") == pytest.approx(0.9)
+    assert disagreement(1 - own, mixed, "argmax") == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+def test_the_means_are_those_of_the_integral() -> None:
+    def f(x: float) -> float:
+        return 1 / (1 + np.exp(-0.75 * np.sin(2 * x)))
+
+    def wrong(lam: float, x: float, y: float) -> float:
+        own, mixed = f(lam * x + (1 - lam) * y), lam * f(x) + (1 - lam) * f(y)
+        return float(own * (1 - mixed) + mixed * (1 - own)) / 16
+
+    ranges = [(0, 1), (-2, 2), (-2, 2)]
+    expected, _ = nquad(wrong, ranges, opts={"epsabs": 1e-4, "limit": 20})
+    metrics = last(replace(CONFIG, epochs=1))
+    assert metrics["noise/probability"] == pytest.approx(expected, abs=0.002)
+    assert metrics["noise/sampled"] == pytest.approx(expected, abs=0.012)
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.3), Beta(alpha=1.0)])
+def test_the_bound_never_fails_where_the_true_label_is_drawn(law: Law) -> None:
+    for record in finished(replace(CONFIG, law=law, epochs=8)):
+        assert record.metrics["bound/failures"] == 0
+        assert record.metrics["noise/probability"] >= record.metrics["bound/distance"]
+        assert record.metrics["bound/half_sup"] == record.metrics["bound/distance"] / 2
+
+
+def test_as_printed_the_bound_fails_as_often_as_the_specification_says() -> None:
+    config = replace(CONFIG, truth="argmax", first_steepness=3.0, epochs=1, draws=200_000)
+    metrics = last(config)
+    assert metrics["bound/failures"] == pytest.approx(0.016, abs=0.001)
+    assert metrics["bound/half_sup_failures"] == pytest.approx(0.006, abs=0.0007)
+
+
+@pytest.mark.parametrize("truth", ["sampled", "argmax"])
+def test_decided_labels_make_both_versions_one(truth: str) -> None:
+    values = {"law": {"beta": 1.0}, "truth": truth, "first_steepness": 1e6, "epochs": 1}
+    metrics = last(built(LabelNoiseBoundConfig, values))
+    assert metrics["bound/failures"] == 0
+    assert metrics["bound/distance"] == pytest.approx(0.274, abs=0.005)
+    assert metrics["noise/probability"] == pytest.approx(metrics["bound/distance"], abs=1e-4)
+
+
+def test_erm_mixes_nothing_and_has_no_distance() -> None:
+    metrics = last(replace(CONFIG, law=Erm(), epochs=1))
+    assert metrics["bound/distance"] == 0
+    assert metrics["noise/probability"] > 0.4  # both labels are drawn
+
+
+def test_the_probability_is_the_sigmoid_of_the_sine() -> None:
+    np.testing.assert_allclose(
+        probability(np.array([0.0, np.pi / 4]), 2.0), [0.5, 0.8807970779778823]
+    )
+
+
+def test_a_run_resumes_anywhere() -> None:
+    assert_resumes_anywhere(replace(CONFIG, draws=500))
+
+
+def test_a_longer_run_begins_as_a_shorter_one() -> None:
+    small = replace(CONFIG, draws=500)
+    assert finished(replace(small, epochs=5))[:3] == finished(small)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"first_steepness": 0.0}, "0 < first_steepness"),
+        ({"draws": 1}, "2 <= draws"),
+        ({"epochs": 0}, "1 <= epochs"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(LabelNoiseBoundConfig, values)

@@ -1,0 +1,57 @@
+"""One set of promises for every problem of theory."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mixup_core.keys import run_key
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.tree import flatten, leaves, with_values
+
+NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_problem_is_of_one_piece(name: str) -> None:
+    problem = problem_named(name)
+    assert problem.name == problem.config.problem == name  # type: ignore[attr-defined]
+    named = {
+        *problem.headline,
+        *problem.objectives,
+        *(m for panel in problem.curves for m in panel),
+    }
+    assert named <= set(problem.metrics)
+    assert problem.axis.metric is None or problem.axis.metric in problem.metrics
+    paths = set(leaves(problem.config))
+    assert set(problem.unsearchable) <= paths
+    assert all(problem.metrics[metric].is_lower_better for metric in problem.objectives)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_defaults_make_a_run_that_is_spelled_and_built_alike(name: str) -> None:
+    problem = problem_named(name)
+    config = problem.config()
+    assert with_values(config, flatten(config)) == config
+    assert run_key(config) != run_key(with_values(config, {"seed": 1}))
+    assert problem.setting(config, problem.headline[0])
+    assert hash(problem.population(config)) == hash(problem.population(config))
+    assert problem.work(config) >= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_law_has_its_plain_name(name: str) -> None:
+    problem = problem_named(name)
+    config = problem.config()
+    for law, method in (("erm", "erm"), ("midpoint", "midpoint"), ({"beta": 1.0}, "uniform")):
+        assert problem.method(with_values(config, {"law": law})) == method
+    assert problem.method(with_values(config, {"law": {"beta": 0.5}})) is None
+
+
+def test_reading_the_problems_loads_no_torch() -> None:
+    code = (
+        "import sys; from mixup_core.problem import problem_named\n"
+        f"for name in {NAMES!r}: problem_named(name)\n"
+        "assert not {'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

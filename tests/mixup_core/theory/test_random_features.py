@@ -1,0 +1,141 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, finished
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.random_features import (
+    INITIAL_SD,
+    RandomFeaturesConfig,
+    edge_errors,
+    mixed_pairs,
+    regression,
+    spectral_edges,
+    start,
+)
+from mixup_core.tree import built
+
+CONFIG = RandomFeaturesConfig(
+    law=Beta(alpha=1.0), points=20, features=15, test_points=300, epochs=12
+)
+
+
+@pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()])
+def test_the_noise_of_mixing_is_the_equality_case(law: Law) -> None:
+    inputs, labels, noise = mixed_pairs(replace(CONFIG, law=law))
+    np.testing.assert_allclose(labels - (inputs**2).sum(axis=1), noise, atol=1e-14)
+    assert noise.max() > 0.1
+    assert noise.reshape(20, 20).diagonal().max() == 0
+
+
+def test_erm_has_no_noise() -> None:
+    _, _, noise = mixed_pairs(replace(CONFIG, law=Erm()))
+    assert not noise.any()
+
+
+def test_the_closed_form_solves_the_normal_equations() -> None:
+    problem = regression(CONFIG)
+    limit = problem.basis @ (problem.solution + problem.noise)
+    np.testing.assert_allclose(problem.gram @ limit, problem.slope, atol=1e-9)
+    initial = problem.basis.T @ problem.initial
+    np.testing.assert_allclose(problem.after(np.zeros(15), initial), initial)
+    np.testing.assert_allclose(problem.descended(1.0, 0, initial), initial)
+
+
+@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
+@pytest.mark.parametrize("lr", [1.0, 0.1])
+def test_descent_obeys_the_discrete_form_and_the_flow_to_first_order(law: Law, lr: float) -> None:
+    records = finished(replace(CONFIG, law=law, lr=lr))
+    assert [record.metrics["step"] for record in records] == [2.0**e for e in range(12)]
+    assert max(record.metrics["descent/discrete_error"] for record in records) < 1e-9
+    flow = max(record.metrics["descent/flow_error"] for record in records)
+    assert 1e-4 * lr < flow < 0.3 * lr
+
+
+def test_the_flow_is_a_tenth_as_far_at_a_tenth_of_the_step() -> None:
+    # the same times: 2^4 steps of 1/16 are 2^0 of 1
+    coarse = finished(replace(CONFIG, lr=0.25, epochs=8))
+    fine = finished(replace(CONFIG, lr=0.25 / 16, epochs=12))
+    errors = [max(r.metrics["descent/flow_error"] for r in run) for run in (coarse, fine)]
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.25)
+
+
+def test_a_step_beyond_the_inverse_eigenvalue_still_has_its_closed_form() -> None:
+    problem = regression(CONFIG)
+    lr = 1.9 / problem.eigenvalues[-1]
+    theta = problem.initial
+    for _ in range(7):
+        theta = theta - lr * (problem.gram @ theta - problem.slope)
+    found = problem.descended(lr, 7, problem.basis.T @ problem.initial)
+    np.testing.assert_allclose(found, problem.basis.T @ theta, atol=1e-9)
+
+
+def test_the_expected_risk_is_the_mean_over_starts() -> None:
+    problem = regression(CONFIG)
+    decayed = -problem.eigenvalues * 50
+    rng = np.random.default_rng(0)
+    risks = [
+        problem.risk(problem.after(decayed, INITIAL_SD * rng.normal(size=15))) for _ in range(4000)
+    ]
+    assert problem.expected_risk(decayed) == pytest.approx(np.mean(risks), rel=0.01)
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)])
+def test_the_bound_holds_at_every_time_and_is_written_out(law: Law) -> None:
+    config = replace(CONFIG, law=law)
+    assert max(record.metrics["bound/violation"] for record in finished(config)) == 0
+    problem = regression(config)
+    time, total, zeta = 8.0, 0.0, 0.0
+    for mu, star in zip(problem.eigenvalues, problem.solution, strict=True):
+        spread, left = 0.01 + star**2, np.exp(-mu * time)
+        noise = problem.noise_bound / mu if mu > 0 else 0.0
+        total += 2 * (spread * left**2 + noise * (1 - left) ** 2)
+        zeta += max(spread, noise)
+    total += 2 * np.sqrt(2 * problem.risk(problem.solution) * zeta)
+    assert problem.bound(-problem.eigenvalues * time) == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_risk_of_mixup_falls_and_rises() -> None:
+    for seed in range(3):
+        run = finished(RandomFeaturesConfig(law=Beta(alpha=1.0), seed=seed, epochs=20))
+        risks = [record.metrics["risk/measured"] for record in run]
+        assert risks[0] > 1.5 * min(risks)
+        assert run[-1].metrics["risk/best"] == min(risks)
+        assert run[-1].metrics["risk/rise"] == risks[-1] - min(risks) > 0.005
+
+
+def test_the_spectrum_of_gaussian_features_ends_at_the_corrected_edges() -> None:
+    assert spectral_edges(0.25) == (0.25, 2.25)
+    true, printed = edge_errors(replace(CONFIG, points=40, features=60))
+    assert true < 0.1 < 0.25 < printed
+
+
+def test_a_run_resumes_anywhere() -> None:
+    assert_resumes_anywhere(replace(CONFIG, epochs=5))
+
+
+def test_the_state_is_the_weights_themselves() -> None:
+    process = start(replace(CONFIG, epochs=1), None, "cpu")
+    list(process)
+    problem = regression(CONFIG)
+    expected = problem.initial - (problem.gram @ problem.initial - problem.slope)
+    np.testing.assert_allclose(process.state["theta"], expected, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"inputs": 0}, "inputs >= 1"),
+        ({"points": 1}, "2 <= points"),
+        ({"features": 0}, "1 <= features"),
+        ({"test_points": 0}, "test_points >= 1"),
+        ({"lr": 2.0}, "0 < lr < 2"),
+        ({"epochs": 27}, "1 <= epochs <= 26"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(RandomFeaturesConfig, values)

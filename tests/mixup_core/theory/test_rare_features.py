@@ -1,0 +1,183 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from processes import assert_resumes_anywhere, finished, last
+from torch.nn.functional import cross_entropy
+
+from mixup_core.keys import changes, stage_keys
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.seeding import stream
+from mixup_core.theory.rare_features import (
+    CutMix,
+    Linear,
+    Mask,
+    Operation,
+    RareFeaturesConfig,
+    draw_mixings,
+    draw_patches,
+    method,
+    start,
+)
+from mixup_core.tree import built
+
+UNIFORM = Beta(alpha=1.0)
+CONFIG = RareFeaturesConfig(
+    law=UNIFORM, points=12, dimension=30, patches=5, neurons=3, noise_features=2, noise_sd=0.5,
+    test_points=20, steps_per_epoch=4, epochs=3, initial_sd=0.2, rarity=0.4,
+)  # fmt: skip
+OPERATIONS: list[Operation] = [Linear(), CutMix(), Mask()]
+
+
+def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() -> None:
+    patches = draw_patches(CONFIG, stream(0, "training points"), 400, 0.4)
+    whole = patches.full()
+    assert whole.shape == (400, 5, 30)
+    has_feature = (whole[..., :4] == 1).sum(axis=1)  # of each point, which feature it has
+    assert (has_feature.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(has_feature.argmax(axis=1) % 2, patches.labels)
+    assert (has_feature.argmax(axis=1) >= 2).mean() == pytest.approx(0.4, abs=0.08)
+    assert ((whole[..., :4] == CONFIG.noise_scale).any(axis=2).sum(axis=1) == 2).all()
+    is_noise = (whole[..., 4:] != 0).any(axis=2)
+    assert (is_noise.sum(axis=1) == CONFIG.num_noise).all()
+    assert not whole[is_noise][:, :4].any()
+    assert whole[is_noise][:, 4:].std() == pytest.approx(0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("law", [UNIFORM, Midpoint(), Erm()])
+def test_steps_are_those_of_autograd_on_the_patches_themselves(
+    operation: Operation, law: Law
+) -> None:
+    config = replace(CONFIG, law=law, operation=operation)
+    rng = stream(0, "training points")
+    data = draw_patches(config, rng, config.points, config.rarity)
+    inputs, labels = torch.from_numpy(data.full()), np.eye(2)[data.labels]
+    shape = config.dimension, 2 * config.neurons
+    initial = stream(0, "initial weights").normal(0, config.initial_sd, shape)
+    weights = torch.from_numpy(initial).requires_grad_()
+
+    def logits(x: torch.Tensor) -> torch.Tensor:
+        return ((x @ weights) ** 2).reshape(*x.shape[:2], 2, -1).sum(dim=(1, 3))
+
+    losses = []
+    for epoch in range(config.epochs):
+        mixings = draw_mixings(config, law, stream(0, "mixing", epoch), config.steps_per_epoch)
+        for mixing in mixings:
+            own, partner = (
+                torch.from_numpy(part.copy())[..., None] for part in (mixing.own, mixing.partner)
+            )
+            target = mixing.label[:, None] * labels
+            target = target + (1 - mixing.label[:, None]) * labels[mixing.order]
+            mixed = own * inputs + partner * inputs[mixing.order.copy()]
+            loss = cross_entropy(logits(mixed), torch.from_numpy(target))
+            losses.append(float(loss.detach()))
+            (gradient,) = torch.autograd.grad(loss, weights)
+            with torch.no_grad():
+                weights -= config.lr * gradient
+    metrics = last(config)
+    assert metrics["train/loss"] == pytest.approx(np.mean(losses[-4:]), rel=1e-10)
+    squares = (weights.detach().numpy()[:4] ** 2).reshape(4, 2, -1).sum(axis=2)
+    common, rare = min(squares[0, 0], squares[1, 1]), min(squares[2, 0], squares[3, 1])
+    assert metrics["feature/common"] == pytest.approx(common, rel=1e-10)
+    assert metrics["feature/rare"] == pytest.approx(rare, rel=1e-10)
+    rng = stream(0, "test points")
+    for name, rarity in (("common", 0.0), ("rare", 1.0)):
+        test = draw_patches(config, rng, config.test_points, rarity)
+        wrong = logits(torch.from_numpy(test.full())).argmax(dim=1).numpy() != test.labels
+        assert metrics[f"test/{name}_error"] == wrong.mean()
+
+
+def test_operations_keep_the_patches_and_labels_they_say() -> None:
+    mixings = {
+        operation: draw_mixings(
+            replace(CONFIG, operation=operation), UNIFORM, stream(0, "mixing"), 9
+        )
+        for operation in OPERATIONS
+    }
+    for linear, cut, mask in zip(*mixings.values(), strict=True):
+        assert sorted(linear.order) == list(range(12))
+        np.testing.assert_array_equal(linear.own, linear.label[:, None] * np.ones((12, 5)))
+        np.testing.assert_array_equal(linear.own + linear.partner, 1)
+        assert set(np.unique(cut.own)) <= {0.0, 1.0}
+        np.testing.assert_array_equal(cut.own + cut.partner, 1)
+        np.testing.assert_allclose(cut.label, cut.own.mean(axis=1))
+        assert not mask.partner.any()
+        assert (mask.label == 1).all()
+
+
+def test_masks_and_cuts_keep_a_share_of_lam_on_average() -> None:
+    config = replace(CONFIG, points=4000, operation=CutMix())
+    (mixing,) = draw_mixings(config, Midpoint(), stream(0, "mixing"), 1)
+    assert mixing.own.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_stopped_run_shares_its_first_records_and_their_keys() -> None:
+    mixed, stopped = CONFIG, replace(CONFIG, switch_epoch=2)
+    assert finished(mixed)[:2] == finished(stopped)[:2]
+    assert finished(mixed)[2] != finished(stopped)[2]
+    assert stage_keys(mixed)[:2] == stage_keys(stopped)[:2]
+    assert stage_keys(mixed)[2] != stage_keys(stopped)[2]
+    assert changes(stopped) == (2,)
+
+
+def test_under_erm_the_operation_is_of_no_matter() -> None:
+    plain, masked = replace(CONFIG, law=Erm()), replace(CONFIG, law=Erm(), operation=Mask())
+    assert finished(plain) == finished(masked)
+    assert stage_keys(plain) == stage_keys(masked)
+    assert method(masked) == "erm"
+
+
+def test_only_plain_mixing_has_a_plain_name() -> None:
+    assert method(CONFIG) == "uniform"
+    assert method(replace(CONFIG, operation=CutMix())) is None
+    assert method(replace(CONFIG, switch_epoch=1)) is None
+
+
+@pytest.mark.slow
+def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
+    base = RareFeaturesConfig(epochs=10)
+    erm, uniform = last(base), last(replace(base, law=UNIFORM))
+    stopped = last(replace(base, law=UNIFORM, switch_epoch=5))
+    cutmix = last(replace(base, law=UNIFORM, operation=CutMix()))
+    assert erm["train/error"] == 0
+    assert uniform["feature/rare"] > 1.5 * stopped["feature/rare"] > 30 * erm["feature/rare"]
+    assert cutmix["feature/rare"] > uniform["feature/rare"]
+    assert erm["test/rare_error"] > 0.4
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_run_resumes_anywhere(operation: Operation) -> None:
+    assert_resumes_anywhere(replace(CONFIG, operation=operation, switch_epoch=2))
+
+
+def test_the_state_is_small() -> None:
+    process = start(RareFeaturesConfig(epochs=1, steps_per_epoch=1), None, "cpu")
+    assert len(process.to_bytes()) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"switch_epoch": 17}, "0 <= switch_epoch <= epochs"),
+        ({"law_after": "midpoint"}, "a law_after has a switch_epoch"),
+        ({"points": 1}, "points >= 2"),
+        ({"dimension": 4}, "dimension > 4"),
+        ({"patches": 1}, "patches >= 2"),
+        ({"rarity": 1.5}, "0 <= rarity <= 1"),
+        ({"noise_sd": 0.0}, "0 < noise_sd"),
+        ({"noise_features": 4}, "0 <= noise_features < patches"),
+        ({"noise_scale": -1.0}, "0 <= noise_scale"),
+        ({"neurons": 0}, "neurons >= 1"),
+        ({"initial_sd": 0.0}, "0 < initial_sd"),
+        ({"test_points": 0}, "test_points >= 1"),
+        ({"lr": 0.0}, "0 < lr"),
+        ({"steps_per_epoch": 0}, "steps_per_epoch >= 1"),
+        ({"epochs": 0}, "epochs >= 1"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(RareFeaturesConfig, values)
