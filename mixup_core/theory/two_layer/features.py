@@ -1,6 +1,7 @@
 """What a network has learned of each feature: accuracy on it alone, and its correlations."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import Array, PatchSet
@@ -9,12 +10,14 @@ LEARNED_ACCURACY = 0.95
 """A feature is learned if the accuracy on it alone is at least this."""
 
 
-def feature_accuracy(outputs: PatchOutputs, points: PatchSet, weights: Array) -> tuple[Array, Array]:
+def feature_accuracy(
+    outputs: PatchOutputs, points: PatchSet, weights: Array
+) -> tuple[Array, Array]:
     """Return the accuracy per class with one feature's patches alone, and with all patches.
 
     v_{y,l} counts as learned if points of class y are still classified right when all patches
     with the other feature are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
-    left out. Of equal outputs the first class counts as the answer.
+    left out.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, on fresh points.
 
@@ -34,10 +37,19 @@ def feature_accuracy(outputs: PatchOutputs, points: PatchSet, weights: Array) ->
     return np.stack(alone, axis=1), _accuracy(by_feature.sum(axis=1) + noise, points)
 
 
-def _accuracy(outputs: Array, points: PatchSet) -> Array:
-    classes = len(outputs)
-    right = outputs.argmax(axis=0) == points.labels
-    return np.bincount(points.labels, right, classes) / np.bincount(points.labels, None, classes)
+def is_right(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which points have their own class's output above every other: (points,).
+
+    A tie is no answer: a network of zeros is right nowhere.
+
+    Args:
+        outputs: (k, points).
+        labels: (points,), each in [0, k).
+    """
+    is_own = np.arange(len(outputs))[:, None] == labels
+    rivals = np.where(is_own, -np.inf, outputs).max(axis=0)
+    right: NDArray[np.bool_] = np.where(is_own, outputs, -np.inf).max(axis=0) > rivals
+    return right
 
 
 def correlations(weights: Array, threshold: float) -> Array:
@@ -56,4 +68,11 @@ def correlations(weights: Array, threshold: float) -> Array:
     """
     classes, neurons, _ = weights.shape
     own = weights.reshape(classes, neurons, classes, 2)[range(classes), :, range(classes)]
-    return np.where(own >= threshold, own, 0.0).sum(axis=1)
+    summed: Array = np.where(own >= threshold, own, 0.0).sum(axis=1)
+    return summed
+
+
+def _accuracy(outputs: Array, points: PatchSet) -> Array:
+    labels, classes = points.labels, len(outputs)
+    right = is_right(outputs, labels)
+    return np.bincount(labels, right, classes) / np.bincount(labels, None, classes)

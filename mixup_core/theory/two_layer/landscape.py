@@ -44,5 +44,6 @@ class Landscape:
 
 
 def _log_softmax(outputs: Array) -> Array:
-    shifted = outputs - outputs.max(axis=0)
-    return shifted - np.log(np.exp(shifted).sum(axis=0))
+    shifted: Array = outputs - outputs.max(axis=0)
+    shifted -= np.log(np.exp(shifted).sum(axis=0))
+    return shifted

@@ -25,7 +25,7 @@ def is_linearly_separable(points: PatchSet) -> bool:
     """
     pooled, labels = points.pooled, points.labels
     classes = len(points.targets)
-    num_points, features = pooled.shape
+    features = pooled.shape[1]
     rivals = (labels[:, None] + np.arange(1, classes)) % classes
     rows = np.arange(rivals.size).reshape(rivals.shape)
     shape = (*rivals.shape, features)
@@ -52,7 +52,9 @@ def is_linearly_separable(points: PatchSet) -> bool:
         method="highs",
     )
     if found.status not in {0, INFEASIBLE}:
-        raise ArithmeticError(f"`the program is solved or refuted` must hold, got ({found.status=}).")
+        raise ArithmeticError(
+            f"`the program is solved or refuted` must hold, got ({found.status=})."
+        )
     return bool(found.status == 0)
 
 

@@ -60,7 +60,8 @@ class PatchOutputs:
 
     def __call__(self, weights: Array) -> Array:
         """Return the outputs g: (k, points)."""
-        return np.einsum("ypn,p->yn", self.by_patch(weights), self._counts)
+        outputs: Array = np.einsum("ypn,p->yn", self.by_patch(weights), self._counts)
+        return outputs
 
     def by_patch(self, weights: Array, slopes: Array | None = None) -> Array:
         """Return what each patch adds to each output, once: (k, patches, points).

@@ -32,12 +32,14 @@ class PatchSet:
     @property
     def labels(self) -> NDArray[np.int64]:
         """(points,): the likeliest class, the first of two equal ones."""
-        return self.targets.argmax(axis=0)
+        labels: NDArray[np.int64] = self.targets.argmax(axis=0)
+        return labels
 
     @property
     def pooled(self) -> Array:
         """(points, 2 k): the sum of a point's patches, all that a linear model sees of it."""
-        return np.einsum("p,pnc->nc", self.counts, self.patches)
+        pooled: Array = np.einsum("p,pnc->nc", self.counts, self.patches)
+        return pooled
 
     @property
     def entropy(self) -> float:

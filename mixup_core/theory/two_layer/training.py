@@ -12,7 +12,12 @@ from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.theory.two_layer.config import Descent, Rkc, TwoLayerConfig
 from mixup_core.theory.two_layer.descent import DescentSolver
-from mixup_core.theory.two_layer.features import LEARNED_ACCURACY, correlations, feature_accuracy
+from mixup_core.theory.two_layer.features import (
+    LEARNED_ACCURACY,
+    correlations,
+    feature_accuracy,
+    is_right,
+)
 from mixup_core.theory.two_layer.landscape import Landscape
 from mixup_core.theory.two_layer.linear_models import is_linearly_separable
 from mixup_core.theory.two_layer.network import PatchOutputs, initial_weights
@@ -105,7 +110,7 @@ class TwoLayerTraining:
         learned = alone >= LEARNED_ACCURACY
         num_learned = learned.sum(axis=1)
         correlated = correlations(weights, config.rho / config.data.delta1)
-        wrong = self._outputs(weights).argmax(axis=0) != self._points.labels
+        right = is_right(self._outputs(weights), self._points.labels)
         loss = self._landscape.loss(weights)
         metrics = {
             "features/both": np.mean(num_learned == 2),
@@ -114,7 +119,7 @@ class TwoLayerTraining:
             "features/missing": np.mean(~learned),
             "features/min_accuracy": alone.min(),
             "features/mean_accuracy": alone.mean(),
-            "train/error": np.mean(wrong),
+            "train/error": np.mean(~right),
             "test/error": 1 - both.mean(),
             "train/loss": loss,
             "train/excess_loss": loss - self._floor,

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.theory.two_layer.config import (
+    PatchData,
+    PatchMixing,
+    PatchNetwork,
+    TwoLayerConfig,
+)
+from mixup_core.theory.two_layer.landscape import Landscape
+from mixup_core.theory.two_layer.points import PatchSet, training_points, training_set
+
+DIMENSION, CLASSES, NEURONS = 60, 3, 6
+
+
+def config(law: Law) -> TwoLayerConfig:
+    return TwoLayerConfig(
+        epochs=1,
+        data=PatchData(classes=CLASSES, points_per_class=8),
+        network=PatchNetwork(neurons=2, power=4),
+        mix=PatchMixing(law=law, pairs_per_class=10),
+    )
+
+
+def full_loss(weights: Tensor, points: Tensor, targets: Tensor, rho: float, power: int) -> Tensor:
+    """The loss as the paper defines it: every patch of every point, in d dimensions.
+
+    weights (k, m, d), points (points, P, d), targets (points, k).
+    """
+    inputs = torch.einsum("yrd,npd->nyrp", weights, points)
+    polynomial = inputs**power / (power * rho ** (power - 1))
+    linear = inputs - (1 - 1 / power) * rho
+    branch = torch.where(inputs < rho, polynomial, linear)
+    outputs = torch.where(inputs > 0, branch, torch.zeros(())).sum(dim=(2, 3))
+    return -(targets * log_softmax(outputs, dim=1)).sum(dim=1).mean()
+
+
+def in_full(points: PatchSet, features: Tensor) -> Tensor:
+    """Every patch of every point in d dimensions: (points, P, d)."""
+    every = np.repeat(points.patches, points.counts.astype(int), axis=0)
+    return torch.from_numpy(every).transpose(0, 1) @ features
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)], ids=["erm", "mid", "beta"])
+def test_the_reduced_network_descends_as_the_full_one_does(law: Law) -> None:
+    run = config(law)
+    points = training_set(run, training_points(run))
+    rng = np.random.default_rng(1)
+    features = torch.from_numpy(np.linalg.qr(rng.normal(size=(DIMENSION, 2 * CLASSES)))[0].T.copy())
+    full = torch.from_numpy(rng.normal(0, 0.1, (CLASSES, NEURONS, DIMENSION))).requires_grad_()
+    start = full.detach().clone()
+    explicit, targets = in_full(points, features), torch.from_numpy(points.targets.T.copy())
+    assert explicit.shape[1] == run.data.patches == 110
+
+    landscape = Landscape(points, run)
+    reduced = (start @ features.T).numpy().copy()
+    losses = []
+    for _ in range(200):
+        loss = full_loss(full, explicit, targets, run.rho, 4)
+        losses.append(loss.item())
+        assert landscape.loss(reduced) == pytest.approx(loss.item(), abs=1e-10)
+        (gradient,) = torch.autograd.grad(loss, full)
+        with torch.no_grad():
+            full -= gradient
+        reduced += landscape.downhill(reduced)
+    assert losses[-1] < 0.8 * losses[0]
+    moved = full.detach() @ features.T
+    assert float((moved - start @ features.T).abs().max()) > run.rho
+    np.testing.assert_allclose(reduced, moved.numpy(), rtol=0, atol=1e-10)
+    # What is orthogonal to the features has not moved.
+    apart = torch.eye(DIMENSION, dtype=torch.float64) - features.T @ features
+    np.testing.assert_allclose((full.detach() @ apart).numpy(), (start @ apart).numpy(), atol=1e-12)
+
+
+def test_the_velocity_is_minus_the_gradient_of_the_loss() -> None:
+    run = config(Midpoint())
+    landscape = Landscape(training_set(run, training_points(run)), run)
+    rng = np.random.default_rng(3)
+    weights, direction = rng.normal(0, run.rho, (2, CLASSES, NEURONS, 2 * CLASSES))
+    gap = 1e-6
+    ahead, behind = (landscape.loss(weights + sign * gap * direction) for sign in (1, -1))
+    slope = -float((landscape.downhill(weights) * direction).sum())
+    assert (ahead - behind) / (2 * gap) == pytest.approx(slope, rel=1e-7)
+
+
+def test_the_loss_of_no_knowledge_is_that_of_a_uniform_guess() -> None:
+    run = config(Erm())
+    landscape = Landscape(training_points(run), run)
+    weights = np.full((CLASSES, NEURONS, 2 * CLASSES), -1.0)
+    assert landscape.loss(weights) == pytest.approx(np.log(CLASSES), rel=1e-12)
+    assert not landscape.downhill(weights).any()

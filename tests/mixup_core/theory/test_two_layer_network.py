@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from mixup_core.theory.two_layer import network
+from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
+from mixup_core.theory.two_layer.network import (
+    PatchOutputs,
+    activation,
+    activation_slope,
+    initial_weights,
+)
+from mixup_core.theory.two_layer.points import Array, training_points
+
+
+def written_out(inputs: Array, rho: float, power: int) -> Array:
+    """The activation in its three branches, as the paper prints them."""
+    return np.piecewise(
+        inputs,
+        [inputs <= 0, (inputs > 0) & (inputs < rho), inputs >= rho],
+        [
+            0.0,
+            lambda x: x**power / (power * rho ** (power - 1)),
+            lambda x: x - (1 - 1 / power) * rho,
+        ],
+    )
+
+
+@pytest.mark.parametrize("power", [2, 3, 8, 10])
+def test_the_activation_has_its_three_branches(power: int) -> None:
+    inputs = np.linspace(-1, 1, 401)
+    got = activation(inputs, 0.25, power)
+    np.testing.assert_allclose(got, written_out(inputs, 0.25, power), atol=1e-15)
+
+
+@pytest.mark.parametrize("power", [2, 8])
+@pytest.mark.parametrize("place", ["zero", "rho"])
+def test_the_activation_and_its_slope_are_continuous_at_zero_and_rho(
+    power: int, place: str
+) -> None:
+    rho, gap = 0.3, 1e-9
+    at = {"zero": 0.0, "rho": rho}[place]
+    around = np.array([at - gap, at, at + gap])
+    for function in (activation, activation_slope):
+        values = function(around, rho, power)
+        np.testing.assert_allclose(values, values[1], atol=power * gap / rho)
+    assert activation_slope(np.array([at]), rho, power)[0] == {"zero": 0.0, "rho": 1.0}[place]
+
+
+@pytest.mark.parametrize("power", [2, 5, 8])
+def test_the_slope_is_the_derivative(power: int) -> None:
+    inputs, gap = np.linspace(-0.5, 0.5, 40), 1e-6
+    numeric = (activation(inputs + gap, 0.2, power) - activation(inputs - gap, 0.2, power)) / 2e-6
+    np.testing.assert_allclose(activation_slope(inputs, 0.2, power), numeric, atol=1e-8)
+
+
+@pytest.mark.parametrize("power", range(2, 17))
+@pytest.mark.parametrize("block", [1, 2_000, 10**9])
+def test_outputs_and_slopes_are_the_sums_of_the_definition(
+    power: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "BLOCK", block)
+    config = TwoLayerConfig(
+        epochs=1,
+        data=PatchData(classes=3, points_per_class=7, signal_patches=2),
+        network=PatchNetwork(neurons=4, power=power),
+    )
+    points = training_points(config)
+    weights = np.random.default_rng(power).normal(0, config.rho, (3, 12, 6))  # all three branches
+    inputs = np.einsum("yrc,pnc->yrpn", weights, points.patches)
+
+    outputs = PatchOutputs(points, config)
+    slopes = np.empty((3, 12, 5 * 21))
+    by_patch = outputs.by_patch(weights, slopes)
+    expected = activation(inputs, config.rho, power)
+    np.testing.assert_allclose(by_patch, expected.sum(axis=1), rtol=1e-12, atol=1e-14)
+    assert by_patch.max() > config.rho
+    expected_slopes = activation_slope(inputs, config.rho, power)
+    np.testing.assert_allclose(slopes.reshape(inputs.shape), expected_slopes, atol=1e-12)
+    # 108 equal patches of noise count as often as they stand in the point.
+    everything = np.einsum("yrpn,p->yn", expected, [1, 1, 1, 1, 108])
+    np.testing.assert_allclose(outputs(weights), everything, rtol=1e-12)
+
+
+def test_initial_weights_have_the_standard_deviation_asked_for() -> None:
+    config = TwoLayerConfig(epochs=1, network=PatchNetwork(neurons=200, init=0.07))
+    weights = initial_weights(config)
+    assert weights.shape == (6, 1_200, 12)
+    assert weights.std() == pytest.approx(0.07 / 6, rel=0.01)
+    assert abs(weights.mean()) < 4 * weights.std() / np.sqrt(weights.size)
+
+
+def test_initial_weights_of_two_scales_differ_by_their_ratio() -> None:
+    small, large = (
+        initial_weights(TwoLayerConfig(epochs=1, network=PatchNetwork(init=init)))
+        for init in (0.05, 0.2)
+    )
+    np.testing.assert_allclose(large, 4 * small, rtol=1e-14)

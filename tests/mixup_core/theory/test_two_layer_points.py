@@ -1,0 +1,143 @@
+import math
+
+import numpy as np
+import pytest
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.theory.two_layer.config import PatchData, PatchMixing, TwoLayerConfig
+from mixup_core.theory.two_layer.points import (
+    PatchSet,
+    draw_points,
+    fresh_points,
+    mixed,
+    training_points,
+    training_set,
+)
+
+DATA = PatchData(classes=5, points_per_class=40, signal_patches=2, noise_classes=3)
+
+
+def config(law: Law, **changes: object) -> TwoLayerConfig:
+    return TwoLayerConfig(epochs=1, mix=PatchMixing(law=law), **changes)
+
+
+@pytest.fixture
+def points() -> PatchSet:
+    return draw_points(DATA, DATA.points_per_class, 0, "training points")
+
+
+def test_classes_are_balanced_and_labels_hard(points: PatchSet) -> None:
+    assert points.targets.shape == (5, 200)
+    assert np.bincount(points.labels).tolist() == [40] * 5
+    assert set(np.unique(points.targets)) == {0.0, 1.0}
+
+
+def test_a_signal_patch_and_its_partner_share_delta2_on_the_two_features_of_the_class(
+    points: PatchSet,
+) -> None:
+    for point, y in enumerate(points.labels):
+        signal = points.patches[:4, point]
+        first, second = signal[:2, 2 * y], signal[2:, 2 * y + 1]
+        np.testing.assert_allclose(first + second, DATA.delta2)
+        assert (first >= DATA.delta1).all()
+        assert (second >= DATA.delta1).all()
+        assert np.count_nonzero(signal) == 4
+
+
+def test_betas_are_uniform(points: PatchSet) -> None:
+    many = draw_points(DATA, 4_000, 0, "training points")
+    beta = many.patches[:2].sum(axis=2)
+    width = DATA.delta2 - 2 * DATA.delta1
+    assert beta.mean() == pytest.approx(DATA.delta2 / 2, abs=4 * width / math.sqrt(12 * beta.size))
+    assert beta.var() == pytest.approx(width**2 / 12, rel=0.03)
+
+
+def test_noise_has_q_other_classes_and_gamma_in_its_range(points: PatchSet) -> None:
+    low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
+    for point, y in enumerate(points.labels):
+        noise = points.patches[-1, point].reshape(5, 2)
+        assert not noise[y].any()
+        others = noise[noise.any(axis=1)]
+        assert others.shape == (3, 2)
+        assert low <= others.min() <= others.max() <= high
+
+
+def test_every_other_class_is_as_likely_a_noise_class() -> None:
+    many = draw_points(PatchData(classes=4), 3_000, 1, "training points")
+    for y in range(4):
+        noise = many.patches[-1, many.labels == y, ::2] > 0
+        counts = np.delete(noise.sum(axis=0), y)
+        assert counts.sum() == 3_000
+        np.testing.assert_allclose(counts, 1_000, atol=4 * math.sqrt(3_000 * 2 / 9))
+
+
+def test_the_noise_patch_stands_for_all_that_are_equal_to_it(points: PatchSet) -> None:
+    assert DATA.patches == 4 + 12 * 25
+    assert points.counts.tolist() == [1, 1, 1, 1, 300]
+    explicit = np.concatenate([points.patches[:4], np.repeat(points.patches[4:], 300, axis=0)])
+    assert explicit.shape[0] == DATA.patches
+    np.testing.assert_allclose(points.pooled, explicit.sum(axis=0), rtol=1e-12)
+
+
+def test_mixing_is_patch_by_patch_and_on_targets_alike(points: PatchSet) -> None:
+    pairs, lam = np.array([[0, 7, 50], [190, 7, 3]]), np.array([0.25, 0.5, 0.9])
+    both = mixed(points, pairs, lam)
+    for index, (i, j) in enumerate(pairs.T):
+        own, partner = lam[index], 1 - lam[index]
+        expected = own * points.patches[:, i] + partner * points.patches[:, j]
+        np.testing.assert_allclose(both.patches[:, index], expected, rtol=1e-15)
+        target = np.zeros(5)
+        target[points.labels[i]] += own
+        target[points.labels[j]] += partner
+        np.testing.assert_allclose(both.targets[:, index], target)
+
+
+def test_erm_trains_on_the_points_and_mixes_no_pairs() -> None:
+    run = config(Erm())
+    points = training_points(run)
+    assert training_set(run, points) is points
+    assert points.entropy == 0
+
+
+def test_every_law_has_the_same_points_and_the_same_pairs() -> None:
+    erm, midpoint, beta = (config(law) for law in (Erm(), Midpoint(), Beta(alpha=0.3)))
+    points = training_points(erm)
+    np.testing.assert_array_equal(training_points(beta).patches, points.patches)
+    halves, others = (training_set(run, points) for run in (midpoint, beta))
+    assert halves.targets.shape == (6, 180)
+    assert not np.array_equal(halves.patches, others.patches)
+    for pair in range(180):
+        # lam is read off the targets where the classes differ; it must undo the other law's mix.
+        ahead, behind = np.argsort(-others.targets[:, pair], kind="stable")[:2]
+        assert halves.targets[[ahead, behind], pair].sum() == pytest.approx(1)
+
+
+def test_beta_weights_have_the_moments_of_the_law() -> None:
+    run = config(Beta(alpha=2.0), data=PatchData(classes=3, points_per_class=50))
+    pairs = TwoLayerConfig(
+        epochs=1, data=run.data, mix=PatchMixing(law=Beta(alpha=2.0), pairs_per_class=4_000)
+    )
+    targets = training_set(pairs, training_points(pairs)).targets
+    top = targets.max(axis=0)
+    lam = top[top < 1]  # max(lam, 1 - lam) of pairs of two classes
+    assert ((lam - 0.5) ** 2).mean() == pytest.approx(1 / (4 * (2 * 2 + 1)), rel=0.05)
+
+
+def test_the_entropy_of_midpoint_targets_is_ln_2_on_pairs_of_two_classes() -> None:
+    run = config(Midpoint())
+    pairs = training_set(run, training_points(run))
+    differ = (pairs.targets.max(axis=0) == 0.5).mean()
+    assert 0.7 < differ < 0.95
+    assert pairs.entropy == pytest.approx(differ * math.log(2), rel=1e-12)
+
+
+def test_draws_do_not_depend_on_ranges() -> None:
+    plain = training_points(config(Erm()))
+    louder = training_points(config(Erm(), data=PatchData(delta3=0.085, delta4=0.11)))
+    np.testing.assert_array_equal(louder.patches[:2], plain.patches[:2])
+    np.testing.assert_allclose(louder.patches[2], 2 * plain.patches[2], rtol=1e-12)
+
+
+def test_fresh_points_are_not_the_training_points() -> None:
+    run = config(Erm(), data=PatchData(points_per_class=30, test_points_per_class=30))
+    assert not np.array_equal(fresh_points(run).patches, training_points(run).patches)

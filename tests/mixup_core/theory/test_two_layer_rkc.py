@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from mixup_core.laws import Midpoint
+from mixup_core.theory.two_layer.config import (
+    PatchData,
+    PatchMixing,
+    PatchNetwork,
+    TwoLayerConfig,
+)
+from mixup_core.theory.two_layer.descent import DescentSolver
+from mixup_core.theory.two_layer.landscape import Landscape
+from mixup_core.theory.two_layer.network import initial_weights
+from mixup_core.theory.two_layer.points import Array, training_points, training_set
+from mixup_core.theory.two_layer.rkc import RkcSolver, rkc_step, stages_of
+
+RATES = np.array([0.0, 0.1, 1.0, 30.0])
+
+
+def decay(y: Array) -> Array:
+    """A linear flow with the solution y(t) = y(0) exp(-rates t)."""
+    return -RATES * y
+
+
+def after_steps(num_steps: int, count: int) -> Array:
+    y = np.ones(4)
+    for _ in range(num_steps):
+        y = rkc_step(decay, y, decay(y), 1.0 / num_steps, count)
+    return y
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_a_step_is_of_second_order_on_a_linear_flow(count: int) -> None:
+    exact = np.exp(-RATES)
+    steps = 64 * np.array([1, 2, 4])
+    errors = np.array([np.abs(after_steps(n, count) - exact).max() for n in steps])
+    orders = np.log2(errors[:-1] / errors[1:])
+    np.testing.assert_allclose(orders, 2, atol=0.15)
+    assert errors[-1] < 1e-3
+
+
+@pytest.mark.parametrize("count", [2, 10, 60, 300])
+def test_a_step_is_stable_as_far_as_it_says_and_not_much_further(count: int) -> None:
+    def factor(reach: float) -> float:
+        y = np.ones(1)
+        return abs(float(rkc_step(lambda y: -reach * y, y, -reach * y, 1.0, count)[0]))
+
+    edge = 0.65 * (count**2 - 1)
+    assert all(factor(reach) <= 1 + 1e-12 for reach in np.linspace(0, edge, 997))
+    assert factor(1.1 * edge) > 1
+
+
+def test_the_stages_are_consistent() -> None:
+    # On dy/dt = 1 every stage must stand at its own time, and the last at the end of the step.
+    y = np.zeros(1)
+    for count in (2, 3, 17, 150):
+        assert len(stages_of(count)[1]) == count - 1
+        end = rkc_step(lambda _: np.ones(1), y, np.ones(1), 2.5, count)
+        assert end[0] == pytest.approx(2.5, rel=1e-10)
+
+
+def test_the_solver_follows_a_stiff_linear_flow_to_its_tolerance() -> None:
+    rates = np.geomspace(1e-3, 1e3, 25)
+    errors = []
+    for tolerance in (1e-2, 1e-4):
+        solver = RkcSolver(lambda y: -rates * y, np.ones(25), tolerance, scale=1e-3)
+        for end in (0.01, 1.0, 100.0):
+            solver.advance(end)
+            assert solver.time == end
+            errors.append(np.abs(solver.y - np.exp(-rates * end)).max())
+    assert max(errors[:3]) < 0.05
+    assert max(errors[3:]) < 1e-3
+    # Plain descent needs steps below 2 / 1000 for the same time: 50,000 of them.
+    assert solver.evaluations < 10_000
+
+
+def small_flow() -> tuple[TwoLayerConfig, Landscape]:
+    config = TwoLayerConfig(
+        epochs=1,
+        data=PatchData(classes=3, points_per_class=10),
+        network=PatchNetwork(neurons=1, power=4, init=0.3),
+        mix=PatchMixing(law=Midpoint(), pairs_per_class=10),
+    )
+    return config, Landscape(training_set(config, training_points(config)), config)
+
+
+def test_the_solver_agrees_with_an_implicit_one_on_the_network() -> None:
+    config, landscape = small_flow()
+    start = initial_weights(config)
+
+    def velocity(_: float, y: Array) -> Array:
+        return landscape.downhill(y.reshape(start.shape)).ravel()
+
+    end = 300.0
+    exact = solve_ivp(velocity, (0, end), start.ravel(), method="BDF", rtol=1e-8, atol=1e-10)
+    expected = exact.y[:, -1].reshape(start.shape)
+    assert np.abs(expected - start).max() > 5 * config.rho
+    for tolerance, allowed in ((1e-2, 5e-2), (1e-4, 5e-3), (1e-6, 5e-4)):
+        solver = RkcSolver(landscape.downhill, start, tolerance, scale=config.rho)
+        solver.advance(end)
+        np.testing.assert_allclose(solver.y, expected, rtol=0, atol=allowed)
+
+
+def test_gradient_descent_comes_to_the_flow_as_its_steps_shrink() -> None:
+    config, landscape = small_flow()
+    start = initial_weights(config)
+    flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)
+    flow.advance(64.0)
+    errors = []
+    for step in (0.5, 0.25, 0.125):
+        descent = DescentSolver(landscape.downhill, start, step)
+        descent.advance(64.0)
+        assert descent.time == 64.0
+        assert descent.evaluations == 64 / step
+        errors.append(np.abs(descent.y - flow.y).max())
+    np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
+
+
+def test_descent_ends_with_the_first_whole_step_at_or_after_a_time() -> None:
+    solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
+    for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
+        solver.advance(end)
+        assert solver.time == time
+    assert solver.y[0] == 0.5**4
+
+
+def test_a_solver_at_rest_stays_there() -> None:
+    solver = RkcSolver(np.zeros_like, np.ones(3), 1e-3, scale=1.0)
+    solver.advance(1e6)
+    assert solver.time == 1e6
+    assert (solver.y == 1).all()
+
+
+def test_a_flow_that_is_not_finite_is_given_up() -> None:
+    solver = RkcSolver(lambda y: np.full_like(y, np.nan), np.ones(3), 1e-3, scale=1.0)
+    with pytest.raises(ArithmeticError, match="steps are short enough"):
+        solver.advance(1.0)
