@@ -1,13 +1,21 @@
-"""SQLite databases named by URL: where the file is, and how to open it one process at a time."""
+"""SQLite databases named by URL: where the file is, whether it is sound, and how to open it."""
 
 import fcntl
+import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from mixup_core.store.files import make_private_folder
+from mixup_core.store.files import UnreadableError, open_lock, read_regular
 
 _SQLITE = "sqlite:///"
+_PATIENCE = 5.0
+"""Seconds to wait for who is writing a database."""
+
+
+class DatabaseError(Exception):
+    """A file in the place of a database cannot be used as one; the text says what to do."""
 
 
 def database_file(url: str) -> Path | None:
@@ -15,13 +23,95 @@ def database_file(url: str) -> Path | None:
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
+def require_tracking(url: str, sync: str) -> None:
+    """Check that MLflow can write where it is to write, if that is a file; 0.3 s for 100 MB.
+
+    Args:
+        url: The tracking address.
+        sync: The command line that fills an empty database from the store.
+
+    Raises:
+        DatabaseError: If the file is damaged, no file, or not MLflow's.
+    """
+    file = database_file(url)
+    if file is not None and (trouble := _trouble(file, table="experiments")):
+        raise DatabaseError(
+            f"{file} {trouble}; it only shows what the store holds, so it is safe to remove it, "
+            f"and {sync} brings it back"
+        )
+
+
+def require_search(url: str) -> None:
+    """Check that Optuna can write where it is to write, if that is a database in a file.
+
+    Raises:
+        DatabaseError: If the file is damaged, no file, or not Optuna's.
+    """
+    file = database_file(url)
+    if file is not None and (trouble := _trouble(file, table="trials")):
+        raise DatabaseError(
+            f"{file} {trouble}; it holds which points the searches of this home have proposed: put "
+            "a copy back, or move it away, and they begin anew (what was trained is in the store, "
+            "and is not trained again where the same points come)"
+        )
+
+
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Open a database one process at a time: two on a fresh one break it for good (TRAP 20)."""
+    """Open a database one process at a time: two on a fresh one break it for good (TRAP 20).
+
+    One that is not there is made, empty, for this user alone.
+
+    Raises:
+        DatabaseError: If something is in the place of the file that is locked for this.
+    """
     if database is None:
         yield
         return
-    make_private_folder(database.parent)
-    with database.with_name(f"{database.name}.lock").open("w") as lock:
+    place = database.with_name(f"{database.name}.lock")
+    try:
+        lock = open_lock(place)
+    except UnreadableError as error:
+        raise DatabaseError(f"{place} {error}; it holds nothing: remove it") from error
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(FileExistsError):
+            os.close(os.open(database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield
+    finally:
+        os.close(lock)
+
+
+def _trouble(file: Path, *, table: str) -> str | None:
+    """Return why a database cannot be used; None if it can, or is not there yet.
+
+    Args:
+        file: The database.
+        table: One that it has unless it is empty.
+    """
+    try:
+        content = read_regular(file, 1)
+    except FileNotFoundError:
+        return None
+    except UnreadableError as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    if not content:
+        return None
+    if not os.access(file, os.W_OK):
+        return "cannot be written by this user"
+    address = f"{file.resolve().as_uri()}?mode=rw"  # what a killed writer began is rolled back
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            ((first, *_),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.OperationalError as error:
+        return None if "locked" in str(error) else f"cannot be opened ({error})"
+    except sqlite3.DatabaseError as error:
+        return f"is damaged or no database ({error})"
+    if first != "ok":
+        return f"is damaged ({first.splitlines()[-1]})"
+    if tables and table not in tables:
+        return "is the database of another program"
+    return None

@@ -161,7 +161,7 @@ def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
     make_private_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
-        _lock(descriptor)
+        _try_lock(descriptor)
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
@@ -177,7 +177,7 @@ def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
     return True
 
 
-def _lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     """Return whether nobody else has a file locked; where there are no locks, nobody has."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -289,7 +289,7 @@ class Folder:
         except (FileNotFoundError, UnreadableError):
             return False
         try:
-            return not _lock(descriptor)
+            return not _try_lock(descriptor)
         finally:
             os.close(descriptor)
 

@@ -9,12 +9,16 @@ a shorter time after its last beat, so it stops writing before anyone may take o
 finds a newer token it interrupts its own process. What no client can prevent is the one write that
 was on its way while its process was frozen; stages are written once and points in MLflow carry
 stored times, so such a write repeats what is there.
+
+The token is in the names, so damage to what objects hold changes none. A holder that cannot be read
+counts as one that is not known: it has the study for as long as its beat changes.
 """
 
 import contextlib
 import dataclasses
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -23,7 +27,14 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.store.files import Bucket, StoreError
-from sweeps.leasing.holders import Holder, Progress, RunningRun, StudyBusyError, checked
+from sweeps.leasing.holders import (
+    Holder,
+    Progress,
+    RunningRun,
+    StudyBusyError,
+    checked,
+    parse_record,
+)
 
 _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
@@ -88,8 +99,8 @@ class BucketLease:
         if not _lives(files, study, token, _SILENCE):
             return None
         beat = _read(files, _beat_name(study, token))
-        progress = beat and beat["progress"]
-        return Progress.from_plain(progress) if progress else None
+        progress = beat and beat.get("progress")
+        return Progress.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
         """Return whether nobody can have taken over yet; asks nobody."""
@@ -123,8 +134,8 @@ class BucketLease:
         if newest != self.holder.token:  # it was listed too long ago
             self._files.remove(name)
             raise StudyBusyError(study, _read_holder(self._files, study, newest))
-        for old in list(self._files.names(_folder(study))):
-            if _token(old) < self.holder.token:
+        for old, token in _tokens(self._files, study).items():
+            if token < self.holder.token:
                 self._files.remove(old)
 
     def _keep_beating(self) -> None:
@@ -166,7 +177,9 @@ def _await_end(files: Bucket, study: str, token: int) -> None:
 def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
     """Return whether a holder's beat changes within some seconds; False at once if released."""
     name = _beat_name(study, token)
-    first = _read(files, name) if token else {"released": True}
+    if not token:
+        return False
+    first = _read(files, name)
     give_up_at = time.monotonic() + patience
     while not (first or {}).get("released"):
         if time.monotonic() >= give_up_at:
@@ -174,16 +187,17 @@ def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
         time.sleep(_LOOK_EVERY)
         beat = _read(files, name)
         if beat != first:
-            return beat is not None and not beat["released"]
+            return beat is not None and not beat.get("released")
     return False
 
 
 def _has_died_here(record: dict[str, Any]) -> bool:
     """Return whether a holder was a process that this one would see if it were alive."""
     here = Holder.here(0, "")
-    is_near = here.boot_id is not None and record["boot_id"] == here.boot_id
-    is_seen = _namespace() is not None and record["namespace"] == _namespace()
-    return is_near and is_seen and not Path(f"/proc/{record['pid']}").exists()
+    is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
+    is_seen = _namespace() is not None and record.get("namespace") == _namespace()
+    pid = record.get("pid")
+    return is_near and is_seen and isinstance(pid, int) and not Path(f"/proc/{pid}").exists()
 
 
 def _namespace() -> str | None:
@@ -195,23 +209,29 @@ def _namespace() -> str | None:
 
 def _newest(files: Bucket, study: str) -> int:
     """Return the greatest token of a study; 0 if it never had a driver."""
-    names = files.names(_folder(study))
-    return max((_token(name) for name in names if name.endswith(".json")), default=0)
+    return max(_tokens(files, study).values(), default=0)
+
+
+def _tokens(files: Bucket, study: str) -> dict[str, int]:
+    """Return the objects of a study's lease with the token of each."""
+    names = list(files.names(_folder(study)))
+    return {name: int(match[1]) for name in names if (match := _TOKEN.search(name))}
+
+
+_TOKEN = re.compile(r"/(\d+)\.(?:json|beat)$")
 
 
 def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
     record = _read(files, _holder_name(study, token))
-    if record is None:
-        return None
-    return Holder(**{field.name: record[field.name] for field in dataclasses.fields(Holder)})
+    return None if record is None else Holder.from_plain(record)
 
 
 def _read(files: Bucket, name: str) -> dict[str, Any] | None:
+    """Return a record, empty if it cannot be read; None if there is none."""
     try:
-        content: dict[str, Any] = json.loads(files.read(name))
+        return parse_record(files.read(name)) or {}
     except FileNotFoundError:
         return None
-    return content
 
 
 def _folder(study: str) -> str:
@@ -224,7 +244,3 @@ def _holder_name(study: str, token: int) -> str:
 
 def _beat_name(study: str, token: int) -> str:
     return f"{_folder(study)}/{token}.beat"
-
-
-def _token(name: str) -> int:
-    return int(name.rpartition("/")[2].partition(".")[0])

@@ -1,7 +1,7 @@
 """FolderLease: one driver per study, held by a lock that the kernel keeps.
 
-    leases/<study>.lock             held with `flock` by the driver; empty
-    leases/<study>.json             the holder; kept afterwards, so that tokens keep growing
+    leases/<study>.lock             held with `flock` by the driver; holds the newest token
+    leases/<study>.json             the holder; kept afterwards
     leases/<study>.progress.json    the runs in training, written by the holder
 
 The kernel frees the lock when its holder dies, however it dies, and not while it is only stopped.
@@ -9,24 +9,48 @@ A child that was forked without exec would keep it: start children with `subproc
 folder this holds if its file system passes `flock` on to its server: NFS 4 does (not mounted with
 `local_lock`), Lustre with the mount option `flock`. Where locks stay local, two machines can drive
 one study at once.
+
+A damaged record counts as absent and is written again. Tokens grow all the same: each file tells
+one, and where all are damaged the next token is the time in seconds, more than any study's drivers.
 """
 
 import dataclasses
+import errno
 import fcntl
 import json
+import logging
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mixup_core.store.files import make_private_folder, write_durably
-from sweeps.leasing.holders import Holder, Progress, RunningRun, StudyBusyError, checked
+from mixup_core.store.files import (
+    Folder,
+    StoreFullError,
+    UnreadableError,
+    open_lock,
+    read_regular,
+    write_durably,
+)
+from sweeps.leasing.holders import (
+    Holder,
+    Progress,
+    RunningRun,
+    StudyBusyError,
+    checked,
+    parse_record,
+)
 
 _PATIENCE = 0.5
 """Seconds for which a held lock is tried again: `current` takes it for an instant, and a new
 holder needs one to write who it is."""
+_LARGEST = 2**20
+"""Bytes of a record that are read: a thousand runs in training take a tenth."""
+
+_logger = logging.getLogger(__name__)
 
 
 class FolderLease:
@@ -46,10 +70,10 @@ class FolderLease:
         self._files = _LeaseFiles.of(store, study)
         lock = _lock(self._files, study)
         try:
-            last = _read_holder(self._files)
-            self.holder = Holder.here(1 if last is None else last.token + 1, command)
-            content = json.dumps(dataclasses.asdict(self.holder))
-            write_durably(self._files.holder, content.encode())
+            token = _last_token(self._files, lock) + 1
+            _write_token(self._files, lock, token)
+            self.holder = Holder.here(token, command)
+            self._write_holder()
         except BaseException:
             os.close(lock)
             raise
@@ -70,19 +94,38 @@ class FolderLease:
     def progress(store: Path, study: str) -> Progress | None:
         """Return what the driver of a study is doing; None if none lives or it has not said."""
         holder = FolderLease.current(store, study)
-        content = None if holder is None else _read_json(_LeaseFiles.of(store, study).progress)
-        if holder is None or content is None or content["token"] != holder.token:
+        record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
+        progress = None if record is None else Progress.from_plain(record)
+        if holder is None or progress is None or progress.token != holder.token:
             return None
-        return Progress.from_plain(content)
+        return progress
 
     def is_held(self) -> bool:
-        """Return whether this is still the newest driver."""
-        return self._lock is not None and _read_holder(self._files) == self.holder
+        """Return whether this is still the newest driver.
+
+        Nobody can have come after while the file is there that this driver has locked, whatever
+        the record says.
+        """
+        if self._lock is None:
+            return False
+        return self._has_the_lock_file(self._lock) or _read_holder(self._files) == self.holder
 
     def write_progress(self, running: Sequence[RunningRun]) -> None:
-        """Say which runs are in training."""
+        """Say which runs are in training, and again who the holder is if the record is damaged."""
+        if self.is_held() and _read_holder(self._files) != self.holder:
+            self._write_holder()
         progress = Progress.now(self.holder.token, running)
-        write_durably(self._files.progress, json.dumps(progress.to_plain()).encode())
+        _write(self._files.progress, json.dumps(progress.to_plain()).encode())
+
+    def _write_holder(self) -> None:
+        _write(self._files.holder, json.dumps(dataclasses.asdict(self.holder)).encode())
+
+    def _has_the_lock_file(self, lock: int) -> bool:
+        try:
+            there = self._files.lock.lstat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(there, os.fstat(lock))
 
     def release(self) -> None:
         """Let the next driver in; a second call does nothing."""
@@ -109,8 +152,11 @@ class _LeaseFiles:
 
 
 def _lock(files: _LeaseFiles, study: str) -> int:
-    make_private_folder(files.lock.parent)
-    lock = os.open(files.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock = open_lock(files.lock)
+    except UnreadableError as error:
+        _put_aside(files.lock, str(error))
+        lock = open_lock(files.lock)
     give_up_at = time.monotonic() + _PATIENCE
     while not _try_lock(lock, fcntl.LOCK_EX):
         if time.monotonic() >= give_up_at:
@@ -121,10 +167,19 @@ def _lock(files: _LeaseFiles, study: str) -> int:
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
+    """Return whether a driver lives; what is no file cannot have been locked by one.
+
+    Raises:
+        OSError: If this user may not ask.
+    """
     try:
-        lock = os.open(files.lock, os.O_RDONLY)
+        lock = os.open(files.lock, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENXIO}:
+            return False
+        raise
     try:
         return not _try_lock(lock, fcntl.LOCK_SH)
     finally:
@@ -139,14 +194,67 @@ def _try_lock(lock: int, kind: int) -> bool:
     return True
 
 
-def _read_holder(files: _LeaseFiles) -> Holder | None:
-    content = _read_json(files.holder)
-    return None if content is None else Holder(**content)
+def _last_token(files: _LeaseFiles, lock: int) -> int:
+    """Return a token that no driver before can have exceeded; 0 if there was none."""
+    holder = _read(files.holder)
+    contents = os.pread(lock, _LARGEST, 0), holder or b"", _read(files.progress) or b""
+    tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
+    if holder is None or _read_holder(files) is not None:
+        return max(tokens, default=0)
+    _logger.warning("%s is damaged; taken for absent", files.holder)
+    return max(tokens, default=int(time.time()))
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
+_TOKEN = re.compile(rb'(?:"token": ?|^token )(\d{1,15})\b')
+"""A token as a record, damaged or not, and the lock file have it."""
+
+
+def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
+    """Let the lock file tell a token.
+
+    Raises:
+        StoreFullError: If the disk is full.
+        OSError: If it fails in another way.
+    """
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        # One write of one length: whatever stops it, the records tell the token before.
+        os.pwrite(lock, b"token %015d\n" % token, 0)
+        os.fsync(lock)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFullError(f"disk full: {files.lock} needs 22 bytes") from error
+        raise
+
+
+def _read_holder(files: _LeaseFiles) -> Holder | None:
+    record = _read_record(files.holder)
+    return None if record is None else Holder.from_plain(record)
+
+
+def _read_record(path: Path) -> dict[str, Any] | None:
+    return parse_record(_read(path) or b"")
+
+
+def _read(path: Path) -> bytes | None:
+    """Return a record's content, empty if it cannot be read; None if there is none."""
+    try:
+        return read_regular(path, _LARGEST)
     except FileNotFoundError:
         return None
-    return content
+    except UnreadableError:
+        return b""
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a record in place of what has its name."""
+    try:
+        write_durably(path, content)
+    except IsADirectoryError:
+        _put_aside(path, "is no file")
+        write_durably(path, content)
+
+
+def _put_aside(path: Path, reason: str) -> None:
+    store = Folder(path.parent.parent)
+    store.move(f"{path.parent.name}/{path.name}", f"quarantine/{path.name}")
+    _logger.warning("%s %s; moved to quarantine", path, reason)

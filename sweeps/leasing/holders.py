@@ -2,15 +2,19 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import re
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
+
+_MOST_MS = 250_000_000_000_000
+"""A time in the year 9892: none later can be spelled as a date."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +42,17 @@ class Holder:
             started_at_ms=_now_ms(),
             command=command,
         )
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
+        """Return what `dataclasses.asdict` gave; fields that a later version added are ignored.
+
+        None, as if it had not been written, where a field is missing or not of its type.
+        """
+        fields = _fields(cls, plain)
+        if fields is None or fields["token"] < 1 or not 0 <= fields["started_at_ms"] <= _MOST_MS:
+            return None
+        return cls(**fields)
 
     def __str__(self) -> str:
         since = _clock_time(self.started_at_ms)
@@ -69,9 +84,15 @@ class Progress:
         return cls(token=token, running=tuple(running), updated_at_ms=_now_ms())
 
     @classmethod
-    def from_plain(cls, content: dict[str, Any]) -> Self:
-        """Return what `to_plain` gave."""
-        return cls(**content | {"running": tuple(RunningRun(**run) for run in content["running"])})
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
+        """Return what `to_plain` gave, as `Holder.from_plain` does."""
+        listed = plain.get("running")
+        runs = [_fields(RunningRun, run) for run in listed] if isinstance(listed, list) else [None]
+        fields = _fields(cls, {**plain, "running": ()})
+        if fields is None or None in runs:
+            return None
+        running = tuple(RunningRun(**run) for run in runs if run is not None)
+        return cls(**{**fields, "running": running})
 
     def to_plain(self) -> dict[str, Any]:
         """Return values that JSON holds."""
@@ -96,6 +117,29 @@ class StudyLostError(Exception):
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
         super().__init__(f"study {study!r} was taken over by {by}; this driver stops")
+
+
+def parse_record(content: bytes) -> dict[str, Any] | None:
+    """Return the mapping that JSON holds; None where it is none, whatever it is."""
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _fields(kind: type, plain: object) -> dict[str, Any] | None:
+    """Return the fields of a dataclass from a mapping; None unless each has its type."""
+    if not isinstance(plain, dict):
+        return None
+    found = {}
+    for field in dataclasses.fields(kind):
+        value = plain.get(field.name)
+        accepted = getattr(field.type, "__origin__", field.type)
+        if not isinstance(value, accepted) or isinstance(value, bool):
+            return None
+        found[field.name] = value
+    return found
 
 
 def checked(study: str) -> str:

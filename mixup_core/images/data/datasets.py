@@ -144,21 +144,48 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
 
 
+_MAX_PIXELS = 60_000_000
+"""Of one image, as it is stored and when its shorter side has the size asked for: decoding then
+takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
+
+
 def _decoded(file: Path, size: int) -> Tensor:
     from PIL import Image, ImageOps
     from torchvision.transforms import functional
 
     try:
         with Image.open(file) as opened:
-            mode = opened.mode
-            image = ImageOps.exif_transpose(opened).convert("RGB")
+            _check_image(file, opened, size)
+            ImageOps.exif_transpose(opened, in_place=True)
+            image = opened.convert("RGB")
+    except DataError:
+        raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
         raise DataError(f"{file}: cannot be decoded as an image ({error}).") from error
-    if mode.startswith(("I", "F")):
-        raise DataError(f"{file}: has mode {mode}; convert it to 8 bits per channel.")
     resized = functional.resize(image, [size])  # bilinear; on a Pillow image always antialiased
     square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
     return square
+
+
+def _check_image(file: Path, opened: Any, size: int) -> None:
+    """Refuse an image by what its head says, before anything is decoded.
+
+    Raises:
+        DataError: If it has more bits than 8 per channel or more pictures than one, or if decoding
+            it would take too much memory.
+    """
+    if opened.mode.startswith(("I", "F")):
+        raise DataError(f"{file}: has mode {opened.mode}; convert it to 8 bits per channel.")
+    # Cameras put a preview beside the photo, as a second picture (MPO).
+    if opened.format != "MPO" and getattr(opened, "is_animated", False):
+        raise DataError(f"{file}: has more than one picture; store the one to train on.")
+    width, height = opened.size
+    needed = width * height * max(1, (size / min(width, height)) ** 2)
+    if needed > _MAX_PIXELS:
+        raise DataError(
+            f"{file}: {width} x {height}, so decoding it to {size} x {size} takes "
+            f"{needed:,.0f} pixels; at most {_MAX_PIXELS:,}. Crop or shrink it."
+        )
 
 
 Loader = Callable[[DataConfig, Path, Split], Images]

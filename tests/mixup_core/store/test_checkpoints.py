@@ -1052,7 +1052,7 @@ def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
 def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
     tmp_path: Path,
 ) -> None:
-    told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=150)
+    told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=60)
     assert all(all(got) for got in told)
 
 

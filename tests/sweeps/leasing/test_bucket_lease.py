@@ -1,5 +1,6 @@
 """BucketLease: one driver per study in a bucket, with real processes on a real server."""
 
+import json
 import os
 import signal
 import subprocess
@@ -199,6 +200,53 @@ def test_a_lease_that_cannot_be_renewed_is_soon_not_believed(
     time.sleep(0.5)
     assert lease.is_held()
     lease.release()
+
+
+GARBAGE = (b"", b"\xff\x00", b"[1]", b'{"token": 1', b'{"token": "x", "pid": {}}')
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_a_released_lease_damaged_in_any_way_is_taken_and_tokens_grow(
+    store: Store, garbage: bytes, quick: None
+) -> None:
+    for drivers in (1, 2):
+        with Lease.acquire(store, "table1", "run") as lease:
+            assert lease.token == drivers
+    store.files.write("leases/table1/2.json", garbage)
+    assert Lease.current(store, "table1") is None
+    assert Lease.latest(store, "table1") is None
+    with Lease.acquire(store, "table1", "next") as lease:
+        assert lease.token == 3
+    store.files.write("leases/table1/3.beat", garbage)
+    assert read_progress(store, "table1") is None
+    store.files.remove("leases/table1/3.json")
+    with Lease.acquire(store, "table1", "next") as lease:
+        assert lease.token == 4
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_a_living_driver_keeps_its_study_though_its_lease_is_damaged(
+    store: Store, driver: "subprocess.Popen[str]", garbage: bytes, quick: None
+) -> None:
+    for name in ("1.json", "1.beat"):
+        store.files.write(f"leases/table1/{name}", garbage)
+    with pytest.raises(StudyBusyError, match="driven by another process"):
+        Lease.acquire(store, "table1", "second")
+    shown: Any = None
+    for _ in range(20):
+        shown = shown or read_progress(store, "table1")
+    assert shown.running == (RunningRun(arm="erm", seed=0, epoch=7),)
+
+
+def test_objects_that_are_no_lease_and_fields_of_a_later_version_are_ignored(store: Store) -> None:
+    for name in ("notes.json", "x7.json", "7.json.bak"):
+        store.files.write(f"leases/table1/{name}", b"{}")
+    with Lease.acquire(store, "table1", "run") as lease:
+        assert lease.token == 1
+        record = json.loads(store.files.read("leases/table1/1.json"))
+        added = json.dumps({**record, "cluster": {"nodes": 3}}).encode()
+        store.files.write("leases/table1/1.json", added)
+        assert Lease.latest(store, "table1") == lease.holder
 
 
 def test_a_server_that_ignores_the_condition_is_refused(

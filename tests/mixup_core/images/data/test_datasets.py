@@ -277,6 +277,49 @@ def test_images_of_more_than_8_bits_are_refused_not_clipped(tmp_path: Path) -> N
         load(folder_config(tmp_path, test=False))
 
 
+@pytest.mark.parametrize("size", [(1, 3_000_000), (8000, 7501)])
+def test_an_image_that_would_take_the_memory_is_refused_before_it_is_decoded(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    write_images(tmp_path, "train", a=Image.new("1", (8, 8)), b=Image.new("1", size))
+    file = tmp_path / "train" / "b" / "0.png"
+    file.write_bytes(file.read_bytes()[:200])  # nothing of it can be decoded
+    with pytest.raises(DataError, match=rf"{file}: {size[0]} x {size[1]}, .* at most 60,000,000"):
+        load(folder_config(tmp_path, test=False))
+
+
+def test_a_long_image_that_takes_little_is_cropped_as_ever(tmp_path: Path) -> None:
+    long = np.zeros((3000, 8), dtype=np.uint8)
+    long[1496:1504] = 200
+    write_images(tmp_path, "train", a=Image.fromarray(long), b=Image.new("L", (8, 8)))
+    pixels = load(folder_config(tmp_path, test=False)).train.pixels
+    assert pixels[0].unique().tolist() == [200]
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "webp", "tiff"])
+def test_an_image_of_several_pictures_is_refused(tmp_path: Path, suffix: str) -> None:
+    write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
+    file = tmp_path / "train" / "b" / f"1.{suffix}"
+    pictures = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    pictures[0].save(file, save_all=True, append_images=pictures[1:])
+    with pytest.raises(DataError, match=f"{file}: has more than one picture"):
+        load(folder_config(tmp_path, test=False))
+
+
+def test_a_photo_with_a_preview_beside_it_is_the_photo(tmp_path: Path) -> None:
+    write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
+    photo, preview = (Image.new("RGB", (8, 8), (level,) * 3) for level in (200, 0))
+    photo.save(tmp_path / "train" / "b" / "1.jpg", "MPO", save_all=True, append_images=[preview])
+    pixels = load(folder_config(tmp_path, test=False)).train.pixels
+    assert pixels[2].unique().tolist() == [200]
+
+
+def test_a_still_gif_is_an_image(tmp_path: Path) -> None:
+    write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
+    Image.new("L", (8, 8), 200).save(tmp_path / "train" / "b" / "1.gif")
+    assert load(folder_config(tmp_path, test=False)).train.pixels[2].unique().tolist() == [200]
+
+
 def test_a_folder_that_changed_since_the_study_was_read_is_refused(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
     config = folder_config(tmp_path, test=False, digest=folder_digest(tmp_path))
