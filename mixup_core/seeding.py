@@ -15,6 +15,8 @@ Purpose = Literal[
     "batch order",
     "view scaling",
     "mixing",
+    "probe view scaling",
+    "probe mixing",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""
