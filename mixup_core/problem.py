@@ -206,6 +206,8 @@ class Teaching:
     in, which stands for the teacher in all of its own keys."""
     stage: Callable[[Any], str | None]
     """The key that `taught` filled in."""
+    unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
+    """(configuration, that of its teacher): yields each reason why it cannot learn from it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,6 +249,9 @@ class Problem:
     """Paths that are filled in for the user, to what one who sets them is told."""
     unsearchable: tuple[str, ...] = ()
     """Paths that decide what the objective means, so that points would not compare."""
+    tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
+    """What every table, figure and record of a run must say of it: `oracle` for one that has seen
+    what it is tested on. A tagged run is never selected."""
     measures: Callable[[Any, str], bool] = lambda config, metric: True
     """Whether a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""

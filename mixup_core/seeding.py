@@ -20,6 +20,8 @@ Purpose = Literal[
     "training points",
     "test points",
     "mixed pairs",
+    "probe view scaling",
+    "probe mixing",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""

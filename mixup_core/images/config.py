@@ -1,15 +1,34 @@
 """TrainConfig: everything that decides the numbers of one run of image training."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from mixup_core.images.choices.models import Mlp, Model, NarrowResNet, ResNet18
+from mixup_core.images.choices.objectives import Filter, Objective, Plain, RegMixup
+from mixup_core.images.choices.optimizers import Adam, Optimizer, Sgd
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.tree import Among
+
+__all__ = [
+    "Adam",
+    "DataConfig",
+    "Filter",
+    "MixConfig",
+    "Mlp",
+    "Model",
+    "NarrowResNet",
+    "Objective",
+    "Optimizer",
+    "Plain",
+    "RegMixup",
+    "ResNet18",
+    "Sgd",
+    "TrainConfig",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +45,9 @@ class DataConfig:
     """Training images held out for `val/*`, the same ones at every seed; 0 trains on all."""
     test: bool = True
     """Whether test images are loaded and `test/*` is recorded. A search sets it to false."""
+    oracle: bool = False
+    """Whether the run trains on the test images too: an upper bound and a teacher that leaks by
+    design, never a result. Tables and figures say so, and a search refuses it."""
     pool: int = 1
     """Side of the square of pixels averaged into one, after normalising; 1 keeps the image."""
     folder: str | None = None
@@ -46,6 +68,7 @@ class DataConfig:
         require(self.num_train is None or self.num_train >= 1, "num_train >= 1", self, "num_train")
         require(self.val_size >= 0, "val_size >= 0", self, "val_size")
         require(self.pool >= 1, "pool >= 1", self, "pool")
+        require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
         size = self.image_size
         require(size is None or size >= 4, "image_size >= 4", self, "image_size")
         if self.name == "image-folder":
@@ -55,120 +78,6 @@ class DataConfig:
             for part in ("folder", "image_size", "digest"):
                 belongs = f"{part} belongs to image-folder"
                 require(getattr(self, part) is None, belongs, self, part, "name")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResNet18:
-    """ResNet-18 with the CIFAR stem."""
-
-    name: ClassVar = "resnet18"
-    has_batch_norm: ClassVar = True
-
-    width: int | None = None
-    """Channels of the first stage; None: 64."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the width is not positive.
-        """
-        require(self.width is None or self.width >= 1, "width >= 1", self, "width")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NarrowResNet:
-    """Three single-block stages behind a stride-2 stem: seconds per run on a CPU."""
-
-    name: ClassVar = "narrow-resnet"
-    has_batch_norm: ClassVar = True
-
-    width: int | None = None
-    """Channels of the first stage; None: 12."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the width is not positive.
-        """
-        require(self.width is None or self.width >= 1, "width >= 1", self, "width")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mlp:
-    """A ReLU network over the flattened pixels."""
-
-    name: ClassVar = "mlp"
-    has_batch_norm: ClassVar = False
-
-    hidden: tuple[int, ...] | None = None
-    """Hidden layer sizes; None: 300, 100."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If a size is not positive.
-        """
-        fits = self.hidden is None or all(size >= 1 for size in self.hidden)
-        require(fits, "each hidden size >= 1", self, "hidden")
-
-
-Model = ResNet18 | NarrowResNet | Mlp
-"""The network; its initial weights depend on the seed alone. Functions: `models.MODELS`."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Adam:
-    """Adam with betas .9 and .999; a new one per run, with a constant learning rate."""
-
-    name: ClassVar = "adam"
-
-    lr: float = 1e-3
-    """Learning rate, positive and finite."""
-    weight_decay: float = 0.0
-    """L2 penalty added to the gradient, at least 0 and finite."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        _check_rates(self)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sgd:
-    """Stochastic gradient descent; a new one per run, with a constant learning rate."""
-
-    name: ClassVar = "sgd"
-
-    lr: float = 1e-3
-    """Learning rate, positive and finite."""
-    momentum: float = 0.0
-    """In [0, 1)."""
-    weight_decay: float = 0.0
-    """L2 penalty added to the gradient, at least 0 and finite."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        _check_rates(self)
-        require(0 <= self.momentum < 1, "0 <= momentum < 1", self, "momentum")
-
-
-Optimizer = Adam | Sgd
-
-
-def _check_rates(optimizer: Optimizer) -> None:
-    require(0 < optimizer.lr < math.inf, "0 < lr < inf", optimizer, "lr")
-    decay = optimizer.weight_decay
-    require(0 <= decay < math.inf, "0 <= weight_decay < inf", optimizer, "weight_decay")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -245,6 +154,9 @@ class TrainConfig:
     model: Model = field(default_factory=ResNet18)
     optimizer: Optimizer = field(default_factory=Adam)
     mix: MixConfig = field(default_factory=MixConfig)
+    objective: Objective = field(default_factory=Plain)
+    loss: Literal["cross-entropy", "squared-error"] = "cross-entropy"
+    """Loss of an image under its mixed label (`mixup_core.images.losses`)."""
     epochs: int
     """Passes over the training images."""
     batch_size: int
@@ -274,16 +186,30 @@ class TrainConfig:
             "epochs",
         )
         require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
-        switch_epoch = self.mix.switch_epoch
+        mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:
-            values = {"mix.switch_epoch": switch_epoch, "epochs": self.epochs}
-            raise RuleError("mix.switch_epoch <= epochs", values)
-        if isinstance(self.mix.schedule, Phases):
-            last = self.mix.schedule.last_change
+            raise RuleError(
+                "mix.switch_epoch <= epochs",
+                {"mix.switch_epoch": switch_epoch, "epochs": self.epochs},
+            )
+        if isinstance(mix.schedule, Phases):
+            last = mix.schedule.last_change
             if last >= self.epochs:
-                values = {"mix.schedule.phases": last, "epochs": self.epochs}
-                raise RuleError("mix.schedule.phases until < epochs", values)
+                raise RuleError(
+                    "mix.schedule.phases until < epochs",
+                    {"mix.schedule.phases": last, "epochs": self.epochs},
+                )
+
+        mixes = (mix.law, mix.law_after, mix.schedule) != (Erm(), Erm(), None)
+        if isinstance(self.objective, RegMixup) and not mixes:
+            raise RuleError(
+                "regmixup has a mix.law that mixes", {"objective": "regmixup", "mix.law": "erm"}
+            )
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based epoch."""
+        """Return the law of a 0-based epoch, whatever the objective."""
         return self.mix.law_at(epoch, self.epochs)
+
+    def in_epoch(self, epoch: int) -> tuple[Law, Objective]:
+        """Return the law and the objective in force in a 0-based epoch."""
+        return self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)

@@ -1,9 +1,12 @@
 """Error, negative log-likelihood and calibration error of a network on a split."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from mixup_core.images.forward import forward
 from mixup_core.images.views import EvaluationImages
 
 NUM_CALIBRATION_BINS = 15
@@ -12,7 +15,7 @@ _IMAGES_PER_BATCH = 1000
 
 @torch.no_grad()
 def evaluate(
-    network: nn.Module, images: EvaluationImages, precision: torch.dtype
+    network: nn.Module, images: EvaluationImages, precision: Literal["float32", "bfloat16"]
 ) -> dict[str, float]:
     """Return the metrics of a network in evaluation mode, one pass over the images.
 
@@ -24,7 +27,7 @@ def evaluate(
     network.eval()
     logits = torch.cat(
         [
-            _forward(network, images[start : start + _IMAGES_PER_BATCH], precision)
+            forward(network, images[start : start + _IMAGES_PER_BATCH], precision)
             for start in range(0, len(images), _IMAGES_PER_BATCH)
         ]
     )
@@ -55,9 +58,3 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
     gaps = torch.zeros(NUM_CALIBRATION_BINS, dtype=torch.float64, device=logits.device)
     gaps.index_add_(0, bins, correct - confidence)
     return float(gaps.abs().sum() / len(labels))
-
-
-def _forward(network: nn.Module, images: Tensor, precision: torch.dtype) -> Tensor:
-    with torch.autocast(images.device.type, precision, enabled=precision != torch.float32):
-        logits: Tensor = network(images.contiguous(memory_format=torch.channels_last))
-    return logits.float()

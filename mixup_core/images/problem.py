@@ -6,14 +6,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import DataConfig, Filter, Plain, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, is_present
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import HeldOut, Keying, Metric, Problem
+from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
-from mixup_core.tree import spelled
+from mixup_core.tree import spelled, with_values
 
 MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""
@@ -27,17 +27,22 @@ METRICS = {
     "val/calibration_error": Metric(label="validation calibration error", unit="%"),
     "train/loss": Metric(label="training loss", unit="nats"),
     "train/excess_loss": Metric(label="excess training loss", unit="nats"),
+    "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
+    "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
 }
 
 _SPLIT = ("data.num_train", "data.val_size", "data.folder", "data.name")
 
 
 def of_epoch(config: TrainConfig, epoch: int) -> Any:
-    """Return what decides an epoch: how it mixes, nothing more under ERM."""
-    law = config.law_at(epoch)
-    if isinstance(law, Erm):
-        return "erm"
-    return [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
+    """Return what decides an epoch: how it mixes, and what it does beyond the plain method."""
+    law, objective = config.in_epoch(epoch)
+    mixing: Any = "erm"
+    if not isinstance(law, Erm):
+        mixing = [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
+    if isinstance(objective, Plain):
+        return mixing
+    return {"mixing": mixing, "objective": spelled(objective, brief=True)}
 
 
 class ImageData:
@@ -108,7 +113,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"classes": info.num_classes},
             fields=("data.views", "data.folder", "data.name"),
         )
-    available = info.num_train - data.val_size
+    available = info.num_train - data.val_size + (info.num_test if data.oracle else 0)
     if available < 1:
         yield RuleError(
             "val_size < training images",
@@ -141,8 +146,13 @@ def hidden(config: TrainConfig) -> TrainConfig:
     """Return a configuration blind to test images, to be judged on images held out.
 
     Raises:
-        RuleError: If no images are held out.
+        RuleError: If no images are held out, or training sees test images.
     """
+    if tags(config):
+        oracle = {"data.oracle": config.data.oracle}
+        if isinstance(config.objective, Filter):
+            oracle |= {"objective.oracle": config.objective.oracle}
+        raise RuleError("a search selects no oracle", oracle)
     if config.data.val_size == 0:
         raise RuleError(
             "val_size >= 1 in a search, which is judged on images held out",
@@ -157,6 +167,46 @@ def revealed(config: TrainConfig) -> TrainConfig:
     A random training subset (`data.num_train`) stays as large as it was.
     """
     return replace(config, data=replace(config.data, val_size=0, test=True))
+
+
+def tags(config: TrainConfig) -> tuple[str, ...]:
+    """Return `oracle` for a run that learns from test images, itself or through its teacher."""
+    of_teacher = isinstance(config.objective, Filter) and config.objective.oracle
+    return ("oracle",) if config.data.oracle or of_teacher else ()
+
+
+def teacher_arm(config: TrainConfig) -> str | None:
+    """Return the arm that a configuration names as its teacher."""
+    return config.objective.teacher if isinstance(config.objective, Filter) else None
+
+
+def teacher_stage(config: TrainConfig) -> str | None:
+    """Return the final stage key of a teacher, once filled in."""
+    return config.objective.teacher_key if isinstance(config.objective, Filter) else None
+
+
+def taught(config: TrainConfig, key: str) -> TrainConfig:
+    """Return the configuration with the final stage key of its teacher filled in."""
+    return with_values(config, {"objective.teacher_key": key})
+
+
+def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
+    """Yield each reason why a run cannot learn from a teacher."""
+    oracle = isinstance(config.objective, Filter) and config.objective.oracle
+    if oracle != ("oracle" in tags(teacher)):
+        yield RuleError(
+            "objective.oracle says whether the teacher saw test images",
+            {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
+            fields=("objective.oracle",),
+        )
+    for name in ("name", "digest", "image_size", "views", "pool"):
+        own, its = getattr(config.data, name), getattr(teacher.data, name)
+        if own != its:
+            yield RuleError(
+                f"the teacher has the same data.{name}",
+                {f"data.{name}": own, f"data.{name} of the teacher": its},
+                fields=(f"data.{name}", "objective.teacher"),
+            )
 
 
 def measures(config: TrainConfig, metric: str) -> bool:
@@ -179,13 +229,17 @@ def method(config: TrainConfig) -> str | None:
     laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
-    return laws.get(mix.law) if changes == (None, None, None) else None
+    is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
+    return laws.get(mix.law) if is_plain and not config.data.oracle else None
 
 
 def num_images(config: TrainConfig) -> int:
     """Return the training images of one epoch."""
     data = config.data
-    return data.num_train or described(data).num_train - data.val_size
+    if data.num_train is not None:
+        return data.num_train
+    info = described(data)
+    return info.num_train - data.val_size + (info.num_test if data.oracle else 0)
 
 
 IMAGES = Problem(
@@ -226,16 +280,21 @@ IMAGES = Problem(
             "precision": "float32",
             "seed": 0,
         },
-        stands_for={"data.folder": "data.digest"},
-        by_epoch=("mix.",),
+        stands_for={
+            "data.folder": "data.digest",
+            "objective.teacher": "objective.teacher_key",
+        },
+        by_epoch=("mix.", "objective", "objective."),
         of_epoch=of_epoch,
     ),
     data=ImageData,
     held_out=HeldOut(hidden=hidden, revealed=revealed),
+    teaching=Teaching(arm=teacher_arm, taught=taught, stage=teacher_stage, unfit=unfit),
     feasibility=infeasible,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
         "data.digest": "is not set in a study file; it is computed from the folder",
+        "objective.teacher_key": "is not set in a study file; name the teacher's arm",
     },
     unsearchable=(
         "data.name",
@@ -243,7 +302,10 @@ IMAGES = Problem(
         "data.image_size",
         "data.val_size",
         "data.test",
+        "data.oracle",
+        "objective.oracle",
     ),
+    tags=tags,
     measures=measures,
     setting=setting,
     population=lambda config: (config.data.name, config.data.digest),

@@ -2,28 +2,31 @@
 
 import io
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 
+from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import Adam, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import evaluate
+from mixup_core.images.forward import forward
+from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import build_model
+from mixup_core.images.objectives import OBJECTIVES, Forward, floor
+from mixup_core.images.problem import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
-from mixup_core.laws import Erm, Law
-from mixup_core.mixing import draw_lambdas, draw_partners, loss_floor, mix, mixed_cross_entropy
-from mixup_core.problem import DivergedError, StateError, lacks_memory
+from mixup_core.laws import Law
+from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory
 from mixup_core.records import EpochRecord
-from mixup_core.seeding import stream
-
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -86,6 +89,7 @@ class Training:
     data: Splits
     device: torch.device
     state: TrainingState
+    teacher: Teacher | None = None
 
     @property
     def records(self) -> list[EpochRecord]:
@@ -94,7 +98,7 @@ class Training:
 
     def __iter__(self) -> Iterator[EpochRecord]:
         """Yield as `fit` does."""
-        return fit(self.config, self.data, self.state, device=self.device)
+        return fit(self.config, self.data, self.state, device=self.device, teacher=self.teacher)
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes."""
@@ -105,11 +109,15 @@ class Training:
         self.state.load_bytes(content, records)
 
 
-def start(config: TrainConfig, data_root: Path | None, device: str) -> Training:
+def start(
+    config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
+) -> Training:
     """Return a run before its first epoch; its images are fetched and decoded once per machine."""
     data = load_once(config.data, data_root)
     state = TrainingState.initial(config, data.info, torch.device(device))
-    return Training(config=config, data=data, device=torch.device(device), state=state)
+    return Training(
+        config=config, data=data, device=torch.device(device), state=state, teacher=teacher
+    )
 
 
 def fit(
@@ -118,6 +126,7 @@ def fit(
     resume: TrainingState | None = None,
     *,
     device: torch.device | str = "cpu",
+    teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord]:
     """Train a run and yield a record after each epoch, when its state is consistent.
 
@@ -130,30 +139,36 @@ def fit(
         data: Its images, from `mixup_core.images.data.datasets.load(config.data)`.
         resume: State after some epochs, changed in place; None starts from the initial weights.
         device: Where the network and images live.
+        teacher: The finished run that the objective learns from, if it does.
 
     Yields:
         The record of each epoch that was not in `resume`, also appended to its records:
-        `train/loss` and `train/excess_loss` (nats), and `val/*`, `test/*` where measured.
+        `train/loss`, `train/excess_loss` where the objective has a floor, and `val/*`, `test/*`
+        where measured.
 
     Raises:
         DivergedError: If a training loss or an evaluated likelihood is not finite.
+        RuleError: If the teacher is not one that the configuration can learn from.
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
-    images = TrainingImages(data.train, data.info, config.data, config.seed, device)
+    images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seed, device)
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in (("val", data.val), ("test", data.test))
         if part is not None
     }
+    taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
-        law = config.law_at(epoch)
-        loss = _train_epoch(config, epoch, law, state, images)
-        floor = loss_floor(law, images.labels, config.mix.partner, config.batch_size)
-        metrics = {"train/loss": loss, "train/excess_loss": loss - floor}
+        law, objective = config.in_epoch(epoch)
+        means = _train_epoch(config, epoch, state, images, taught_by)
+        metrics = {f"train/{name}": value for name, value in means.items()}
+        least = LOSSES[config.loss].floor(law, images.labels, config.mix.partner, config.batch_size)
+        if (lowest := floor(objective, least)) is not None:
+            metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
-                measured = evaluate(state.network, part, PRECISIONS[config.precision])
+                measured = evaluate(state.network, part, config.precision)
                 metrics |= {f"{split}/{name}": value for name, value in measured.items()}
         if not all(math.isfinite(value) for value in metrics.values()):
             raise DivergedError(
@@ -164,66 +179,72 @@ def fit(
         yield record
 
 
+def _taught_by(
+    teacher: Teacher, config: TrainConfig, info: DatasetInfo, device: torch.device
+) -> Forward:
+    """Return what a teacher makes of images.
+
+    Raises:
+        RuleError: If the run cannot learn from it.
+    """
+    for reason in unfit(config, teacher.config):
+        raise reason
+    state = TrainingState.initial(teacher.config, info, device)
+    state.load_bytes(teacher.state, [])
+    return partial(forward, state.network.eval(), precision=teacher.config.precision)
+
+
 def _train_epoch(
-    config: TrainConfig, epoch: int, law: Law, state: TrainingState, images: TrainingImages
-) -> float:
-    """Return the mean loss per image of one pass, in nats; everything random is drawn up front."""
-    device = images.labels.device
-    num_images = len(images)
-    order = torch.from_numpy(stream(config.seed, "batch order", epoch).permutation(num_images))
-    batch_sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
-    scaling = _draw_scaling(config.seed, epoch, num_images).to(device)
-    rng = stream(config.seed, "mixing", epoch)
-    partners = draw_partners(config.mix.partner, order, batch_sizes, rng).to(device)
-    order = order.to(device)
-    if config.mix.lam_scope == "batch":
-        per_batch = draw_lambdas(law, len(batch_sizes), rng)
-        lam = per_batch.repeat_interleave(torch.tensor(batch_sizes)).to(device)
-    else:
-        lam = draw_lambdas(law, num_images, rng).to(device)
+    config: TrainConfig,
+    epoch: int,
+    state: TrainingState,
+    images: TrainingImages,
+    teacher: Forward | None,
+) -> dict[str, float]:
+    """Return the means over the images of one pass: `loss`, and what else the objective measures.
 
+    Raises:
+        DivergedError: If a loss is not finite.
+    """
+    law, objective = config.in_epoch(epoch)
+    draws = Draws.for_training(config, epoch, law, images)
+    minimise, per_image = OBJECTIVES[objective.tag], LOSSES[config.loss].per_image
+    student = partial(forward, state.network, precision=config.precision)
     state.network.train()
-    precision = PRECISIONS[config.precision]
-    losses = torch.zeros(len(batch_sizes), device=device)
-    start = 0
-    for index, size in enumerate(batch_sizes):
-        part = slice(start, start + size)
-        start += size
-        own = order[part]
-        labels = partner_labels = images.labels[own]
-        inputs = images.batch(own, scaling[0, part])
-        if law != Erm():
-            partner = partners[part]
-            partner_labels = images.labels[partner]
-            inputs = mix(inputs, images.batch(partner, scaling[1, part]), lam[part])
-        inputs = inputs.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-            logits = state.network(inputs)
-        loss = mixed_cross_entropy(logits.float(), labels, partner_labels, lam[part])
+    measured: dict[str, list[Tensor]] = defaultdict(list)
+    for batch in batches(images, draws, law):
+        minimised = minimise(objective, batch, student, per_image, teacher)
         state.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        minimised.loss.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
-        losses[index] = loss.detach()
-    return _mean_loss(losses.cpu(), batch_sizes, epoch, law, config.optimizer.lr)
+        measured["loss"].append(minimised.loss.detach())
+        for name, value in minimised.measured.items():
+            measured[name].append(value)
+    return _means(measured, draws.sizes, epoch, law, config.optimizer.lr)
 
 
-def _draw_scaling(seed: int, epoch: int, num_images: int) -> Tensor:
-    """Return gamma of each image and of each partner, in epoch order: (2, images), float32."""
-    drawn = stream(seed, "view scaling", epoch).random((2, num_images), dtype="float32")
-    return torch.from_numpy(drawn)
+def _means(
+    measured: Mapping[str, list[Tensor]], sizes: list[int], epoch: int, law: Law, lr: float
+) -> dict[str, float]:
+    """Return the mean per image of what each batch measured; waits for the device here alone.
 
-
-def _mean_loss(losses: Tensor, batch_sizes: list[int], epoch: int, law: Law, lr: float) -> float:
-    broken = torch.nonzero(~losses.isfinite()).flatten()
+    Raises:
+        DivergedError: If a loss is not finite.
+    """
+    values = {name: torch.stack(parts).cpu() for name, parts in measured.items()}
+    broken = torch.nonzero(~values["loss"].isfinite()).flatten()
     if len(broken):
         batch = int(broken[0])
         raise DivergedError(
             "`training loss is finite` must hold, "
-            f"got (loss={float(losses[batch])}, {epoch=}, {batch=}, {law=}, {lr=}).",
+            f"got (loss={float(values['loss'][batch])}, {epoch=}, {batch=}, {law=}, {lr=}).",
             epoch,
         )
-    sizes = torch.tensor(batch_sizes, dtype=torch.float64)
-    return float((losses.double() * sizes).sum() / sizes.sum())
+    weights = torch.tensor(sizes, dtype=torch.float64)
+    return {
+        name: float((value.double() * weights).sum() / weights.sum())
+        for name, value in values.items()
+    }
 
 
 def _optimizer(config: Optimizer, network: nn.Module) -> torch.optim.Optimizer:

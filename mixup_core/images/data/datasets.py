@@ -41,6 +41,22 @@ class Splits:
     test: Images | None
     """None when `data.test` is false."""
 
+    def seen_by(self, data: DataConfig) -> Images:
+        """Return the images that a run may train on: with `data.oracle` the test images too.
+
+        Raises:
+            ValueError: If an oracle has no test images.
+        """
+        if not data.oracle:
+            return self.train
+        if self.test is None:
+            raise ValueError(f"`an oracle has test images` must hold, got ({data=}).")
+        pixels, labels = (
+            torch.cat([getattr(part, name) for part in (self.train, self.test)])
+            for name in ("pixels", "labels")
+        )
+        return Images(pixels=pixels, labels=labels)
+
 
 def load(data: DataConfig, root: Path | None = None) -> Splits:
     """Load a data set from disk and check it; nothing is ever downloaded.

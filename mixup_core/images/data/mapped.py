@@ -70,7 +70,9 @@ def load_once(data: DataConfig, root: Path | None = None) -> Splits:
         data: Which data set. `num_train`, `views` and `pool` have no effect here.
         root: Folder of the downloaded data sets; `data_root()` if None.
     """
-    return _kept(dataclasses.replace(data, num_train=None, views="single", pool=1), root)
+    return _kept(
+        dataclasses.replace(data, num_train=None, views="single", pool=1, oracle=False), root
+    )
 
 
 @functools.lru_cache(maxsize=2)
@@ -83,7 +85,7 @@ def _kept(data: DataConfig, root: Path | None) -> Splits:
 
 def _key(data: DataConfig, root: Path) -> str:
     """Return what stands for everything the tensors are made from."""
-    seen = dataclasses.replace(data, num_train=None, views="single", pool=1)
+    seen = dataclasses.replace(data, num_train=None, views="single", pool=1, oracle=False)
     made_from = {
         "numerics": NUMERICS_VERSION,
         "data": dataclasses.asdict(seen) | {"folder": None},

@@ -54,7 +54,7 @@ def test_error_and_likelihood_are_those_of_the_whole_split() -> None:
         torch.device("cpu"),
     )
     network = _Sees()
-    measured = evaluate(network, split, torch.float32)
+    measured = evaluate(network, split, "float32")
     right = torch.tensor(3.0).exp() / (torch.tensor(3.0).exp() + 9)
     wrong = 1 / (torch.tensor(3.0).exp() + 9)
     nll = -(0.8 * right.log() + 0.2 * wrong.log())

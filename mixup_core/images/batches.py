@@ -1,0 +1,115 @@
+"""Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.views import TrainingImages
+from mixup_core.laws import Erm, Law
+from mixup_core.mixing import draw_lambdas, draw_partners, mix
+from mixup_core.seeding import stream
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Batch:
+    """Some images and what they are mixed with."""
+
+    images: Tensor
+    """(batch, channels, height, width), float32: not mixed."""
+    mixed: Tensor
+    """As `images`; the same tensor under a law that does not mix."""
+    labels: Tensor
+    """(batch,), int64."""
+    partner_labels: Tensor
+    """(batch,), int64."""
+    lam: Tensor
+    """Weight of `images` and `labels`, (batch,), float32, in [0, 1]."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Draws:
+    """All that is random in one pass over the images."""
+
+    order: Tensor
+    """(images,), int64."""
+    partners: Tensor
+    """(images,), int64; the image mixed into each, along `order`."""
+    lam: Tensor
+    """(images,), float32, along `order`."""
+    scaling: Tensor
+    """gamma of each image and of each partner, (2, images), float32, along `order`."""
+    sizes: list[int]
+    """Of the batches along `order`."""
+
+    @classmethod
+    def for_training(
+        cls, config: TrainConfig, epoch: int, law: Law, images: TrainingImages
+    ) -> "Draws":
+        """Return what training draws for a 0-based epoch, on the device of the images."""
+        order = stream(config.seed, "batch order", epoch).permutation(len(images))
+        scaling, mixing = (stream(config.seed, p, epoch) for p in ("view scaling", "mixing"))
+        gamma = scaling.random((2, len(images)), dtype="float32")
+        return cls._mixed(config, law, torch.from_numpy(order), torch.from_numpy(gamma), mixing).to(
+            images.labels.device
+        )
+
+    @classmethod
+    def for_probing(
+        cls, config: TrainConfig, epoch: int, law: Law, images: TrainingImages
+    ) -> "Draws":
+        """Return draws of the same laws from streams that training never uses; images in order."""
+        scaling, mixing = (
+            stream(config.seed, p, epoch) for p in ("probe view scaling", "probe mixing")
+        )
+        gamma = torch.from_numpy(scaling.random((2, len(images)), dtype="float32"))
+        return cls._mixed(config, law, torch.arange(len(images)), gamma, mixing).to(
+            images.labels.device
+        )
+
+    @classmethod
+    def _mixed(
+        cls, config: TrainConfig, law: Law, order: Tensor, scaling: Tensor, rng: np.random.Generator
+    ) -> "Draws":
+        sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
+        partners = draw_partners(config.mix.partner, order, sizes, rng)
+        if config.mix.lam_scope == "batch":
+            lam = draw_lambdas(law, len(sizes), rng).repeat_interleave(torch.tensor(sizes))
+        else:
+            lam = draw_lambdas(law, len(order), rng)
+        return cls(order=order, partners=partners, lam=lam, scaling=scaling, sizes=sizes)
+
+    def to(self, device: torch.device) -> "Draws":
+        """Return the draws on a device."""
+        moved = {name: getattr(self, name).to(device) for name in self.__slots__ if name != "sizes"}
+        return Draws(sizes=self.sizes, **moved)
+
+
+def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
+    """Yield the batches of one pass; the last holds what is left.
+
+    Args:
+        images: What is mixed.
+        draws: All that is random, drawn for `law`.
+        law: Under `Erm` no partner is looked at.
+    """
+    start = 0
+    for size in draws.sizes:
+        part = slice(start, start + size)
+        start += size
+        own, lam = draws.order[part], draws.lam[part]
+        labels = partner_labels = images.labels[own]
+        inputs = mixed = images.batch(own, draws.scaling[0, part])
+        if law != Erm():
+            partner = draws.partners[part]
+            partner_labels = images.labels[partner]
+            mixed = mix(inputs, images.batch(partner, draws.scaling[1, part]), lam)
+        yield Batch(
+            images=inputs, mixed=mixed, labels=labels, partner_labels=partner_labels, lam=lam
+        )

@@ -1,0 +1,24 @@
+"""A network's forward pass in the precision of a run."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def forward(
+    network: nn.Module, images: Tensor, precision: Literal["float32", "bfloat16"]
+) -> Tensor:
+    """Return logits, (batch, classes), float32, whatever the precision of the pass.
+
+    Args:
+        network: In the mode it is to run in.
+        images: (batch, channels, height, width), float32.
+        precision: Of the arithmetic inside the network (autocast).
+    """
+    dtype = PRECISIONS[precision]
+    with torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32):
+        logits: Tensor = network(images.contiguous(memory_format=torch.channels_last))
+    return logits.float()

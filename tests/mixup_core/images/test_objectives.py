@@ -1,0 +1,307 @@
+"""Objectives by hand: what RegMixup and filters minimise, and where they are other methods."""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from mixup_core.images.batches import Batch
+from mixup_core.images.choices.objectives import Filter, Plain, RegMixup
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.forward import forward
+from mixup_core.images.losses import LOSSES
+from mixup_core.images.objectives import OBJECTIVES, Minimised, floor
+from mixup_core.images.problem import hidden, tags, taught, teacher_arm, teacher_stage
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.mixing import loss_floor
+from mixup_core.problem import Teacher
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.tree import with_values
+
+CPU = torch.device("cpu")
+NAMED = {"filter": {"teacher": "mixup", "teacher_key": "0" * 32}}
+
+
+def _trained(
+    config: TrainConfig, splits: Splits, teacher: Teacher | None = None
+) -> tuple[list[EpochRecord], bytes]:
+    state = TrainingState.initial(config, splits.info, CPU)
+    return list(fit(config, splits, state, teacher=teacher)), state.to_bytes()
+
+
+@pytest.fixture
+def mixed(config: TrainConfig) -> TrainConfig:
+    return with_values(config, {"mix.law": {"beta": 1.0}, "mix.lam_scope": "sample"})
+
+
+@pytest.fixture
+def teacher(mixed: TrainConfig, splits: Splits) -> Teacher:
+    _, state = _trained(mixed, splits)
+    return Teacher(config=mixed, state=state)
+
+
+@pytest.fixture
+def batch() -> Batch:
+    rng = torch.Generator().manual_seed(0)
+    images, partners = torch.randn(2, 6, 1, 3, 3, generator=rng)
+    lam = torch.rand(6, generator=rng)
+    return Batch(
+        images=images,
+        mixed=torch.lerp(partners, images, lam.view(-1, 1, 1, 1)),
+        labels=torch.tensor([0, 1, 2, 0, 1, 2]),
+        partner_labels=torch.tensor([0, 0, 1, 2, 2, 2]),
+        lam=lam,
+    )
+
+
+def _network(seed: int) -> nn.Module:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(9, 3))
+    rng = torch.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, generator=rng)
+    return network
+
+
+def _soft(batch: Batch) -> Tensor:
+    lam = batch.lam[:, None]
+    return lam * one_hot(batch.labels, 3) + (1 - lam) * one_hot(batch.partner_labels, 3)
+
+
+def _minimised(objective: Any, batch: Batch, loss: str = "cross-entropy") -> Minimised:
+    student, teacher = (
+        partial(forward, _network(seed), precision="float32") for seed in (0, 1)
+    )  # fmt: skip
+    function = OBJECTIVES[objective.tag]
+    return function(objective, batch, student, LOSSES[loss].per_image, teacher)
+
+
+def test_regmixup_adds_the_loss_of_mixed_images_to_that_of_the_images(batch: Batch) -> None:
+    network = _network(0)
+    own = cross_entropy(network(batch.images), batch.labels)
+    mixed = cross_entropy(network(batch.mixed), _soft(batch))
+    for reduction, scale in (("sum", 1), ("mean", 0.5)):
+        objective = RegMixup(eta=0.3, reduction=reduction)  # type: ignore[arg-type]
+        loss = _minimised(objective, batch).loss
+        torch.testing.assert_close(loss, scale * (own + 0.3 * mixed))
+
+
+@pytest.mark.parametrize("keep", ["low", "high", "all"])
+@pytest.mark.parametrize("norm", ["batch", "kept"])
+@pytest.mark.parametrize("threshold", [-100.0, 0.0, 0.3, 100.0])
+def test_a_filter_keeps_the_images_on_its_side_of_the_threshold(
+    batch: Batch, keep: str, norm: str, threshold: float
+) -> None:
+    losses = [
+        cross_entropy(_network(seed)(batch.mixed), _soft(batch), reduction="none") for seed in (0, 1)
+    ]  # fmt: skip
+    is_low = losses[1] - losses[0] <= threshold
+    assert 0 < int((losses[1] <= losses[0]).sum()) < 6, "the middle threshold divides the batch"
+    is_kept = {"low": is_low, "high": ~is_low, "all": torch.ones(6, dtype=torch.bool)}[keep]
+    objective = Filter(teacher="t", keep=keep, norm=norm, threshold=threshold)  # type: ignore[arg-type]
+    minimised = _minimised(objective, batch)
+    divisor = 6 if norm == "batch" else max(1, int(is_kept.sum()))
+    torch.testing.assert_close(minimised.loss, losses[0][is_kept].sum() / divisor)
+    assert float(minimised.measured["kept_fraction"]) == pytest.approx(int(is_kept.sum()) / 6)
+    assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
+
+
+def test_no_gradient_flows_through_what_a_filter_decides_by(batch: Batch) -> None:
+    student, teacher = _network(0), _network(1)
+    per_image = LOSSES["cross-entropy"].per_image
+    minimised = OBJECTIVES["filter"](Filter(teacher="t"), batch, student, per_image, teacher)
+    minimised.loss.backward()  # type: ignore[no-untyped-call]
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    assert any(parameter.grad.abs().sum() > 0 for parameter in student.parameters())  # type: ignore[union-attr]
+
+
+def test_the_squared_error_is_that_of_the_mixed_target(batch: Batch) -> None:
+    logits = _network(0)(batch.mixed)
+    expected = (logits - _soft(batch)).square().sum(1).mean()
+    torch.testing.assert_close(_minimised(Plain(), batch, "squared-error").loss, expected)
+
+
+def test_floors_are_those_of_what_is_minimised() -> None:
+    assert floor(Plain(), 0.6) == 0.6
+    assert floor(RegMixup(eta=0.5), 0.6) == 0.3
+    assert floor(RegMixup(eta=0.5, reduction="mean"), 0.6) == 0.15
+    assert floor(Filter(teacher="t", keep="all"), 0.6) == 0.6
+    assert floor(Filter(teacher="t"), 0.6) is None
+    labels = torch.arange(4)
+    assert LOSSES["squared-error"].floor(Midpoint(), labels, "dataset", 2) == 0
+    assert LOSSES["cross-entropy"].floor is loss_floor
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_filter_that_keeps_all_has_the_bits_of_plain_mixup(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher, loss: str
+) -> None:
+    mixed = with_values(mixed, {"loss": loss})
+    every = with_values(mixed, {"objective": NAMED, "objective.keep": "all",
+                                "objective.warm_up": 0.0})  # fmt: skip
+    for norm in ("batch", "kept"):
+        records, end = _trained(with_values(every, {"objective.norm": norm}), splits, teacher)
+        plain, plain_end = _trained(mixed, splits)
+        assert end == plain_end
+        for record, other in zip(records, plain, strict=True):
+            assert record.metrics.items() >= other.metrics.items()
+            assert record.metrics["train/kept_fraction"] == 1
+
+
+def test_regmixup_of_weight_zero_has_the_bits_and_stages_of_erm(
+    config: TrainConfig, splits: Splits
+) -> None:
+    none = with_values(config, {"objective": {"regmixup": {"eta": 0.0}}, "mix.law": {"beta": 20.0}})
+    erm = with_values(config, {"mix.law": "erm"})
+    assert _trained(none, splits) == _trained(erm, splits)
+    assert stage_keys(none) == stage_keys(erm)
+    some = with_values(none, {"objective.eta": 0.5})
+    assert _trained(some, splits)[1] != _trained(erm, splits)[1]
+    assert set(stage_keys(some)).isdisjoint(stage_keys(erm))
+
+
+def test_regmixup_after_a_switch_to_erm_is_erm(config: TrainConfig) -> None:
+    switched = with_values(
+        config, {"objective": "regmixup", "mix.law": {"beta": 20.0}, "mix.switch_epoch": 2}
+    )
+    assert switched.in_epoch(1) == (Beta(alpha=20.0), RegMixup())
+    assert switched.in_epoch(2) == (Erm(), Plain())
+
+
+def test_a_filter_is_plain_mixup_in_its_warm_up_and_after_its_stop(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher
+) -> None:
+    guided = with_values(
+        mixed, {"objective": NAMED, "objective.warm_up": 0.25, "objective.stop": 0.75}
+    )
+    records, _ = _trained(guided, splits, teacher)
+    plain, _ = _trained(mixed, splits)
+    assert ["train/kept_fraction" in record.metrics for record in records] == [
+        False, True, True, False,
+    ]  # fmt: skip
+    assert ["train/excess_loss" in record.metrics for record in records] == [
+        True, False, False, True,
+    ]  # fmt: skip
+    assert records[0] == plain[0]
+    assert stage_keys(guided)[0] == stage_keys(mixed)[0]
+    assert stage_keys(guided)[1] != stage_keys(mixed)[1]
+    never = with_values(guided, {"objective.warm_up": 1.0, "objective.stop": 1.0})
+    assert stage_keys(never) == stage_keys(mixed)
+
+
+def test_a_filtered_run_resumed_at_any_epoch_ends_with_the_same_bits(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher
+) -> None:
+    guided = with_values(mixed, {"objective": NAMED})
+    whole, end = _trained(guided, splits, teacher)
+    for stop in range(1, guided.epochs):
+        state = TrainingState.initial(guided, splits.info, CPU)
+        run = fit(guided, splits, state, teacher=teacher)
+        first = [next(run) for _ in range(stop)]
+        resumed = TrainingState.initial(guided, splits.info, CPU)
+        resumed.load_bytes(state.to_bytes(), first)
+        assert first + list(fit(guided, splits, resumed, teacher=teacher)) == whole
+        assert resumed.to_bytes() == end
+
+
+def test_a_teacher_judges_as_it_was_evaluated(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher
+) -> None:
+    """A student at rest that is its own teacher differs from it by BatchNorm's mode alone."""
+    still = with_values(mixed, {"objective": NAMED, "objective.warm_up": 0.0, "epochs": 5,
+                                "model.name": "mlp", "optimizer.lr": 1e-30})  # fmt: skip
+    base = with_values(still, {"objective": "plain", "epochs": 4})
+    _, state = _trained(base, splits)
+    student = TrainingState.initial(still, splits.info, CPU)
+    first = [EpochRecord(epoch=epoch, metrics={}) for epoch in range(4)]
+    student.load_bytes(state, first)
+    (record,) = fit(still, splits, student, teacher=Teacher(config=base, state=state))
+    assert record.metrics["train/low_fraction"] == 1, "r = 0 everywhere, and 0 <= 0"
+
+
+def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
+    guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
+    for key in (run_key, stage_keys):
+        with pytest.raises(RuleError, match=r"has a objective\.teacher_key before") as caught:
+            key(guided)  # type: ignore[operator]
+        assert caught.value.fields == ("objective.teacher", "objective.teacher_key")
+    known = taught(guided, "a" * 32)
+    renamed = with_values(known, {"objective.teacher": "other"})
+    retaught = taught(guided, "b" * 32)
+    assert (teacher_arm(known), teacher_stage(known)) == ("mixup", "a" * 32)
+    assert (run_key(renamed), stage_keys(renamed)) == (run_key(known), stage_keys(known))
+    assert run_key(retaught) != run_key(known)
+    assert stage_keys(retaught)[1:] != stage_keys(known)[1:]
+    assert stage_keys(retaught)[0] == stage_keys(known)[0], "the warm-up knows no teacher"
+    assert (teacher_arm(mixed), teacher_stage(mixed)) == (None, None)
+
+
+def test_a_teacher_of_other_images_is_refused(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher
+) -> None:
+    guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
+    with pytest.raises(RuleError, match=r"the teacher has the same data\.views"):
+        _trained(guided, splits, teacher)
+    with pytest.raises(ValueError, match="a filter has a teacher"):
+        _trained(with_values(mixed, {"objective": NAMED}), splits)
+
+
+def test_what_learns_from_test_images_says_so_and_is_never_selected(
+    mixed: TrainConfig, splits: Splits
+) -> None:
+    oracle = with_values(mixed, {"data.oracle": True, "data.val_size": 1})
+    guided = with_values(mixed, {"objective": NAMED, "data.val_size": 1})
+    declared = with_values(guided, {"objective.oracle": True})
+    assert [tags(config) for config in (mixed, guided, oracle, declared)] == [
+        (), (), ("oracle",), ("oracle",),
+    ]  # fmt: skip
+    for config in (oracle, declared):
+        with pytest.raises(RuleError, match="a search selects no oracle"):
+            hidden(config)
+    with pytest.raises(RuleError, match="an oracle has test images"):
+        with_values(oracle, {"data.test": False})
+
+    _, state = _trained(oracle, splits)
+    _, plain = _trained(with_values(oracle, {"data.oracle": False}), splits)
+    assert state != plain
+    leaking = Teacher(config=oracle, state=state)
+    _trained(declared, splits, leaking)
+    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+        _trained(guided, splits, leaking)
+    honest = Teacher(config=dataclasses.replace(mixed), state=plain)
+    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+        _trained(declared, splits, honest)
+
+
+def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) -> None:
+    data = dataclasses.replace(config.data, oracle=True)
+    seen = splits.seen_by(data)
+    assert splits.test is not None
+    assert len(seen) == len(splits.train) + len(splits.test)
+    assert torch.equal(seen.pixels[-1], splits.test.pixels[-1])
+    assert splits.seen_by(config.data) is splits.train
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"objective": {"regmixup": {"eta": -1.0}}, "mix.law": "midpoint"}, "0 <= eta < inf"),
+        ({"objective": "regmixup"}, "regmixup has a mix.law that mixes"),
+        ({"objective": {"filter": {"teacher": "t", "warm_up": 0.5, "stop": 0.4}}}, "warm_up <= stop"),
+        ({"objective": {"filter": {"teacher": "t", "warm_up": -0.1}}}, "0 <= warm_up"),
+        ({"objective": {"filter": {"teacher": "t", "threshold": float("inf")}}}, "is finite"),
+        ({"objective": "filter"}, "objective.teacher is given"),
+    ],
+)  # fmt: skip
+def test_an_objective_out_of_range_is_refused(
+    config: TrainConfig, values: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(RuleError, match=rule):
+        with_values(config, values)
