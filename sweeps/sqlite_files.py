@@ -24,4 +24,6 @@ def alone(database: Path | None) -> Iterator[None]:
     make_private_folder(database.parent)
     with database.with_name(f"{database.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if not database.exists():
+            database.touch(mode=0o600)  # SQLite would let everyone read it
         yield
