@@ -17,8 +17,6 @@ Purpose = Literal[
     "training points",
     "test points",
     "mixing",
-    "training points",
-    "test points",
     "mixed pairs",
     "probe view scaling",
     "probe mixing",

@@ -148,7 +148,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
         with suppress(StoreError):  # the launch ends by writing whatever MLflow then lacks
             deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
             stage = next(iter(deepest_first.values()), None)
-            self.tracker.end(RunResult(run=run, stage=stage, failure=self.failures.get(run.key)))
+            failure = self.failures.get(run.key)
+            self.tracker.reconcile([RunResult(run=run, stage=stage, failure=failure)])
 
     def _fail(
         self,

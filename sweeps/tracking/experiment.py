@@ -1,17 +1,16 @@
-"""Experiment: what MLflow holds of a study, to be written by one driver and read by anyone.
+"""Experiment: what MLflow holds of a study, to be written by one driver.
 
-The only module that imports MLflow. An experiment is a study. A run of level `config` is an arm,
-its children of level `seed` are the runs of that arm, and one run of level `sweep` carries the
-report. What is written, and when, is decided in `sweeps.tracking.projection`.
+An experiment is a study. A run of level `config` is an arm, its children of level `seed` are the
+runs of that arm, and one run of level `sweep` carries the report. What is written is decided in
+`sweeps.tracking.projection`, when in `sweeps.tracking.tracker`.
 """
 
-import ast
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 # MLflow reads the first of these when it is imported. With its own seven retries one call would
 # block for minutes; the outbox repeats instead.
@@ -25,14 +24,14 @@ from mlflow.entities import Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
-from mixup_core.records import EpochRecord
-from sweeps.home import masked
-from sweeps.results import Outcome
 from sweeps.sqlite_files import alone, database_file
+from sweeps.tracking.progress import Row
 
 Level = Literal["sweep", "config", "seed"]
 Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 
+NAME_TAG = "mlflow.runName"
+"""The name that MLflow shows of a run."""
 PARENT_TAG = "mlflow.parentRunId"
 NOTE_TAG = "mlflow.note.content"
 """Markdown that MLflow shows when a run or an experiment is opened."""
@@ -41,57 +40,17 @@ MAX_TAG = 8000
 
 _PAGE = 1000
 """Runs asked for in one call."""
-_NAMED_BY: Mapping[str, str] = {"sweep": "study", "config": "arm", "seed": "run_key"}
-"""Level to the tag that names a run within its experiment."""
+_NAMED_BY: Mapping[str, tuple[str, ...]] = {
+    "sweep": ("study", "config_id"),
+    "config": ("arm", "config_id"),
+    "seed": ("run_key",),
+}
+"""Level to the tags that tell its runs apart within an experiment."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrackedRun:
-    """One run as MLflow knows it."""
-
-    arm: str
-    seed: int
-    run_key: str
-    params: Mapping[str, Any]
-    """Dotted path to value, as `flatten` gives it, without `data.folder` and values of None."""
-    records: tuple[EpochRecord, ...]
-    """One per tracked epoch, epoch 0 first."""
-    outcome: Outcome
-
-
-def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
-    """Return every run of a study from MLflow alone, in the order of `Study.runs`.
-
-    Runs that were never started are among them (`missing`), so a table made from these runs knows
-    how many seeds each arm should have. Runs of former versions of an arm are not.
-
-    Args:
-        uri: The tracking address.
-        study: Name of the study.
-
-    Raises:
-        LookupError: If nothing is tracked under that name.
-    """
-    database = database_file(uri)
-    client = _connect(uri) if database is None or database.exists() else None
-    experiment = client and client.get_experiment_by_name(study)
-    if client is None or experiment is None:
-        raise LookupError(f"`the study is tracked` must hold, got ({study=}, uri={masked(uri)!r}).")
-    found = list(_search(client, experiment.experiment_id))
-    arms = {run.info.run_id for run in found if run.data.tags.get("level") == "config"}
-    seeds = [run for run in found if run.data.tags.get(PARENT_TAG) in arms]
-    seeds.sort(key=lambda run: int(run.data.tags["position"]))
-    return tuple(_tracked_run(client, run) for run in seeds)
-
-
-class Row(NamedTuple):
-    """One value of a metric. MLflow's table shows the greatest row of each metric."""
-
-    name: str
-    step: int
-    at_ms: int
-    """Unix time in ms."""
-    value: float
+Identity = tuple[str, tuple[str, ...]]
+"""Level and name of a run."""
+Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
+"""Given the rows of a run in MLflow, which it lacks; None if some are there that must not be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,17 +58,27 @@ class Wanted:
     """What a run in MLflow should be, its metrics apart."""
 
     level: Level
-    name: str
-    """Unique within the level: the study, the arm or the run key."""
-    title: str
-    """The run name that MLflow shows."""
+    name: tuple[str, ...]
+    """Unique within the level: study and configuration, arm and configuration, or the run key."""
     tags: Mapping[str, str]
     """Kept as they are here."""
     first_tags: Mapping[str, str]
-    """Set when the run is created, never again."""
+    """Set when the run is created, until `tags` are written; nothing else sets them again."""
     params: Mapping[str, str] = field(default_factory=dict)
+    """Set where they are not there yet: MLflow changes none (TRAP 27)."""
     started_at_ms: int | None = None
     """None: now."""
+
+    @property
+    def identity(self) -> Identity:
+        """Level and name."""
+        return self.level, self.name
+
+    @property
+    def all_tags(self) -> Mapping[str, str]:
+        """The tags with those that name the run."""
+        names = dict(zip(_NAMED_BY[self.level], self.name, strict=True))
+        return {**self.tags, **names, "level": self.level}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -124,6 +93,16 @@ class Entry:
     rows: list[Row] | None
     """None until they are read (`Experiment.rows`)."""
 
+    @property
+    def level(self) -> str:
+        """Level of the run; empty if somebody else put it there."""
+        return self.tags.get("level", "")
+
+    @property
+    def identity(self) -> Identity:
+        """What the run stands for; its `config_id` is empty if it was written when none was."""
+        return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
@@ -134,92 +113,123 @@ class Experiment:
 
     client: MlflowClient
     experiment_id: str
-    entries: dict[tuple[str, str], Entry]
-    """By level and name; runs that somebody else put into the experiment are not among them."""
+    tags: dict[str, str]
+    entries: dict[Identity, Entry]
+    """Runs that somebody else put into the experiment are not among them."""
+    is_deleted: bool = False
+    """Whether it was found in MLflow's trash."""
+    again: Sequence[Entry] = ()
+    """Runs that are there once more: the answer to a call was lost, and it was repeated."""
 
     @classmethod
-    def open(
-        cls, uri: str, name: str, *, artifact_location: str | None, tags: Mapping[str, str]
-    ) -> "Experiment":
-        """Return an experiment, created with its database if need be.
+    def find(cls, uri: str, name: str) -> "Experiment | None":
+        """Return an experiment as it is; None if there is none. Nothing is created.
+
+        Args:
+            uri: The tracking address.
+            name: Name of the experiment.
+        """
+        database = database_file(uri)
+        if database is not None and not database.exists():
+            return None
+        client = _connect(uri)
+        found = client.get_experiment_by_name(name)
+        if found is None:
+            return None
+        entries: dict[Identity, Entry] = {}
+        again = []
+        for run in _search(client, found.experiment_id):
+            entry = _entry(run)
+            if entry.level in _NAMED_BY and entries.setdefault(entry.identity, entry) is not entry:
+                again.append(entry)
+        return cls(
+            client=client,
+            experiment_id=found.experiment_id,
+            is_deleted=found.lifecycle_stage == "deleted",
+            tags=dict(found.tags),
+            entries=entries,
+            again=again,
+        )
+
+    @classmethod
+    def open(cls, uri: str, name: str, *, artifact_location: str | None) -> "Experiment":
+        """Return an experiment to write to, created with its database if need be.
 
         Args:
             uri: The tracking address.
             name: Name of the experiment.
             artifact_location: Where artifacts go when the address is a database, for its default
                 is the working directory of whoever creates it; None where a server decides.
-            tags: Of the experiment.
         """
-        client = _connect(uri)
-        found = client.get_experiment_by_name(name)
-        if found is None:
+        opened = cls.find(uri, name)
+        if opened is None:
+            client = _connect(uri)
             created = client.create_experiment(name, artifact_location=artifact_location)
-            found = client.get_experiment(created)
-        elif found.lifecycle_stage == "deleted":
-            client.restore_experiment(found.experiment_id)
-        for tag, value in tags.items():
-            if found.tags.get(tag) != value:
-                client.set_experiment_tag(found.experiment_id, tag, value)
-        entries: dict[tuple[str, str], Entry] = {}
-        for run in _search(client, found.experiment_id):
-            level = run.data.tags.get("level", "")
-            if level not in _NAMED_BY:
-                continue
-            identity = (level, run.data.tags[_NAMED_BY[level]])
-            if identity in entries:
-                # Left by a call whose answer was lost: the run was there, and was created again.
-                client.delete_run(run.info.run_id)
-            else:
-                entries[identity] = _entry(run)
-        return cls(client=client, experiment_id=found.experiment_id, entries=entries)
+            return cls(client=client, experiment_id=created, tags={}, entries={})
+        if opened.is_deleted:
+            opened.client.restore_experiment(opened.experiment_id)
+        for entry in opened.again:
+            opened.client.delete_run(entry.run_id)
+        return opened
 
-    def bring(self, wanted: Wanted, is_stale: Callable[[list[Row]], bool] | None = None) -> Entry:
-        """Find or create a run and bring its params and tags to what is wanted.
+    def tag(self, tags: Mapping[str, str]) -> None:
+        """Set tags of the experiment that are not there yet."""
+        for name, value in tags.items():
+            if self.tags.get(name) != value:
+                self.client.set_experiment_tag(self.experiment_id, name, value)
+                self.tags[name] = value
 
-        Params and metrics cannot be changed (TRAP 27), so a run with other params or stale rows
-        goes to MLflow's trash and a new one takes its place.
+    def bring(self, wanted: Wanted, missing: Missing | None = None) -> Entry:
+        """Find or create a run and bring it to what is wanted.
+
+        Metrics cannot be changed, so a run with rows that must not be there goes to MLflow's trash
+        and a new one takes its place.
 
         Args:
             wanted: The run.
-            is_stale: Judges the rows of a run that was found.
+            missing: Says what is to be added to the rows that the run has; None: nothing.
         """
-        identity = (wanted.level, wanted.name)
-        tags = {**wanted.tags, "level": wanted.level, _NAMED_BY[wanted.level]: wanted.name}
-        entry = self.entries.get(identity)
-        if entry is not None and (
-            _conflict(entry.params, wanted.params)
-            or (is_stale is not None and is_stale(self.rows(entry)))
-        ):
-            self.client.delete_run(entry.run_id)
-            entry = None
+        entry = self.entries.get(wanted.identity)
+        rows: Sequence[Row] | None = ()
+        if entry is not None and missing is not None:
+            rows = missing(self.rows(entry))
+            if rows is None:
+                self.drop(entry)
+                entry = None
         if entry is None:
             created = self.client.create_run(
                 self.experiment_id,
                 start_time=wanted.started_at_ms,
-                tags={**wanted.first_tags, **tags},
-                run_name=wanted.title,
+                tags={**wanted.all_tags, **wanted.first_tags},
             )
-            entry = self.entries[identity] = _entry(created)
-        self.write(entry, tags=tags, params=wanted.params)
+            entry = self.entries[wanted.identity] = _entry(created)
+            rows = missing(()) if missing is not None else ()
+        self.write(entry, rows=rows or (), tags=wanted.all_tags, params=wanted.params)
         return entry
 
-    def adopt(self, parent: Entry, children: Iterable[str]) -> None:
-        """Make the runs of some keys, those that there are, children of an arm."""
-        for key in children:
-            if (entry := self.entries.get(("seed", key))) is not None:
-                self.write(entry, tags={PARENT_TAG: parent.run_id})
+    def rename(self, entry: Entry, name: tuple[str, ...]) -> None:
+        """Let a run stand for something else of its level."""
+        del self.entries[entry.identity]
+        self.write(entry, tags=dict(zip(_NAMED_BY[entry.level], name, strict=True)))
+        self.entries[entry.identity] = entry
 
-    def drop_children(self, parent: Entry, keep: Collection[str]) -> None:
-        """Move the runs of an arm to MLflow's trash whose run keys are not to be kept."""
-        for identity, entry in list(self.entries.items()):
-            if entry.tags.get(PARENT_TAG) == parent.run_id and identity[1] not in keep:
-                self.client.delete_run(entry.run_id)
-                del self.entries[identity]
+    def children(self, parent: Entry) -> list[Entry]:
+        """Return the runs of an arm."""
+        return [e for e in self.entries.values() if e.tags.get(PARENT_TAG) == parent.run_id]
+
+    def drop(self, entry: Entry) -> None:
+        """Move a run to MLflow's trash."""
+        self.client.delete_run(entry.run_id)
+        del self.entries[entry.identity]
 
     def rows(self, entry: Entry) -> list[Row]:
         """Return every row of every metric of a run."""
         if entry.rows is None:
-            entry.rows = _read_rows(self.client, entry.run_id, entry.metric_names)
+            entry.rows = [
+                Row(name, row.step, row.timestamp, row.value)
+                for name in entry.metric_names
+                for row in self.client.get_metric_history(entry.run_id, name)
+            ]
         return entry.rows
 
     def write(
@@ -270,14 +280,6 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, MlflowException) and error.error_code in refusals
 
 
-def parse_param(param: str) -> Any:
-    """Return the value whose `str` is a param."""
-    try:
-        return ast.literal_eval(param)
-    except (ValueError, SyntaxError):
-        return param
-
-
 def _connect(uri: str) -> MlflowClient:
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -312,38 +314,4 @@ def _entry(run: MlflowRun) -> Entry:
         params=dict(run.data.params),
         metric_names=metric_names,
         rows=None if metric_names else [],
-    )
-
-
-def _read_rows(client: MlflowClient, run_id: str, names: Sequence[str]) -> list[Row]:
-    return [
-        Row(name, row.step, row.timestamp, row.value)
-        for name in names
-        for row in client.get_metric_history(run_id, name)
-    ]
-
-
-def _tracked_run(client: MlflowClient, run: MlflowRun) -> TrackedRun:
-    metrics: dict[int, dict[str, float]] = {}
-    for row in sorted(_read_rows(client, run.info.run_id, tuple(run.data.metrics))):
-        metrics.setdefault(row.step, {})[row.name] = row.value
-    tags = run.data.tags
-    return TrackedRun(
-        arm=tags["arm"],
-        seed=int(tags["seed"]),
-        run_key=tags["run_key"],
-        params={path: parse_param(value) for path, value in run.data.params.items()},
-        records=tuple(
-            EpochRecord(epoch=epoch, metrics=metrics[epoch]) for epoch in sorted(metrics)
-        ),
-        outcome=tags["outcome"],
-    )
-
-
-def _conflict(params: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Return whether a run has a param that is not wanted, or wanted with another value."""
-    return any(
-        name not in wanted
-        or (value != wanted[name] and parse_param(value) != parse_param(wanted[name]))
-        for name, value in params.items()
     )

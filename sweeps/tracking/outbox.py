@@ -1,14 +1,13 @@
-"""Outbox: items delivered in order by a background thread, so that nobody waits for a server."""
+"""Outbox: what is to be delivered, by a background thread, so that nobody waits for a server."""
 
 import logging
 import math
-import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Hashable)
 
 _RETRY_WHEN_CLOSING = 0.5
 """Seconds between two tries while somebody waits for the end."""
@@ -20,18 +19,18 @@ _logger = logging.getLogger(__name__)
 
 
 class Outbox(Generic[Item]):
-    """Accepts items at any time and delivers them in the order of posting.
+    """A set of items, delivered one by one: by rank, in the order of posting within one.
 
-    What was posted while a delivery was under way goes out together in the next one. A delivery
-    that fails is repeated, whole, until it succeeds or the outbox is closed: an outage loses
-    nothing and is reported by one warning, its end by another. A mistake of this program would be
-    made again: it ends the outbox, is logged, and is raised by `close`. A process that is killed
-    loses what it has not delivered.
+    An item names what has changed; what it has become is looked up when it is delivered, so an item
+    that is posted again while it waits is delivered once. A delivery that fails is repeated until
+    it succeeds or the outbox is closed: an outage loses nothing and is reported by one warning, its
+    end by another. A mistake of this program would be made again: it ends the outbox, is logged,
+    and is raised by `close`. A process that is killed loses what it has not delivered.
     """
 
     def __init__(
         self,
-        deliver: Callable[[Sequence[Item]], None],
+        deliver: Callable[[Item], None],
         *,
         name: str,
         describe: Callable[[Exception], str] = str,
@@ -41,8 +40,8 @@ class Outbox(Generic[Item]):
         """Describe the outbox; nothing is delivered before `start`.
 
         Args:
-            deliver: Delivers one or more items or raises; repeating a delivery must be harmless.
-                Called from one thread only.
+            deliver: Delivers an item or raises; repeating a delivery must be harmless. Called from
+                one thread only.
             name: What the items are delivered to, for warnings.
             describe: Text of an error in a warning.
             retry_after: Seconds from a failure to the next try; they double with every failure.
@@ -53,7 +52,9 @@ class Outbox(Generic[Item]):
         self._describe = describe
         self._retry_after = retry_after
         self._retry_at_most = retry_at_most
-        self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._waiting: dict[int, dict[Item, float]] = {}
+        """Rank to item to the time before which it is not delivered; empty ranks are absent."""
         self._closing = threading.Event()
         self._patient_until = math.inf
         self._abandoned = threading.Event()
@@ -65,9 +66,26 @@ class Outbox(Generic[Item]):
         """Begin to deliver."""
         self._thread.start()
 
-    def post(self, item: Item) -> None:
-        """Add an item; never waits, never raises."""
-        self._queue.put(item)
+    def post(self, item: Item, *, rank: int = 0, delay: float = 0.0) -> None:
+        """Add an item; never waits for a delivery, never raises.
+
+        Args:
+            item: If it waits already, the lower of both ranks and the earlier of both times hold.
+            rank: Items of a higher rank wait for those of a lower one.
+            delay: Seconds before which the item is not delivered, unless the outbox is closed.
+        """
+        due = time.monotonic() + delay
+        with self._changed:
+            for before, items in list(self._waiting.items()):
+                if item in items:
+                    rank, due = min(rank, before), min(due, items[item])
+                    if rank == before:
+                        items[item] = due
+                        break
+                    self._remove(item, before)
+            else:
+                self._waiting.setdefault(rank, {})[item] = due
+            self._changed.notify()
 
     def close(self, timeout: float, patience: float = math.inf) -> bool:
         """Deliver what is left and end the thread; return whether everything was delivered.
@@ -79,9 +97,10 @@ class Outbox(Generic[Item]):
         Raises:
             Exception: The mistake of this program that ended the outbox.
         """
-        self._queue.put(None)
         self._patient_until = time.monotonic() + patience
-        self._closing.set()
+        with self._changed:
+            self._closing.set()
+            self._changed.notify()
         self._thread.join(timeout)
         arrived = not (self._thread.is_alive() or self._abandoned.is_set())
         self._abandoned.set()
@@ -91,28 +110,40 @@ class Outbox(Generic[Item]):
 
     def _run(self) -> None:
         try:
-            self._deliver_posts()
+            while (item := self._take()) is not None:
+                self._deliver_until_accepted(item)
         except _MISTAKES as mistake:
             self._mistake = mistake
             _logger.exception("%s: nothing more is delivered: a mistake of ours", self._name)
 
-    def _deliver_posts(self) -> None:
-        is_open = True
-        while is_open:
-            waiting = [self._queue.get()]
-            while not self._queue.empty():
-                waiting.append(self._queue.get())
-            is_open = None not in waiting
-            items = [item for item in waiting if item is not None]
-            if items:
-                self._deliver_until_accepted(items)
+    def _take(self) -> Item | None:
+        """Wait for an item and return it; None once there is nothing more to do."""
+        with self._changed:
+            while not self._abandoned.is_set():
+                now = math.inf if self._closing.is_set() else time.monotonic()
+                soonest = math.inf
+                for rank in sorted(self._waiting):
+                    for item, due in self._waiting[rank].items():
+                        if due <= now:
+                            self._remove(item, rank)
+                            return item
+                        soonest = min(soonest, due)
+                if self._closing.is_set():
+                    return None
+                self._changed.wait(None if soonest == math.inf else soonest - now)
+        return None
 
-    def _deliver_until_accepted(self, items: Sequence[Item]) -> None:
+    def _remove(self, item: Item, rank: int) -> None:
+        del self._waiting[rank][item]
+        if not self._waiting[rank]:
+            del self._waiting[rank]
+
+    def _deliver_until_accepted(self, item: Item) -> None:
         pause = self._retry_after
         is_out = False
         while not self._abandoned.is_set():
             try:
-                self._deliver(items)
+                self._deliver(item)
             except _MISTAKES:
                 raise
             except Exception as error:

@@ -1,80 +1,66 @@
-"""Tracker: a projection written by a background thread, so that training never waits for MLflow."""
+"""Tracker: a projection kept up to date by a background thread: training never waits for MLflow."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 from sweeps.home import masked
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
 from sweeps.tracking.experiment import is_refusal
 from sweeps.tracking.outbox import Outbox
-from sweeps.tracking.projection import Epoch, Projection
+from sweeps.tracking.progress import Epoch, Progress
+from sweeps.tracking.projection import Projection
+
+SUMMARISE_EVERY = 10.0
+"""Seconds between two summaries of an arm whose seeds end one after the other: each looks at all of
+them."""
 
 _MAX_DESCRIPTION = 200
-_PART = 20
-"""Runs of the backlog that are written between two looks at what else is waiting."""
+_TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(5)
+"""Ranks: what a launch found in the store is all of a large study, so whatever else waits goes
+first."""
 
 _logger = logging.getLogger(__name__)
 
-Write = Callable[[], object]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    run: Run
-    epochs: tuple[Epoch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    result: RunResult
-
-
-@dataclass(frozen=True, slots=True)
-class _Backlog:
-    """What a launch found in the store: all of a large study, so whatever else waits goes first."""
-
-    results: tuple[RunResult, ...]
-    begin: int = 0
-
-    @property
-    def end(self) -> int:
-        return self.begin + _PART
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    write: Write
-
-
-_Post = _Stored | _Ended | _Backlog | _Call
+_Item = tuple[str, str]
+"""What has changed: `run` and its key, `arm` and its name, `report` or `end`."""
 
 
 class Tracker:
-    """Writes a projection from a background thread: the driver's, one per study.
+    """Brings MLflow to the latest that is known of a study's runs: the driver's, one per study.
 
-    A failing server is tried again for as long as the tracker lives (see `Outbox`). What MLflow
-    refuses although it is reachable would be refused for ever: it is dropped with a warning, and
-    is still in the store. A killed driver loses what is queued; the next `start` writes it.
+    Whoever posts says what is known now; what was known before and has not been written is
+    forgotten, so a run that has ended is written once. A failing server is tried again for as long
+    as the tracker lives (see `Outbox`). What MLflow refuses although it is reachable would be
+    refused for ever: it is dropped with a warning, and is still in the store. A killed driver loses
+    what waits; the next `start` writes it.
     """
 
     def __init__(
-        self, projection: Projection, *, may_write: Callable[[], bool] = lambda: True
+        self,
+        projection: Projection,
+        *,
+        may_write: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over a projection: from here on only the tracker's thread calls it.
+        """Take over a projection: from here on only the tracker calls it.
 
         Args:
             projection: What is written.
             may_write: Asked before each write; what it forbids is tried again later.
+            clock: Seconds, for `SUMMARISE_EVERY`.
         """
         self._projection = projection
         self._may_write = may_write
+        self._clock = clock
+        self._latest: dict[str, Progress] = {}
+        self._summarised_at: dict[str, float] = {}
+        self._report: tuple[Path, str] | None = None
         self._has_dropped = False
-        self._outbox: Outbox[_Post] = Outbox(
+        self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {masked(projection.uri)}",
             describe=self._describe,
@@ -84,39 +70,33 @@ class Tracker:
         return {}  # TRAP 4: Tune pickles its callbacks, and a thread cannot be pickled.
 
     def start(self, results: Iterable[RunResult]) -> None:
-        """Begin to write: the database and the experiment first, then what the store holds.
+        """Begin to write what the store holds, unless something newer of it is posted.
 
         Args:
             results: Of every run of the study.
         """
+        for result in results:
+            self._post(Progress.stored(result), rank=_FOUND)
         self._outbox.start()
-        results = tuple(results)
-        self._outbox.post(_Call(partial(self._projection.note, results)))
-        self._outbox.post(_Backlog(results))
 
     def grow(self, study: Study) -> None:
-        """Queue `Projection.grow`: what is posted from here on may be of the new arms."""
-        self._outbox.post(_Call(partial(self._projection.grow, study)))
+        """Go on with a study that has gained arms: what is posted from here on may be of them."""
+        self._projection.grow(study)
 
     def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
-        """Queue newly stored epochs of a run; never waits, never raises."""
-        self._outbox.post(_Stored(run, tuple(epochs)))
-
-    def end(self, result: RunResult) -> None:
-        """Queue `Projection.end` of a run, read from the store after its last epoch was posted."""
-        self._outbox.post(_Ended(result))
+        """Say which epochs of a run in training were stored; never waits, never raises."""
+        known = self._latest.get(run.key) or Progress(run=run, outcome="missing")
+        self._post(known.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Queue `Projection.reconcile`.
-
-        Args:
-            results: Read from the store after the last epoch of these runs was posted.
-        """
-        self._outbox.post(_Call(partial(self._projection.reconcile, tuple(results))))
+        """Say what the store holds of runs that nobody trains, or nobody any more."""
+        for result in results:
+            self._post(Progress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Queue `Projection.log_report`; the folder is read when the time comes."""
-        self._outbox.post(_Call(partial(self._projection.log_report, folder, note)))
+        """Attach a report to the study; the folder is read when the time comes."""
+        self._report = folder, note
+        self._outbox.post(("report", ""), rank=_SUMMARY)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
@@ -132,76 +112,70 @@ class Tracker:
             Exception: What this program did wrong while it wrote (see `Outbox.close`).
         """
         self.reconcile(results)
-        self._outbox.post(_Call(self._projection.settle))
+        self._outbox.post(("end", ""), rank=_LAST)
         return self._outbox.close(timeout, patience) and not self._has_dropped
 
-    def _deliver(self, items: Sequence[_Post]) -> None:
-        for write in self._writes(items):
-            try:
-                self._attempt(write)
-            except Exception as error:
-                if not is_refusal(error):
-                    raise
-                self._attempt_again(write)
+    def _post(self, progress: Progress, *, rank: int = _TRAINED) -> None:
+        run, known = progress.run, self._latest.get(progress.run.key)
+        if progress == known:
+            return
+        self._latest[run.key] = progress
+        self._outbox.post(("run", run.key), rank=rank)
+        stood = known and (known.outcome, known.is_live)
+        if progress.has_ended or stood != (progress.outcome, progress.is_live):
+            delay = 0.0 if rank == _FOUND else self._seconds_to_summary(run.arm)
+            self._outbox.post(("arm", run.arm), rank=rank + 1, delay=delay)
 
-    def _writes(self, items: Sequence[_Post]) -> Iterator[Write]:
-        """Yield, between two calls, one write for all epochs of a run, then the ends.
+    def _seconds_to_summary(self, arm: str) -> float:
+        """Return how long the summary of an arm waits: not at all once its last seed has ended."""
+        latest = map(self._latest.get, (run.key for run in self._runs_of(arm)))
+        if arm not in self._summarised_at or all(known and known.has_ended for known in latest):
+            return 0.0
+        return max(0.0, self._summarised_at[arm] + SUMMARISE_EVERY - self._clock())
 
-        None for the epochs of a run that is complete by then, for its end writes them all.
-        """
-        stored: dict[str, tuple[Run, list[Epoch]]] = {}
-        ended: dict[str, RunResult] = {}
-        backlog: list[_Backlog] = []
-        for item in items:
-            match item:
-                case _Stored(run=run, epochs=epochs):
-                    stored.setdefault(run.key, (run, []))[1].extend(epochs)
-                case _Ended(result=result):
-                    if result.outcome == "complete":
-                        stored.pop(result.run.key, None)
-                    ended[result.run.key] = result
-                case _Backlog():
-                    backlog.append(item)
-                case _Call(write=write):
-                    yield from self._waiting(stored.values(), ended.values())
-                    stored, ended = {}, {}
-                    yield write
-                case _:
-                    assert_never(item)
-        yield from self._waiting(stored.values(), ended.values())
-        for part in backlog:
-            yield partial(self._projection.catch_up, part.results[part.begin : part.end])
-        yield self._projection.summarise
-        for part in backlog:  # last, for what fails before is delivered again as a whole
-            if part.end < len(part.results):
-                yield partial(self._outbox.post, replace(part, begin=part.end))
+    def _runs_of(self, arm: str) -> Sequence[Run]:
+        return self._projection.study.runs_of(arm)
 
-    def _waiting(
-        self, stored: Iterable[tuple[Run, list[Epoch]]], ended: Iterable[RunResult]
-    ) -> Iterator[Write]:
-        for run, epochs in stored:
-            yield partial(self._projection.write_epochs, run, epochs)
-        for result in ended:
-            yield partial(self._projection.end, result)
+    def _deliver(self, item: _Item) -> None:
+        try:
+            self._attempt(item)
+        except Exception as error:
+            if not is_refusal(error):
+                raise
+            self._attempt_again(item)
 
-    def _attempt(self, write: Write) -> None:
+    def _attempt(self, item: _Item) -> None:
         if not self._may_write():
             raise ConnectionError("the lease of the study is not confirmed")
         try:
-            write()
+            self._write(item)
         except Exception:
             self._projection.forget()
             raise
 
-    def _attempt_again(self, write: Write) -> None:
+    def _attempt_again(self, item: _Item) -> None:
         """Write what was refused once: a run may have been deleted since MLflow was last read."""
         try:
-            self._attempt(write)
+            self._attempt(item)
         except Exception as error:
             if not is_refusal(error):
                 raise
             self._has_dropped = True
             _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
+
+    def _write(self, item: _Item) -> None:
+        match item:
+            case "run", key:
+                self._projection.reconcile_run(self._latest[key])
+            case "arm", arm:
+                seeds = [self._latest.get(run.key) for run in self._runs_of(arm)]
+                self._projection.reconcile_arm(arm, [seed for seed in seeds if seed is not None])
+                self._summarised_at[arm] = self._clock()
+            case "report", _:
+                assert self._report is not None, "a report is posted once it is there"
+                self._projection.log_report(*self._report)
+            case _:
+                self._projection.settle()
 
     def _describe(self, error: Exception) -> str:
         """Return the head of an error's text, without the password that the address may hold."""

@@ -168,7 +168,7 @@ def num_finished(database: Path) -> int:
         closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection,
     ):
         (count,) = connection.execute(
-            "SELECT count(*) FROM runs WHERE status = 'FINISHED' AND name LIKE 'seed=%'"
+            "SELECT count(*) FROM runs WHERE status = 'FINISHED' AND name LIKE '% seed=%'"
         ).fetchone()
         return int(count)
     return 0

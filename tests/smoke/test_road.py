@@ -13,7 +13,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
-from sweeps.tracking.experiment import read_runs
+from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

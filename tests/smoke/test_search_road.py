@@ -16,7 +16,7 @@ from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.search import Point
 from sweeps.searching.proposals import read_history
-from sweeps.tracking.experiment import read_runs
+from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -1,8 +1,7 @@
 """A study of two arms as projections see it, and what MLflow then holds of it."""
 
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +14,34 @@ from mixup_core.store.checkpoints import EpochFacts, Failure, Stage
 from sweeps.home import Home
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
+from sweeps.tracking.progress import Progress
 from sweeps.tracking.projection import Projection
 
 ERM = TrainConfig(epochs=3, batch_size=10)
 NOON_MS = 1_700_000_000_000
 
 
-def summarise(last: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    return {"test/error_mean": statistics.fmean(metrics["test/error"] for metrics in last)}
+def summarise(runs: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    return {f"{name}_mean": statistics.fmean(run[name] for run in runs) for name in runs[0]}
 
 
-def projection_of(
-    study: Study, home: Path, clock: Callable[[], float] = time.monotonic
-) -> Projection:
+def projection_of(study: Study, home: Path) -> Projection:
     return Projection(
         study,
         Home(folder=home).tracking_uri,
         summarise=summarise,
         artifact_location=Home(folder=home).artifact_location,
         tags={"commit": "abc1234"},
-        clock=clock,
     )
+
+
+def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
+    """Bring MLflow to some results, all of those that there are of their arms."""
+    for result in results:
+        projection.reconcile_run(Progress.stored(result))
+    for arm in dict.fromkeys(result.run.arm for result in results):
+        of_arm = [Progress.stored(result) for result in results if result.run.arm == arm]
+        projection.reconcile_arm(arm, of_arm)
 
 
 def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:

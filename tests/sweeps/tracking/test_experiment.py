@@ -4,11 +4,8 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from sweeps.home import Home, masked
-from sweeps.tracking.experiment import (
-    is_refusal,
-    parse_param,
-    read_runs,
-)
+from sweeps.tracking.experiment import is_refusal
+from sweeps.tracking.reader import parse_param, read_runs
 
 
 def test_a_home_holds_its_database_and_its_artifacts(

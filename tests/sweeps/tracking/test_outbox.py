@@ -1,7 +1,6 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
 
 import pytest
 
@@ -16,11 +15,11 @@ class Post:
         self.tried = threading.Event()
         self.accepted: list[int] = []
 
-    def deliver(self, items: Sequence[int]) -> None:
+    def deliver(self, item: int) -> None:
         self.tried.set()
         if not self.is_open.is_set():
             raise ConnectionError("closed for lunch")
-        self.accepted.extend(items)
+        self.accepted.append(item)
 
 
 @pytest.fixture
@@ -43,6 +42,52 @@ def test_items_arrive_in_the_order_of_posting(post: Post) -> None:
     assert post.accepted == list(range(100))
 
 
+def test_items_of_a_higher_rank_wait_for_those_of_a_lower(post: Post) -> None:
+    post.is_open.set()
+    outbox = Outbox(post.deliver, name="the post")
+    for item, rank in ((1, 2), (2, 1), (3, 0), (4, 1), (1, 1), (2, 2)):
+        outbox.post(item, rank=rank)
+    outbox.start()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [3, 2, 4, 1]
+
+
+def test_an_item_posted_again_while_it_waits_is_delivered_once(post: Post) -> None:
+    outbox = outbox_to(post)
+    outbox.post(1)
+    assert post.tried.wait(5)
+    for item in (2, 3, 2):
+        outbox.post(item)
+    post.is_open.set()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [1, 2, 3]
+
+
+def test_an_item_posted_again_while_it_is_delivered_is_delivered_again(post: Post) -> None:
+    outbox = outbox_to(post)
+    outbox.post(1)
+    assert post.tried.wait(5)
+    outbox.post(1)
+    post.is_open.set()
+    assert outbox.close(timeout=5)
+    assert post.accepted == [1, 1]
+
+
+def test_a_delayed_item_waits_for_its_time_or_the_end(post: Post) -> None:
+    post.is_open.set()
+    outbox = outbox_to(post)
+    outbox.post(1, delay=3600)
+    outbox.post(2, delay=0.05)
+    started = time.monotonic()
+    while not post.accepted:
+        assert time.monotonic() < started + 5
+        time.sleep(0.01)
+    assert time.monotonic() >= started + 0.05
+    assert post.accepted == [2]
+    assert outbox.close(timeout=5)
+    assert post.accepted == [2, 1]
+
+
 def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_ends(
     post: Post, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -63,7 +108,7 @@ def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_
 
 def test_posting_does_not_wait_for_a_delivery_that_hangs() -> None:
     release = threading.Event()
-    outbox = Outbox[int](lambda items: (release.wait(), None)[1], name="the post")
+    outbox = Outbox[int](lambda item: (release.wait(), None)[1], name="the post")
     outbox.start()
     for item in range(10_000):
         outbox.post(item)
@@ -84,7 +129,7 @@ def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Pos
     started = time.monotonic()
     assert not failing.close(timeout=60, patience=0.1)
     assert time.monotonic() - started < 10
-    slow = Outbox[int](lambda items: time.sleep(0.3), name="the post")
+    slow = Outbox[int](lambda item: time.sleep(0.3), name="the post")
     slow.start()
     slow.post(1)
     assert slow.close(timeout=60, patience=0.1)
@@ -111,10 +156,10 @@ def test_items_posted_before_the_start_are_delivered_after_it(post: Post) -> Non
 
 
 def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureFixture) -> None:
-    tries: list[Sequence[int]] = []
+    tries: list[int] = []
 
-    def deliver(items: Sequence[int]) -> None:
-        tries.append(items)
+    def deliver(item: int) -> None:
+        tries.append(item)
         raise TypeError("a list is no number")
 
     outbox = Outbox(deliver, name="the post", retry_after=0.01)
@@ -122,5 +167,5 @@ def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureF
     outbox.post(1)
     with pytest.raises(TypeError, match="a list is no number"):
         outbox.close(timeout=5)
-    assert tries == [[1]]
+    assert tries == [1]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]

@@ -9,16 +9,17 @@ from mlflow.entities import Metric
 from mixup_core.store.checkpoints import Failure
 from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
-from sweeps.study import Study
-from sweeps.tracking.experiment import PARENT_TAG, read_runs
-from sweeps.tracking.projection import SUMMARISE_EVERY
+from sweeps.study import Run, Study
+from sweeps.tracking.experiment import PARENT_TAG
+from sweeps.tracking.progress import Progress
+from sweeps.tracking.projection import Projection
+from sweeps.tracking.reader import read_runs
 from tests.sweeps.tracked import (
-    ERM,
     NOON_MS,
     content_of,
     epoch_of,
     projection_of,
-    result_of,
+    reconcile,
     results_of,
     runs_of,
 )
@@ -28,9 +29,16 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def train(projection: Projection, run: Run, *epochs: int) -> Progress:
+    """Say that epochs of a run were stored just now."""
+    progress = Progress(run=run, outcome="missing").trained(epoch_of(run, e) for e in epochs)
+    projection.reconcile_run(progress)
+    return progress
+
+
 def test_the_reader_gives_back_what_the_store_holds(study: Study, home: Path) -> None:
     results = results_of(study, 3, 2, 0, 3)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     tracked = read_runs(Home(folder=home).tracking_uri, study.name)
     assert [(t.arm, t.seed, t.run_key, t.outcome, t.records) for t in tracked] == [
         (r.run.arm, r.run.seed, r.run.key, r.outcome, r.records) for r in results
@@ -44,56 +52,75 @@ def test_an_experiment_is_read_page_by_page(
     study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sweeps.tracking.experiment._PAGE", 4)
-    projection_of(study, home).reconcile(results_of(study, 1, 1, 1, 1))
-    projection_of(study, home).reconcile(results_of(study, 1, 1, 1, 1))
+    reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
+    reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
 def test_reconciling_twice_changes_nothing(study: Study, home: Path, client: MlflowClient) -> None:
     results = results_of(study, 3, 2, 0, 3)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     once = content_of(study, client)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     assert content_of(study, client) == once
 
 
 def test_seeds_are_children_of_their_arm_and_carry_every_grouping_key(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
-    projection_of(study, home).reconcile(results_of(study, 3, 3, 3, 3))
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     arms, seeds = runs_of(study, client, "config"), runs_of(study, client, "seed")
     assert set(arms) == {"erm erm", "midpoint midpoint"}
-    assert set(seeds) == {"erm seed=0", "erm seed=1", "midpoint seed=0", "midpoint seed=1"}
+    assert set(seeds) == {
+        "erm erm seed=0",
+        "erm erm seed=1",
+        "midpoint midpoint seed=0",
+        "midpoint midpoint seed=1",
+    }
     for name, seed in seeds.items():
-        arm = name.split()[0]
+        arm = name.partition(" ")[0]
         assert seed.data.tags["mlflow.parentRunId"] == arms[f"{arm} {arm}"].info.run_id
     for run in (*arms.values(), *seeds.values()):
         grouping = {key: run.data.tags[key] for key in ("study", "dataset", "commit")}
         assert grouping == {"study": study.name, "dataset": "fashion-mnist", "commit": "abc1234"}
-    assert seeds["erm seed=1"].data.params["seed"] == "1"
+    assert seeds["erm erm seed=1"].data.params["seed"] == "1"
     assert "seed" not in arms["erm erm"].data.params
     keys = [seed.data.tags["run_key"] for seed in seeds.values()]
     assert sorted(keys) == sorted(run.key for run in study.runs())
 
 
-def test_an_arm_shows_its_summary_over_complete_seeds(
+def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    reconcile(projection_of(study, home), results)
+    arm = runs_of(study, client, "config")["erm erm"]
+    of_arm = results[0], results[2]
+    for metric in ("test/error", "train/loss"):
+        rows = client.get_metric_history(arm.info.run_id, f"{metric}_mean")
+        assert [(row.step, row.value) for row in rows] == [
+            (epoch + 1, statistics.fmean(r.records[epoch].metrics[metric] for r in of_arm))
+            for epoch in range(3)
+        ]
+        assert [row.timestamp for row in rows] == [
+            max(r.facts[epoch].stored_at_ms for r in of_arm) + 2 for epoch in range(3)
+        ]
+        assert arm.data.metrics[f"{metric}_mean"] == rows[-1].value
+    assert (arm.data.tags["n"], arm.data.tags["seeds"]) == ("2/2", "0 1")
+    percent = 100 * arm.data.metrics["test/error_mean"]
+    assert arm.data.tags["test/error"] == f"{percent:.2f} %"
+
+
+def test_an_arm_that_lacks_seeds_says_what_they_are_and_has_no_metric(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 2, 3, 3)
-    projection_of(study, home).reconcile(results)
-    arms = runs_of(study, client, "config")
-    erm = [
-        results[0].records[-1].metrics["test/error"],
-        results[2].records[-1].metrics["test/error"],
-    ]
-    assert arms["erm erm"].data.metrics == {
-        "n": 2.0,
-        "seeds_expected": 2.0,
-        "test/error_mean": statistics.fmean(erm),
-    }
-    midpoint = arms["midpoint midpoint"].data.metrics
-    assert midpoint["n"] == 1.0
-    assert midpoint["test/error_mean"] == results[3].records[-1].metrics["test/error"]
+    reconcile(projection_of(study, home), results)
+    midpoint = runs_of(study, client, "config")["midpoint midpoint"].data
+    assert midpoint.metrics == {}
+    assert (midpoint.tags["n"], midpoint.tags["outcome"]) == ("1/2", "partial")
+    error = results[3].records[-1].metrics["test/error"]
+    assert midpoint.tags["test/error"] == f"{100 * error:.2f} % (1/2)"
 
 
 def test_only_a_complete_run_is_finished(study: Study, home: Path, client: MlflowClient) -> None:
@@ -102,15 +129,15 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
         run_key=results[1].run.key, kind="diverged", message="loss nan", epoch=2, attempts=1
     )
     results[1] = replace(results[1], failure=failure)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     seeds = runs_of(study, client, "seed")
     assert {name: (s.info.status, s.data.tags["outcome"]) for name, s in seeds.items()} == {
-        "erm seed=0": ("FINISHED", "complete"),
-        "midpoint seed=0": ("FAILED", "diverged"),
-        "erm seed=1": ("FINISHED", "complete"),
-        "midpoint seed=1": ("KILLED", "missing"),
+        "erm erm seed=0": ("FINISHED", "complete"),
+        "midpoint midpoint seed=0": ("FAILED", "diverged"),
+        "erm erm seed=1": ("FINISHED", "complete"),
+        "midpoint midpoint seed=1": ("KILLED", "missing"),
     }
-    assert seeds["midpoint seed=0"].data.tags["mlflow.note.content"] == "loss nan"
+    assert seeds["midpoint midpoint seed=0"].data.tags["mlflow.note.content"] == "loss nan"
     arms = runs_of(study, client, "config")
     assert {name: arm.info.status for name, arm in arms.items()} == {
         "erm erm": "FINISHED",
@@ -118,36 +145,12 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
     }
 
 
-def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last_has(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    study = replace(study, seeds=(0, 1, 2, 3))
-    now = [0.0]
-    projection = projection_of(study, home, clock=lambda: now[0])
-    results = [result_of(run, 3) for run in study.runs_of("erm")]
-    shown = []
-    for at, result in zip((0.0, 1.0, SUMMARISE_EVERY, SUMMARISE_EVERY + 1.0), results, strict=True):
-        now[0] = at
-        projection.end(result)
-        projection.summarise()
-        shown.append(runs_of(study, client, "config")["erm erm"].data.metrics["n"])
-    assert shown == [1, 1, 3, 4]
-    arm = runs_of(study, client, "config")["erm erm"]
-    errors = [result.records[-1].metrics["test/error"] for result in results]
-    assert arm.data.metrics["test/error_mean"] == statistics.fmean(errors)
-    assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
-
-
 def test_seeds_follow_their_arm_when_its_summary_is_begun_anew(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
-    projection_of(study, home).reconcile(results_of(study, 3, 3, 3, 3))
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     before = runs_of(study, client, "config")["erm erm"].info.run_id
-    fewer = results_of(study, 3, 3, 1, 3)
-    projection = projection_of(study, home)
-    projection.note(fewer)
-    projection.catch_up(fewer)
-    projection.summarise()
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 1, 3))
     after = runs_of(study, client, "config")["erm erm"].info.run_id
     assert after != before
     assert {
@@ -157,36 +160,13 @@ def test_seeds_follow_their_arm_when_its_summary_is_begun_anew(
     } == {after}
 
 
-def test_what_a_launch_found_is_not_written_over_what_it_trained_since(
-    study: Study, home: Path, client: MlflowClient
-) -> None:
-    found = results_of(study, 1, 0, 0, 0)
-    projection = projection_of(study, home)
-    projection.note(found)
-    trained, *others = results_of(study, 3, 3, 0, 0)
-    projection.end(trained)
-    projection.write_epochs(others[0].run, [epoch_of(others[0].run, 0)])
-    projection.catch_up(found)
-    projection.summarise()
-    seeds = runs_of(study, client, "seed")
-    assert {name: seed.info.status for name, seed in seeds.items()} == {
-        "erm seed=0": "FINISHED",
-        "midpoint seed=0": "RUNNING",
-        "erm seed=1": "KILLED",
-        "midpoint seed=1": "KILLED",
-    }
-    assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == trained.records
-
-
 def test_training_shows_as_running_until_the_projection_is_settled(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
-    run = study.runs()[0]
-    projection.write_epochs(run, [epoch_of(run, 0)])
-    assert runs_of(study, client, "seed")["erm seed=0"].info.status == "RUNNING"
-    projection.reconcile(results_of(study, 1, 0, 0, 0))
-    assert runs_of(study, client, "seed")["erm seed=0"].info.status == "RUNNING"
+    live = train(projection, study.runs()[0], 0)
+    projection.reconcile_arm("erm", [live])
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "RUNNING"
     assert runs_of(study, client, "config")["erm erm"].info.status == "RUNNING"
 
     projection.settle()
@@ -197,29 +177,29 @@ def test_training_shows_as_running_until_the_projection_is_settled(
 def test_a_killed_run_is_running_again_when_it_is_resumed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
-    projection_of(study, home).reconcile(results_of(study, 1, 0, 0, 0))
+    stored = results_of(study, 1, 0, 0, 0)
+    reconcile(projection_of(study, home), stored)
     resumed = projection_of(study, home)
     run = study.runs()[0]
-    resumed.write_epochs(run, [epoch_of(run, 0)])
-    assert runs_of(study, client, "seed")["erm seed=0"].info.status == "KILLED"
-    resumed.write_epochs(run, [epoch_of(run, 1)])
-    assert runs_of(study, client, "seed")["erm seed=0"].info.status == "RUNNING"
-    resumed.reconcile(results_of(study, 3, 0, 0, 0))
-    assert runs_of(study, client, "seed")["erm seed=0"].info.status == "FINISHED"
+    found = Progress.stored(stored[0])
+    assert found.trained([epoch_of(run, 0)]) == found
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "KILLED"
+    resumed.reconcile_run(found.trained([epoch_of(run, 1)]))
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "RUNNING"
+    reconcile(resumed, results_of(study, 3, 0, 0, 0))
+    assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "FINISHED"
 
 
 def test_what_a_killed_driver_had_queued_is_written_by_the_next(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     killed = projection_of(study, home)
-    run = study.runs()[0]
-    killed.write_epochs(run, [epoch_of(run, 0)])
-    killed.write_epochs(run, [epoch_of(run, 2)])
+    train(killed, study.runs()[0], 0, 2)
     results = results_of(study, 3, 0, 0, 0)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == results[0].records
     repaired = runs_of(study, client, "seed")
-    assert repaired["erm seed=0"].info.status == "FINISHED"
+    assert repaired["erm erm seed=0"].info.status == "FINISHED"
     assert len(repaired) == 4
 
 
@@ -229,10 +209,11 @@ def test_an_epoch_stored_again_at_another_time_stays_one_row(
     projection = projection_of(study, home)
     run = study.runs()[0]
     record, facts = epoch_of(run, 0)
-    projection.write_epochs(run, [(record, facts)])
-    projection.write_epochs(run, [(record, replace(facts, stored_at_ms=facts.stored_at_ms + 5))])
+    train(projection, run, 0)
+    later = (record, replace(facts, stored_at_ms=facts.stored_at_ms + 5))
+    projection.reconcile_run(Progress(run=run, outcome="missing").trained([later]))
     rows = client.get_metric_history(
-        runs_of(study, client, "seed")["erm seed=0"].info.run_id, "test/error"
+        runs_of(study, client, "seed")["erm erm seed=0"].info.run_id, "test/error"
     )
     assert [row.timestamp for row in rows] == [facts.stored_at_ms]
 
@@ -241,10 +222,10 @@ def test_a_run_that_contradicts_the_store_is_replaced(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
-    projection_of(study, home).reconcile(results)
-    wrong = runs_of(study, client, "seed")["erm seed=0"].info.run_id
+    reconcile(projection_of(study, home), results)
+    wrong = runs_of(study, client, "seed")["erm erm seed=0"].info.run_id
     client.log_batch(wrong, metrics=[Metric("test/error", 0.5, NOON_MS, 1)])
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     assert read_runs(Home(folder=home).tracking_uri, study.name)[0].records == results[0].records
     assert client.get_run(wrong).info.lifecycle_stage == "deleted"
     content_of(study, client)
@@ -257,9 +238,9 @@ def test_epochs_that_were_trained_again_show_the_time_of_the_second_training(
     assert first.stage is not None
     later = tuple(replace(f, stored_at_ms=f.stored_at_ms + 5) for f in first.facts)
     again = replace(first, stage=replace(first.stage, facts=later))
-    projection_of(study, home).reconcile([first, *others])
-    projection_of(study, home).reconcile([again, *others])
-    run_id = runs_of(study, client, "seed")["erm seed=0"].info.run_id
+    reconcile(projection_of(study, home), [first, *others])
+    reconcile(projection_of(study, home), [again, *others])
+    run_id = runs_of(study, client, "seed")["erm erm seed=0"].info.run_id
     rows = client.get_metric_history(run_id, "test/error")
     assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
 
@@ -267,33 +248,72 @@ def test_epochs_that_were_trained_again_show_the_time_of_the_second_training(
 def test_a_summary_follows_the_store_backwards_too(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
-    projection_of(study, home).reconcile(results_of(study, 3, 3, 3, 3))
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     fewer = results_of(study, 3, 3, 1, 3)
-    projection_of(study, home).reconcile(fewer)
-    metrics = runs_of(study, client, "config")["erm erm"].data.metrics
-    assert metrics["n"] == 1.0
-    assert metrics["test/error_mean"] == fewer[0].records[-1].metrics["test/error"]
+    reconcile(projection_of(study, home), fewer)
+    arm = runs_of(study, client, "config")["erm erm"].data
+    error = fewer[0].records[-1].metrics["test/error"]
+    assert arm.metrics == {}
+    assert (arm.tags["n"], arm.tags["test/error"]) == ("1/2", f"{100 * error:.2f} % (1/2)")
     assert read_runs(Home(folder=home).tracking_uri, study.name)[2].records == fewer[2].records
 
 
-def test_runs_of_a_former_version_of_an_arm_are_not_read(study: Study, home: Path) -> None:
-    projection_of(study, home).reconcile(results_of(study, 3, 3, 3, 3))
-    arms = {**study.arms, "erm": with_values(ERM, {"optimizer.lr": 0.1})}
+def test_an_arm_with_more_seeds_shows_the_mean_of_all_once_all_are_complete(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    def arm() -> tuple[str, str, float]:
+        found = runs_of(study, client, "config")["erm erm"]
+        return found.info.run_id, found.data.tags["n"], found.data.metrics["test/error_mean"]
+
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    run_id, _, of_two = arm()
+    more = replace(study, seeds=(0, 1, 2))
+    reconcile(projection_of(more, home), results_of(more, 3, 3, 3, 3, 2, 2))
+    assert arm() == (run_id, "2/3", of_two)
+    complete = results_of(more, 3, 3, 3, 3, 3, 3)
+    reconcile(projection_of(more, home), complete)
+    errors = [r.records[-1].metrics["test/error"] for r in complete if r.run.arm == "erm"]
+    assert arm() == (run_id, "3/3", statistics.fmean(errors))
+
+
+def test_seeds_that_are_not_asked_for_stay_in_the_mean(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    before = content_of(study, client)
+    fewer = replace(study, seeds=(1,))
+    reconcile(projection_of(fewer, home), results_of(study, 3, 3, 3, 3)[2:])
+    changed = content_of(study, client) - before
+    assert {name for _, name, *_ in changed} == {"position"}
+
+
+def test_other_settings_have_runs_beside(study: Study, home: Path, client: MlflowClient) -> None:
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    before = content_of(study, client)
+    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
     edited = replace(study, arms=arms)
-    projection_of(edited, home).reconcile(results_of(edited, 3, 0, 0, 0))
+    reconcile(projection_of(edited, home), results_of(edited, 1, 0, 0, 0))
+    assert before <= content_of(study, client)
+    assert set(runs_of(study, client, "config")) == {
+        "erm erm",
+        "erm erm (epochs=2)",
+        "midpoint midpoint",
+        "midpoint midpoint (epochs=2)",
+    }
+    assert "erm erm (epochs=2) seed=1" in runs_of(study, client, "seed")
     tracked = read_runs(Home(folder=home).tracking_uri, study.name)
-    assert [run.run_key for run in tracked] == [run.key for run in edited.runs()]
+    assert sorted(run.params["epochs"] for run in tracked if run.arm == "erm") == [2, 2, 3, 3]
 
 
 def test_runs_of_others_in_the_experiment_are_left_alone(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
-    projection.reconcile(results_of(study, 3, 3, 3, 3))
+    reconcile(projection, results_of(study, 3, 3, 3, 3))
     experiment = client.get_experiment_by_name(study.name)
     own = client.create_run(experiment.experiment_id, run_name="my notes").info.run_id
     projection.forget()
-    projection.reconcile(results_of(study, 3, 3, 3, 3))
+    reconcile(projection, results_of(study, 3, 3, 3, 3))
     projection.settle()
     assert client.get_run(own).info.status == "RUNNING"
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
@@ -303,10 +323,10 @@ def test_a_run_created_twice_by_a_lost_answer_becomes_one(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
-    projection_of(study, home).reconcile(results)
-    first = runs_of(study, client, "seed")["erm seed=0"]
+    reconcile(projection_of(study, home), results)
+    first = runs_of(study, client, "seed")["erm erm seed=0"]
     client.create_run(first.info.experiment_id, tags=first.data.tags)
-    projection_of(study, home).reconcile(results)
+    reconcile(projection_of(study, home), results)
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 

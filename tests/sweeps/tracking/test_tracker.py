@@ -2,11 +2,14 @@ import os
 import pickle
 import signal
 import socket
+import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,9 @@ from mlflow import MlflowClient
 from mixup_core.records import EpochRecord
 from sweeps.home import Home
 from sweeps.study import Study
-from sweeps.tracking.experiment import read_runs
 from sweeps.tracking.projection import Projection
-from sweeps.tracking.tracker import Tracker
+from sweeps.tracking.reader import read_runs
+from sweeps.tracking.tracker import SUMMARISE_EVERY, Tracker
 from tests.sweeps.tracked import (
     epoch_of,
     projection_of,
@@ -41,6 +44,11 @@ def wait_until(happened: Callable[[], object]) -> None:
     while not happened():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def finished(study: Study, client: MlflowClient) -> set[str]:
+    seeds = runs_of(study, client, "seed")
+    return {name for name, run in seeds.items() if run.info.status == "FINISHED"}
 
 
 def free_port() -> int:
@@ -67,17 +75,45 @@ def mlflow_server(folder: Path, port: int) -> Iterator[None]:
         server.wait(timeout=10)
 
 
-def test_a_study_larger_than_one_part_is_caught_up_with_to_the_last_run(
-    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last_has(
+    study: Study, home: Path, client: MlflowClient
 ) -> None:
-    monkeypatch.setattr("sweeps.tracking.tracker._PART", 1)
-    results = results_of(study, 3, 2, 0, 3)
-    tracker = tracker_of(study, home)
-    tracker.start(results)
-    wait_until(lambda: len(runs_of(study, client, "seed")) == len(results))
-    assert tracker.close(results)
-    tracked = read_runs(Home(folder=home).tracking_uri, study.name)
-    assert [run.records for run in tracked] == [result.records for result in results]
+    study = replace(study, seeds=(0, 1, 2, 3))
+    now = [0.0]
+    tracker = Tracker(projection_of(study, home), clock=lambda: now[0])
+    tracker.start([])
+    results = [result_of(run, 3) for run in study.runs_of("erm")]
+    shown = []
+    for at, result in zip((0.0, 1.0, SUMMARISE_EVERY, SUMMARISE_EVERY + 1.0), results, strict=True):
+        now[0] = at
+        tracker.reconcile([result])
+        wait_until(lambda: f"erm erm seed={len(shown)}" in finished(study, client))
+        time.sleep(0.3)  # time for a summary that is not due
+        shown.append(runs_of(study, client, "config")["erm erm"].data.tags.get("n"))
+    assert shown == ["1/4", "1/4", "3/4", "4/4"]
+    assert tracker.close([])
+    arm = runs_of(study, client, "config")["erm erm"]
+    errors = [result.records[-1].metrics["test/error"] for result in results]
+    assert arm.data.metrics["test/error_mean"] == statistics.fmean(errors)
+    assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
+
+
+def test_what_a_launch_found_waits_for_what_it_trains(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    study = replace(study, seeds=tuple(range(10)))
+    is_open = threading.Event()
+    tracker = Tracker(projection_of(study, home), may_write=is_open.is_set)
+    tracker.start(results_of(study, *[1] * 20))
+    last = study.runs()[-1]
+    tracker.post(last, [epoch_of(last, 1)])
+    tracker.reconcile([result_of(last, 3)])
+    is_open.set()
+    wait_until(lambda: finished(study, client))
+    assert finished(study, client) == {"midpoint midpoint seed=9"}
+    assert len(runs_of(study, client, "seed")) < 10
+    assert tracker.close([])
+    assert len(runs_of(study, client, "seed")) == 20
 
 
 def test_a_run_deleted_while_it_is_written_is_written_anew(
@@ -86,8 +122,8 @@ def test_a_run_deleted_while_it_is_written_is_written_anew(
     run = study.runs()[0]
     tracker = tracker_of(study, home)
     tracker.start(results_of(study, 1, 0, 0, 0))
-    wait_until(lambda: "midpoint seed=1" in runs_of(study, client, "seed"))
-    client.delete_run(runs_of(study, client, "seed")["erm seed=0"].info.run_id)
+    wait_until(lambda: "midpoint midpoint seed=1" in runs_of(study, client, "seed"))
+    client.delete_run(runs_of(study, client, "seed")["erm erm seed=0"].info.run_id)
     tracker.post(run, [epoch_of(run, 1)])
     assert tracker.close(results_of(study, 2, 0, 0, 0))
     assert (
