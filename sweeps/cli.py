@@ -23,6 +23,11 @@ from sweeps.reading.study_file import StudyError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
 from sweeps.signals import hear
+from sweeps.sqlite_files import DatabaseError
+
+_REFUSALS = (
+    StudyError, DataError, StoreError, DatabaseError, PlacementError, RefusedError, SearchError,
+)  # fmt: skip
 
 
 def main() -> NoReturn:
@@ -39,7 +44,7 @@ def main() -> NoReturn:
         code = _say(error, BUSY)
     except (StoreFullError, SearchLostError) as error:
         code = _say(error, SOME_FAILED)
-    except (StudyError, DataError, StoreError, PlacementError, RefusedError, SearchError) as error:
+    except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
         code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)

@@ -31,7 +31,6 @@ from scipy.special import log_softmax, softmax
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Keying, Metric, Problem
 from mixup_core.rules import require
-from mixup_core.schedules import Constant, Schedule, Switch
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
@@ -135,12 +134,10 @@ class RareFeaturesConfig:
         require(self.epochs >= 1, "epochs >= 1", self, "epochs")
         require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
 
-    @property
-    def schedule(self) -> Schedule:
-        """The law of each record."""
-        if self.switch_epoch is None:
-            return Constant(law=self.law)
-        return Switch(law=self.law, switch_epoch=self.switch_epoch, law_after=self.law_after)
+    def law_at(self, epoch: int) -> Law:
+        """Return the law of a 0-based record."""
+        has_switched = self.switch_epoch is not None and epoch >= self.switch_epoch
+        return self.law_after if has_switched else self.law
 
     @property
     def num_noise(self) -> int:
@@ -280,7 +277,7 @@ def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> Ar
         return found.reshape(points, patches, -1)
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        steps, law = config.steps_per_epoch, config.schedule.law_at(epoch)
+        steps, law = config.steps_per_epoch, config.law_at(epoch)
         losses = np.empty(steps)
         flat = data.features.reshape(-1, NUM_FEATURES)
         mixings = draw_mixings(config, law, stream(config.seed, "mixing", epoch), steps)
@@ -323,7 +320,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
     """Return what decides a record: how it mixes, nothing more under ERM."""
-    law = config.schedule.law_at(epoch)
+    law = config.law_at(epoch)
     return "erm" if isinstance(law, Erm) else [spelled(law), config.operation.tag]
 
 

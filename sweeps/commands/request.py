@@ -16,6 +16,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchHistory
 from sweeps.searching.selection import grown_study
+from sweeps.sqlite_files import require_search, require_tracking
 from sweeps.study import Study
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
@@ -89,6 +90,16 @@ class Request:
         given = [part for name, place in places.items() if place for part in (name, place)]
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+
+    def require_databases(self) -> None:
+        """Check the databases that the driver of a study writes.
+
+        Raises:
+            DatabaseError: If one cannot be written; the text says what to do.
+        """
+        require_tracking(self.home.tracking_uri, self.spell("sync"))
+        if self.study.search is not None:
+            require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
         """Return the request without what it remembers of its search, which has gone on."""

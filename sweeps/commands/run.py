@@ -59,6 +59,7 @@ def run(  # noqa: PLR0913  its options
     from sweeps.running.launch import train
 
     _require_data(request.study)
+    request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)

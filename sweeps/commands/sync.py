@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 @on_study
 def sync(request: Request) -> int:
     """Bring MLflow to exactly what the store holds, from an empty database too."""  # noqa: DOC501
+    request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()
         tracker = open_tracker(request, lease)

@@ -135,7 +135,7 @@ def _fields(kind: type, plain: object) -> dict[str, Any] | None:
     found = {}
     for field in dataclasses.fields(kind):
         value = plain.get(field.name)
-        accepted = getattr(field.type, "__origin__", field.type)
+        accepted: Any = getattr(field.type, "__origin__", field.type)
         if not isinstance(value, accepted) or isinstance(value, bool):
             return None
         found[field.name] = value
