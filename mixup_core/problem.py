@@ -21,6 +21,8 @@ PROBLEMS: dict[str, str] = {
     "label-noise-bound": "mixup_core.theory.label_noise_bound:LABEL_NOISE_BOUND",
     "random-features": "mixup_core.theory.random_features:RANDOM_FEATURES",
     "rare-features": "mixup_core.theory.rare_features:RARE_FEATURES",
+    "separability": "mixup_core.theory.separability:SEPARABILITY",
+    "spurious-feature": "mixup_core.theory.spurious_feature:SPURIOUS_FEATURE",
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

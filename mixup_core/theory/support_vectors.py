@@ -17,13 +17,13 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import entr, expit
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.logistic import floor, slopes
 from mixup_core.theory.weights import PLAIN_METHODS, Floats, weight_quantiles
 
 
@@ -109,35 +109,6 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
         return None
     direction: Floats = signed.T @ dual / residual
     return direction
-
-
-def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its gradient by the points' scores: (n,).
-
-    Over all ordered pairs and all weights: logit lam s_i + (1 - lam) s_j, target
-    lam [y_i = 1] + (1 - lam) [y_j = 1].
-
-    Args:
-        scores: (n,), <w, x_i>; the model is linear, so that mixed scores follow.
-        labels: (n,), +-1.
-        lams: (nodes,), of equal weight.
-    """
-    ones = (labels + 1) / 2
-    lam = lams[:, None, None]
-    mixed = lam * scores[:, None] + (1 - lam) * scores
-    target = lam * ones[:, None] + (1 - lam) * ones
-    loss = float((np.logaddexp(0, mixed) - target * mixed).mean())
-    pull = expit(mixed) - target
-    gradient: Floats = (lam * pull).sum(axis=(0, 2)) + ((1 - lam) * pull).sum(axis=(0, 1))
-    return loss, gradient / mixed.size
-
-
-def floor(labels: Floats, lams: Floats) -> float:
-    """Return the mean entropy of the targets of `slopes`, in nats."""
-    ones = (labels + 1) / 2
-    lam = lams[:, None, None]
-    target = lam * ones[:, None] + (1 - lam) * ones
-    return float((entr(target) + entr(1 - target)).mean())
 
 
 def cosine(first: Floats, second: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Weights: lam of a mixing law in float64: draws, nodes of a quadrature, mean label entropy."""
+"""Weights: lam of a mixing law in float64: draws, quantiles, mean label entropy."""
 
 import math
 from typing import Any, assert_never
@@ -50,6 +50,16 @@ def weight_quantiles(law: Law, count: int) -> Floats:
             return np.array([1.0 if isinstance(law, Erm) else 0.5])
         case _:
             assert_never(law)
+
+
+def upper_quantiles(law: Law, count: int) -> Floats:
+    """Return those of an even number of quantiles that are at least 1/2: (count / 2,) or (1,).
+
+    Laws are symmetric, and a pair mixed by 1 - lam is the reversed pair mixed by lam: over all
+    ordered pairs, half of the nodes stand for all.
+    """
+    nodes = weight_quantiles(law, count)
+    return nodes[nodes >= 0.5]
 
 
 def label_entropy(law: Law) -> float:

@@ -6,16 +6,14 @@ from processes import assert_resumes_anywhere, last
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from mixup_core.theory.support_vectors import (
     SupportVectorsConfig,
     draw_points,
     max_margin_direction,
-    slopes,
     support_fraction,
 )
-from mixup_core.theory.weights import weight_quantiles
 from mixup_core.tree import built
 
 CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
@@ -59,30 +57,6 @@ def test_overlapping_classes_have_no_margin() -> None:
     assert max_margin_direction(inputs, labels) is None
     metrics = last(replace(CONFIG, dimension=2))
     assert not {"margin/cosine", "support/fraction"} & set(metrics)
-
-
-@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
-def test_the_gradient_is_the_slope_of_the_loss_written_out(law: Law) -> None:
-    rng = np.random.default_rng(0)
-    scores, labels = rng.normal(size=6), np.array([1.0, -1.0] * 3)
-    lams = weight_quantiles(law, 5)
-
-    def loss(values: np.ndarray) -> float:
-        total = 0.0
-        for lam in lams:
-            for i, j in np.ndindex(6, 6):
-                logit = lam * values[i] + (1 - lam) * values[j]
-                target = lam * (labels[i] > 0) + (1 - lam) * (labels[j] > 0)
-                total += target * np.log1p(np.exp(-logit))
-                total += (1 - target) * np.log1p(np.exp(logit))
-        return total / (36 * len(lams))
-
-    found, gradient = slopes(scores, labels, lams)
-    assert found == pytest.approx(loss(scores), rel=1e-12)
-    for index in range(6):
-        step = 1e-6 * np.eye(6)[index]
-        slope = (loss(scores + step) - loss(scores - step)) / 2e-6
-        assert gradient[index] == pytest.approx(slope, abs=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 32.0])

@@ -8,7 +8,12 @@ from scipy.stats import beta
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import label_entropy as label_entropy_by_torch
 from mixup_core.seeding import stream
-from mixup_core.theory.weights import draw_weights, label_entropy, weight_quantiles
+from mixup_core.theory.weights import (
+    draw_weights,
+    label_entropy,
+    upper_quantiles,
+    weight_quantiles,
+)
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.2), Beta(alpha=7.0)])
@@ -42,3 +47,11 @@ def test_constant_laws_draw_nothing() -> None:
 def test_a_beta_law_draws_its_variance() -> None:
     drawn = draw_weights(Beta(alpha=2.0), 200_000, stream(0, "mixing"))
     assert drawn.var() == pytest.approx(1 / 20, rel=0.02)
+
+
+def test_half_of_the_quantiles_stand_for_all() -> None:
+    nodes = weight_quantiles(Beta(alpha=0.6), 10)
+    np.testing.assert_allclose(np.sort(1 - nodes), nodes, atol=1e-12)
+    np.testing.assert_array_equal(upper_quantiles(Beta(alpha=0.6), 10), nodes[5:])
+    assert upper_quantiles(Erm(), 10).tolist() == [1.0]
+    assert upper_quantiles(Midpoint(), 10).tolist() == [0.5]

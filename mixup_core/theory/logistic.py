@@ -1,0 +1,109 @@
+"""Logistic: the mixed logistic loss of a linear model, its gradient and its minimiser."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import entr, expit
+
+from mixup_core.theory.weights import Floats
+
+_NEWTON_STEPS = 200
+
+
+def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
+    """Return the mean mixed logistic loss, in nats, and its gradient by the points' scores: (n,).
+
+    Over all ordered pairs and all weights: logit lam s_i + (1 - lam) s_j, target
+    lam [y_i = 1] + (1 - lam) [y_j = 1].
+
+    Args:
+        scores: (n,), <w, x_i>; the model is linear, so that mixed scores follow.
+        labels: (n,), +-1.
+        lams: (nodes,), of equal weight.
+    """
+    ones = (labels + 1) / 2
+    lam = lams[:, None, None]
+    mixed = lam * scores[:, None] + (1 - lam) * scores
+    target = lam * ones[:, None] + (1 - lam) * ones
+    loss = float((np.logaddexp(0, mixed) - target * mixed).mean())
+    pull = expit(mixed) - target
+    gradient: Floats = (lam * pull).sum(axis=(0, 2)) + ((1 - lam) * pull).sum(axis=(0, 1))
+    return loss, gradient / mixed.size
+
+
+def floor(labels: Floats, lams: Floats) -> float:
+    """Return the mean entropy of the targets of `slopes`, in nats."""
+    ones = (labels + 1) / 2
+    lam = lams[:, None, None]
+    target = lam * ones[:, None] + (1 - lam) * ones
+    return float((entr(target) + entr(1 - target)).mean())
+
+
+def minimiser(
+    inputs: Floats, labels: Floats, lams: Floats, decay: float = 0.0
+) -> tuple[Floats, float]:
+    """Return the w that minimises the loss of `slopes` plus decay/2 ||w||^2, and what is left.
+
+    Newton's method with halved steps: the loss is convex and smooth. It has a minimum where decay
+    is positive, where no w is right on all points, or where the points outnumber the dimensions and
+    some pairs of two classes have a lam in (0, 1).
+
+    Args:
+        inputs: (n, d).
+        labels: (n,), +-1.
+        lams: (nodes,), of equal weight.
+        decay: At least 0.
+
+    Returns:
+        w, (d,), and the largest absolute slope at it, which rounding keeps above 0.
+    """
+    weights = np.zeros(inputs.shape[1])
+    loss, gradient, curvature = _expansion(weights, inputs, labels, lams, decay)
+    for _ in range(_NEWTON_STEPS):
+        direction = np.linalg.solve(curvature, gradient)
+        decrement = float(gradient @ direction)
+        if decrement < 1e-24:
+            break
+        share = 1.0
+        while True:
+            tried = weights - share * direction
+            found = _expansion(tried, inputs, labels, lams, decay)
+            if found[0] <= loss - 1e-4 * share * decrement or share < 1e-10:
+                break
+            share /= 2
+        if found[0] > loss:  # rounding is all that is left
+            break
+        weights, (loss, gradient, curvature) = tried, found
+    return weights, float(np.abs(gradient).max())
+
+
+def _expansion(
+    weights: Floats, inputs: Floats, labels: Floats, lams: Floats, decay: float
+) -> tuple[float, Floats, Floats]:
+    """Return the loss with decay, its gradient (d,) and its second derivatives (d, d).
+
+    With p (1 - p) the curvature of a pair's loss, the second derivatives are X^T M X,
+    M = diag(lam^2 row sums + (1 - lam)^2 column sums) + lam (1 - lam) (p (1 - p) + transposed).
+    """
+    scores, ones = inputs @ weights, (labels + 1) / 2
+    loss, slope = decay / 2 * float(weights @ weights), decay * weights
+    curvature: Any = decay * np.eye(len(weights))
+    for lam in lams:
+        if lam == 1:
+            mixed, target, size = scores[:, None], ones[:, None], len(scores)
+        else:
+            mixed = lam * scores[:, None] + (1 - lam) * scores
+            target, size = lam * ones[:, None] + (1 - lam) * ones, len(scores) ** 2
+        share = 1 / (size * len(lams))
+        probability = expit(mixed)
+        pull, bend = probability - target, probability * (1 - probability)
+        loss += share * float((np.logaddexp(0, mixed) - target * mixed).sum())
+        along, diagonal = lam * pull.sum(axis=1), lam**2 * bend.sum(axis=1)
+        if lam != 1:
+            along = along + (1 - lam) * pull.sum(axis=0)
+            diagonal = diagonal + (1 - lam) ** 2 * bend.sum(axis=0)
+            crossed = inputs.T @ (bend @ inputs)
+            curvature += share * lam * (1 - lam) * (crossed + crossed.T)
+        slope = slope + share * (inputs.T @ along)
+        curvature += share * (inputs.T @ (diagonal[:, None] * inputs))
+    return loss, slope, curvature

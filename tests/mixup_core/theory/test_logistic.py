@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.theory.logistic import floor, minimiser, slopes
+from mixup_core.theory.weights import weight_quantiles
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
+def test_the_gradient_is_the_slope_of_the_loss_written_out(law: Law) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=6), np.array([1.0, -1.0] * 3)
+    lams = weight_quantiles(law, 5)
+
+    def loss(values: np.ndarray) -> float:
+        total = 0.0
+        for lam in lams:
+            for i, j in np.ndindex(6, 6):
+                logit = lam * values[i] + (1 - lam) * values[j]
+                target = lam * (labels[i] > 0) + (1 - lam) * (labels[j] > 0)
+                total += target * np.log1p(np.exp(-logit))
+                total += (1 - target) * np.log1p(np.exp(logit))
+        return total / (36 * len(lams))
+
+    found, gradient = slopes(scores, labels, lams)
+    assert found == pytest.approx(loss(scores), rel=1e-12)
+    for index in range(6):
+        step = 1e-6 * np.eye(6)[index]
+        slope = (loss(scores + step) - loss(scores - step)) / 2e-6
+        assert gradient[index] == pytest.approx(slope, abs=1e-9)
+
+
+def _points(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    labels = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    return rng.normal(size=(n, d)) + 0.3 * labels[:, None], labels
+
+
+def test_without_mixing_the_minimiser_is_that_of_logistic_regression() -> None:
+    inputs, labels = _points(60, 4)
+    decay = 0.05
+    reference = LogisticRegression(
+        C=1 / (decay * 60), fit_intercept=False, tol=1e-12, max_iter=10_000
+    ).fit(inputs, labels)
+    found, left = minimiser(inputs, labels, np.ones(1), decay)
+    np.testing.assert_allclose(found, reference.coef_[0], atol=1e-6)
+    assert left < 1e-12
+
+
+@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=0.5)])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_the_minimiser_is_what_a_general_search_finds(law: Law, decay: float) -> None:
+    inputs, labels = _points(20, 3)
+    lams = weight_quantiles(law, 4)
+
+    def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, gradient = slopes(inputs @ weights, labels, lams)
+        total = loss + decay / 2 * weights @ weights
+        return total, inputs.T @ gradient + decay * weights
+
+    search = minimize(objective, np.zeros(3), jac=True, options={"gtol": 1e-10})
+    found, left = minimiser(inputs, labels, lams, decay)
+    np.testing.assert_allclose(found, search.x, atol=1e-6)
+    assert left < 1e-12
+
+
+def test_a_loss_never_goes_below_its_floor() -> None:
+    inputs, labels = _points(20, 3)
+    lams = weight_quantiles(Beta(alpha=1.0), 9)
+    found, _ = minimiser(inputs, labels, lams)
+    loss, _ = slopes(inputs @ found, labels, lams)
+    assert floor(labels, lams) < loss < np.log(2)
+    assert floor(labels, np.ones(1)) == 0
+    assert floor(labels, np.array([0.5])) == pytest.approx(np.log(2) / 2)
+
+
+def test_separable_points_far_apart_are_minimised_too() -> None:
+    inputs, labels = _points(40, 3)
+    inputs = inputs / 10 + 5 * labels[:, None]
+    _, left = minimiser(inputs, labels, np.array([0.5]))
+    assert left < 1e-10

@@ -1,0 +1,113 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, finished, last
+from scipy.optimize import minimize
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.logistic import slopes
+from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
+from mixup_core.theory.weights import weight_quantiles
+from mixup_core.tree import built
+
+CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)
+
+
+def test_points_are_kept_and_doubled() -> None:
+    few, more = draw_points(CONFIG, 1), draw_points(CONFIG, 2)
+    assert len(few[0]) == 32
+    assert len(more[0]) == 64
+    np.testing.assert_array_equal(more[0][:32], few[0])
+    np.testing.assert_array_equal(more[1][:32], few[1])
+
+
+def test_points_have_their_mean_and_variances() -> None:
+    config = replace(CONFIG, first_points=100_000, separability=4.0)
+    inputs, labels = draw_points(config, 0)
+    signed = labels[:, None] * inputs
+    np.testing.assert_allclose(signed.mean(axis=0), config.mean, atol=0.01)
+    np.testing.assert_allclose(signed.var(axis=0), config.variances / 4, rtol=0.02)
+    assert config.variances[-1] / config.variances[0] == pytest.approx(16)
+
+
+def test_the_error_is_that_of_drawn_points_and_least_in_the_best_direction() -> None:
+    config = replace(CONFIG, first_points=200_000, separability=2.0)
+    inputs, labels = draw_points(config, 0)
+    best = config.mean / config.variances
+    for direction in (best, config.mean, np.array([1.0, 0.0, 0.0, 0.5])):
+        measured = (labels * (inputs @ direction) <= 0).mean()
+        assert error(config, direction) == pytest.approx(measured, abs=0.004)
+    found = minimize(lambda w: error(config, w), config.mean, tol=1e-12)
+    assert error(config, best) == pytest.approx(found.fun, abs=1e-8)
+
+
+def test_separable_points_end_at_the_largest_margin_and_others_at_a_minimum() -> None:
+    far, near = replace(CONFIG, separability=100.0), replace(CONFIG, separability=0.2)
+    inputs, labels = draw_points(far, 0)
+    direction, _ = trained(far, inputs, labels)
+    assert (labels * (inputs @ direction)).min() == pytest.approx(1, abs=1e-8)
+    inputs, labels = draw_points(near, 1)
+    direction, _ = trained(near, inputs, labels)
+    loss, slope = slopes(inputs @ direction, labels, np.ones(1))
+    assert np.abs(inputs.T @ slope).max() < 1e-10
+    assert loss < np.log(2)
+
+
+def test_mixed_training_ends_where_all_quantiles_have_no_slope() -> None:
+    config = replace(CONFIG, law=Beta(alpha=0.7))
+    inputs, labels = draw_points(config, 1)
+    direction, _ = trained(config, inputs, labels)
+    _, slope = slopes(inputs @ direction, labels, weight_quantiles(config.law, config.nodes))
+    assert np.abs(inputs.T @ slope).max() < 1e-10
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint()])
+def test_many_points_that_overlap_give_the_best_direction(law: Law) -> None:
+    config = replace(CONFIG, law=law, separability=1.0, first_points=32, epochs=7)
+    angles = [record.metrics["direction/angle"] for record in finished(config)]
+    assert angles[-1] < 4 < angles[0]
+
+
+def test_separability_is_a_curse_for_erm_alone() -> None:
+    angles = {
+        (law, kappa): np.mean(
+            [
+                last(replace(CONFIG, law=law, separability=kappa, epochs=6, seed=seed))[
+                    "direction/angle"
+                ]
+                for seed in range(3)
+            ]
+        )
+        for law in (Erm(), Midpoint())
+        for kappa in (2.0, 64.0)
+    }
+    assert angles[Erm(), 64.0] > 2 * angles[Erm(), 2.0]
+    assert angles[Midpoint(), 64.0] < 1.2 * angles[Midpoint(), 2.0]
+    assert angles[Midpoint(), 64.0] < angles[Erm(), 64.0] / 2
+
+
+@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
+def test_a_run_resumes_anywhere(law: Law) -> None:
+    assert_resumes_anywhere(replace(CONFIG, law=law))
+
+
+def test_a_longer_run_begins_as_a_shorter_one() -> None:
+    assert finished(replace(CONFIG, epochs=4))[:3] == finished(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"separability": 0.0}, "0 < separability"),
+        ({"dimension": 1}, "dimension >= 2"),
+        ({"condition": 0.5}, "1 <= condition"),
+        ({"first_points": 10}, "first_points > dimension"),
+        ({"nodes": 3}, "nodes is even"),
+        ({"epochs": 13}, "1 <= epochs <= 12"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(SeparabilityConfig, values)

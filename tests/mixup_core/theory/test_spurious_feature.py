@@ -1,0 +1,92 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from processes import assert_resumes_anywhere, finished
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.spurious_feature import (
+    SpuriousFeatureConfig,
+    errors,
+    least_variance_share,
+)
+from mixup_core.tree import built
+
+CONFIG = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
+
+
+def test_errors_are_those_of_drawn_points() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.choice([-1.0, 1.0], 300_000)
+    weights = np.array([1.0, 3.0])
+    core = labels * 2.0 + 0.5 * rng.normal(size=labels.size)
+    found = errors(CONFIG, 0.4, weights)
+    signs = (np.ones_like(labels), rng.choice([-1.0, 1.0], labels.size), -np.ones_like(labels))
+    for sign, expected in zip(signs, found, strict=True):
+        spurious = sign * labels * 0.5 + 0.4 * rng.normal(size=labels.size)
+        wrong = (labels * (weights[0] * core + weights[1] * spurious) <= 0).mean()
+        assert expected == pytest.approx(wrong, abs=0.003)
+
+
+def test_the_least_variance_share_belongs_to_the_direction_of_least_variance() -> None:
+    variances, means = np.array([0.25, 0.01]), np.array([2.0, 0.5])
+
+    def variance(share: float) -> float:
+        weights = np.array([1 - share, share]) / means
+        return float((weights**2 * variances).sum())
+
+    shares = np.linspace(0, 1, 100_001)
+    best = shares[np.argmin([variance(share) for share in shares])]
+    assert least_variance_share(CONFIG, 0.1) == pytest.approx(best, abs=1e-5)
+
+
+def test_mixup_turns_to_the_spurious_feature_as_its_variance_falls_and_erm_does_not() -> None:
+    shares = {}
+    for law in (Erm(), Midpoint(), Beta(alpha=1.0)):
+        run = finished(replace(CONFIG, law=law, points=200, epochs=6))
+        assert all(record.metrics["train/error"] == 0 for record in run)
+        shares[law] = [record.metrics["weight/spurious"] for record in run]
+        errors_found = [record.metrics["test/error"] for record in run]
+        assert (errors_found[-1] > 0.1) == (law != Erm())
+    assert max(shares[Erm()]) < 0.15
+    for law in (Midpoint(), Beta(alpha=1.0)):
+        assert shares[law] == sorted(shares[law])
+        assert shares[law][-1] > 0.4
+
+
+@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0)])
+def test_without_decay_many_points_give_mixup_the_least_variance(law: Law) -> None:
+    config = replace(CONFIG, law=law, points=1000, decay=1e-9, first_sd=0.2, epochs=1)
+    (record,) = finished(config)
+    expected = record.metrics["weight/least_variance"]
+    assert record.metrics["weight/spurious"] == pytest.approx(expected, rel=0.15)
+
+
+def test_records_halve_the_sd() -> None:
+    found = [record.metrics["spurious_sd"] for record in finished(CONFIG)]
+    assert found == [0.4, 0.2, 0.1]
+    assert max(record.metrics["solver/slope"] for record in finished(CONFIG)) < 1e-9
+
+
+@pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
+def test_a_run_resumes_anywhere(law: Law) -> None:
+    assert_resumes_anywhere(replace(CONFIG, law=law))
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"points": 2}, "3 <= points"),
+        ({"core_mean": 0.0}, "0 < core_mean"),
+        ({"core_sd": 0.0}, "0 < core_sd"),
+        ({"spurious_mean": 0.0}, "0 < spurious_mean"),
+        ({"first_sd": 0.0}, "0 < first_sd"),
+        ({"decay": 0.0}, "0 < decay"),
+        ({"nodes": 5}, "nodes is even"),
+        ({"epochs": 0}, "1 <= epochs"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        built(SpuriousFeatureConfig, values)
