@@ -120,7 +120,7 @@ def test_weights_that_are_not_finite_end_the_run() -> None:
     for integrator in (Rkc(), Descent()):
         training = TwoLayerTraining(config(Erm(), integrator))
         state = np.load(io.BytesIO(training.to_bytes()))
-        broken = np.where(np.arange(len(state)) < 5, state, np.nan)
+        broken = np.where(np.arange(len(state)) < 7, state, np.nan)
         training._solver.load_array(broken)
         with pytest.raises(DivergedError) as caught:
             next(iter(training))
