@@ -43,6 +43,15 @@ class DivergedError(ArithmeticError):
         return type(self), (str(self), self.epoch)
 
 
+class DataError(Exception):
+    """Data that are absent, damaged or not what they should be: what, where, and the way out."""
+
+    def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fields = fields
+        """Dotted paths of the configuration that named the data, the likeliest at fault first."""
+
+
 class StateError(ValueError):
     """Bytes are not the state of this run, or hold more than tensors and plain values."""
 

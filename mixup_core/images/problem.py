@@ -71,7 +71,7 @@ class ImageData:
                 self._found[data] = str(error)
         found = self._found[data]
         if isinstance(found, str):
-            raise DataError(found)
+            raise DataError(found, fields=("data.folder", "data.name"))
         return replace(config, data=found)
 
     def missing(self, config: TrainConfig) -> str | None:

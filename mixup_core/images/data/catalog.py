@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from mixup_core.problem import DataError as DataError
+
 Split = Literal["train", "test"]
-
-
-class DataError(Exception):
-    """Images that are absent, damaged or not what they should be: what, where, and the way out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
