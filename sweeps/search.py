@@ -9,6 +9,7 @@ from typing import Any, Literal, assert_never
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, problem_of
+from mixup_core.rules import require
 from mixup_core.tree import with_values
 from sweeps.space import Categorical, Distribution, Integer, Real, Space
 
@@ -37,11 +38,10 @@ class Budget:
         """Check ranges.
 
         Raises:
-            ValueError: If a limit is not positive.
+            RuleError: If a limit is not positive.
         """
-        for name, limit in (("hours", self.hours), ("gpu_hours", self.gpu_hours)):
-            if limit is not None and not limit > 0:
-                raise ValueError(f"`{name} > 0` must hold, got ({name}={limit}).")
+        require(self.hours is None or self.hours > 0, "hours > 0", self, "hours")
+        require(self.gpu_hours is None or self.gpu_hours > 0, "gpu_hours > 0", self, "gpu_hours")
 
     def exceeded(self, hours: float, gpu_hours: float) -> str | None:
         """Return which limit was reached, for people; None if none was."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mixup_core.rules import require
+
 MAX_GRID = 10_000
 """Points of a grid."""
 
@@ -32,15 +34,12 @@ class Real:
         """Check the bounds.
 
         Raises:
-            ValueError: If the bounds are out of order, or a logarithm does not exist.
+            RuleError: If the bounds are out of order, or a logarithm does not exist.
         """
-        low, high, num_values = self.low, self.high, self.num_values
-        if self.is_log and not low > 0:
-            raise ValueError(f"`low > 0` must hold for log_uniform, got ({low=}).")
-        if not low < high:
-            raise ValueError(f"`low < high` must hold, got ({low=}, {high=}).")
-        if num_values is not None and num_values < 2:
-            raise ValueError(f"`values >= 2` must hold, got (values={num_values}).")
+        require(not self.is_log or self.low > 0, "low > 0 under a logarithm", self, "low")
+        require(self.low < self.high, "low < high", self, "low", "high")
+        fits = self.num_values is None or 2 <= self.num_values <= MAX_GRID
+        require(fits, f"2 <= num_values <= {MAX_GRID}", self, "num_values")
 
     def values(self) -> tuple[float, ...] | None:
         """Return the values of a grid, upwards; None if there is no grid."""
@@ -74,20 +73,15 @@ class Integer:
         """Check bounds and step.
 
         Raises:
-            ValueError: If the bounds are out of order or too large, or the step does not lead from
+            RuleError: If the bounds are out of order or too large, or the step does not lead from
                 one to the other.
         """
-        low, high, step = self.low, self.high, self.step
-        if max(abs(low), abs(high)) > MAX_INTEGER:
-            raise ValueError(f"`-2^53 <= low and high <= 2^53` must hold, got ({low=}, {high=}).")
-        if not low < high:
-            raise ValueError(f"`low < high` must hold, got ({low=}, {high=}).")
-        if step < 1:
-            raise ValueError(f"`step >= 1` must hold, got ({step=}).")
-        if (high - low) % step:
-            raise ValueError(
-                f"`step divides high - low` must hold, got ({low=}, {high=}, {step=})."
-            )
+        fits = max(abs(self.low), abs(self.high)) <= MAX_INTEGER
+        require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
+        require(self.low < self.high, "low < high", self, "low", "high")
+        require(self.step >= 1, "step >= 1", self, "step")
+        fits = (self.high - self.low) % self.step == 0
+        require(fits, "step divides high - low", self, "low", "high", "step")
 
     def values(self) -> Sequence[int]:
         """Return every value, upwards, without listing them."""
@@ -110,11 +104,10 @@ class Categorical:
         """Check the choices.
 
         Raises:
-            ValueError: If there is none, or one appears twice.
+            RuleError: If there is none, or one appears twice.
         """
-        choices = list(self.choices)
-        if not choices or len(set(map(repr, choices))) < len(choices):
-            raise ValueError(f"`choices are distinct and at least one` must hold, got ({choices}).")
+        fits = 0 < len(self.choices) == len(set(map(repr, self.choices)))
+        require(fits, "choices are distinct and at least one", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
         """Return every value, in the order of the file."""
@@ -134,8 +127,8 @@ class Parameter:
     """A dotted path whose value a search chooses."""
 
     path: str
-    """Path of a value of TrainConfig; a Beta law's alpha is `mix.law.alpha`, and a law that is
-    chosen by name is `mix.law`."""
+    """Path of a value of the configuration; of a choice told apart by tag, the tag stands at its
+    own path and its fields below."""
     distribution: Distribution
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Path of an earlier parameter to those of its values under which this one exists."""

@@ -9,7 +9,8 @@ import click
 from sweeps.commands.request import DONE, Request, home_option, json_option, on_study
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.home import Home
-from sweeps.reading.study_file import bundled_studies, study_schema
+from sweeps.reading.schema import study_schema
+from sweeps.reading.study_file import bundled_studies
 
 
 @click.command()

@@ -1,9 +1,8 @@
 """Overrides: the `--set PATH=VALUE` texts of the command line, set in a study file's tree."""
 
-from collections.abc import Mapping
-
-from sweeps.reading.config_paths import ALPHA_PATHS
+from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.strict_yaml import Node, Place, Problem, read_yaml
+from sweeps.reading.tree_paths import TreePaths
 
 
 def override(root: Node, text: str) -> list[Problem]:
@@ -25,21 +24,21 @@ def override(root: Node, text: str) -> list[Problem]:
     if not path or not equals:
         rule = "`PATH=VALUE` must hold, for example seeds=6"
         return [Problem(place=place, path="", text=rule)]
-    value, problems = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place)
+    value, problems = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, path)
     keys = _keys(root, path)
     if not keys:
-        arms = ", ".join(_arm_names(root)) or "none"
+        arms = ", ".join(_parts(root, "arms")) or "none"
         rule = f"names no arm of the file; its arms: {arms}"
         return [*problems, Problem(place=place, path=path, text=rule)]
     parent = root.value
     for depth, key in enumerate(keys[:-1], start=1):
         assert isinstance(parent, dict)
-        parent = parent.setdefault(key, Node(value={}, place=place)).value
+        reached = ".".join(keys[:depth])
+        parent = parent.setdefault(key, Node(value={}, place=place, path=reached)).value
         if not isinstance(parent, dict):
-            reached = ".".join(keys[:depth])
             return [*problems, Problem(place=place, path=reached, text="has no parts")]
     assert isinstance(parent, dict)
-    parent[keys[-1]] = Node(value=value.value, place=place)
+    parent[keys[-1]] = value
     return problems
 
 
@@ -47,18 +46,16 @@ def _keys(root: Node, path: str) -> list[str]:
     """Return the keys that lead to a path, none for an unknown arm; arm names may hold dots."""
     section, _, rest = path.partition(".")
     match section:
-        case "base" if rest in ALPHA_PATHS:
-            return ["base", *ALPHA_PATHS[rest].split("."), "beta"]
         case "base" if rest:
-            return ["base", *rest.split(".")]
-        case "grid" if rest:
-            return ["grid", rest]
+            return ["base", *_nested(root, rest)]
+        case "grid" | "zip" if rest:
+            return [section, rest]
         case "search" if rest.startswith("space."):
             return ["search", "space", rest.removeprefix("space.")]
-        case "search" if rest:
-            return ["search", *rest.split(".")]
+        case "search" | "references" if rest:
+            return [section, *rest.split(".")]
         case "arms" if rest:
-            for name in sorted(_arm_names(root), key=len, reverse=True):
+            for name in sorted(_parts(root, "arms"), key=len, reverse=True):
                 if rest == name:
                     return ["arms", name]
                 if rest.startswith(f"{name}."):
@@ -68,7 +65,18 @@ def _keys(root: Node, path: str) -> list[str]:
             return [path]
 
 
-def _arm_names(root: Node) -> list[str]:
-    assert isinstance(root.value, Mapping)
-    arms = root.value.get("arms")
-    return list(arms.value) if arms is not None and isinstance(arms.value, dict) else []
+def _nested(root: Node, path: str) -> list[str]:
+    """Return the keys of a path of the base, which is nested as far as its groups go."""
+    assert isinstance(root.value, dict)
+    named = root.value.get("problem")
+    name = next((name for name in PROBLEMS if named is not None and named.value == name), "images")
+    groups = TreePaths(problem_named(name).config).groups
+    names = path.split(".")
+    deep = max((n for n in range(len(names)) if ".".join(names[:n]) in groups), default=0)
+    return [*names[:deep], ".".join(names[deep:])]
+
+
+def _parts(root: Node, key: str) -> list[str]:
+    assert isinstance(root.value, dict)
+    node = root.value.get(key)
+    return list(node.value) if node is not None and isinstance(node.value, dict) else []

@@ -1,85 +1,84 @@
 """SpaceReader: from `search.space` of a study file to a checked space."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.laws import Beta, Law
-from mixup_core.problem import MAX_SEED
-from mixup_core.tree import parsed as parsed_as
-from sweeps.reading.config_paths import (
-    ALPHA_PATHS,
-    LAW_PATHS,
-    PathError,
-    Setting,
-    Settings,
-    check_path,
-    did_you_mean,
-    parse_value,
-)
+from mixup_core.problem import Config
+from mixup_core.rules import RuleError, shown
+from mixup_core.tree import REQUIRED, default_at, parsed, parts, spelled
 from sweeps.reading.node_reader import NodeReader
-from sweeps.reading.strict_yaml import Node, Place, Refused, holds_refused, plain, spell
-from sweeps.space import MAX_GRID, Categorical, Distribution, Integer, Parameter, Real, Space
+from sweeps.reading.strict_yaml import REFUSED, Node, Place, holds_refused, plain
+from sweeps.reading.study_keys import KINDS, EntryKeys
+from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, stand_in
+from sweeps.space import Categorical, Distribution, Parameter, Space
 
-KINDS = ("log_uniform", "uniform", "int", "categorical")
-OPTIONS = {"log_uniform": ("values",), "uniform": ("values",), "int": ("step",), "categorical": ()}
-"""Kind of distribution to the keys that may stand beside it, `when` apart."""
-
-FIXED = ("data.name", "data.folder", "data.image_size", "data.val_size", "data.test")
-"""Paths that decide what a validation error means, so that points would not compare."""
-
-Configure = Callable[[Settings], TrainConfig | None]
+Configure = Callable[[Settings], Config | None]
 """Gives the configuration of some settings over the base of the study, None if there is none; it
 reports what is wrong."""
+
+When = Mapping[str, tuple[Any, ...]]
 
 
 class SpaceReader:
     """Turns the node of a space into parameters; what is wrong is reported and left out."""
 
-    def __init__(self, read: NodeReader, configure: Configure, *, is_grid: bool) -> None:
+    def __init__(
+        self, read: NodeReader, paths: TreePaths, configure: Configure, given: Collection[str]
+    ) -> None:
         """Make a reader.
 
         Args:
             read: Reads nodes, and collects problems.
+            paths: Of the configuration.
             configure: What the extremes of the space are tried with.
-            is_grid: Whether every point of the space is to be tried.
+            given: Paths in which the arms of the study differ from its base.
         """
         self._read = read
+        self._paths = paths
         self._configure = configure
-        self._is_grid = is_grid
+        self._given = given
         self._fixed: dict[str, Setting] = {}
-        self._places: dict[str, Place] = {}
+        self._nodes: dict[str, Node] = {}
 
-    def space(self, node: Node | None, search: Place) -> Space | None:
+    def space(self, node: Node, unsearchable: Collection[str], *, is_grid: bool) -> Space | None:
         """Return the space of a node; None if there was a problem.
 
         Args:
-            node: Value of the key `search.space`; None where it is absent.
-            search: Place of the search.
+            node: Value of the key `search.space`.
+            unsearchable: Paths that decide what the objective means.
+            is_grid: Whether every point of the space is to be tried.
         """
-        if node is None:
-            self._read.report(search, "search", "missing key 'space'")
-            return None
-        entries = self._read.mapping(node, "search.space")
-        if entries is None:
-            return None
-        if not entries:
-            self._read.report(node.place, "search.space", "needs at least one path")
         before = len(self._read.problems)
-        self._places |= {path: child.place for path, child in entries.items()}
-        parameters: list[Parameter] = []
+        entries = self._read.mapping(node)
+        if node.value == {}:
+            self._read.report(node, "needs at least one path")
+        found: list[Parameter] = []
         for path, child in entries.items():
-            if self._may_be_searched(path, child, entries):
-                read = self._law if path in LAW_PATHS else self._parameter
-                parameters += read(path, child)
-        parameters = self._parents_first(parameters)
+            self._nodes[path] = child
+            inside = [head for head in above(path) if head in entries]
+            if not self._read.is_path(self._paths, path, child):
+                continue
+            if path in unsearchable:
+                self._read.report(child, "cannot be searched: points would not compare")
+            elif inside:
+                field = path.rpartition(".")[2]
+                self._read.report(child, f"{inside[0]} is in the space; write the {field} there")
+            else:
+                is_choice = path in self._paths.choices
+                found += self._choice(path, child) if is_choice else self._parameter(path, child)
+        for parameter in found:
+            if is_grid and parameter.distribution.values() is None:
+                text = "a grid needs `values`, a number of values, beside the bounds"
+                self._read.report(self._nodes[parameter.path], text)
+            if not is_grid and getattr(parameter.distribution, "num_values", None) is not None:
+                self._read.report(self._nodes[parameter.path], "`values` is for sampler: grid")
+        found = self._parents_first(found)
         if len(self._read.problems) == before:
-            self._check_parents(parameters)
-        if len(self._read.problems) > before:
-            return None
-        return Space(parameters=tuple(parameters))
+            self._check_parents(found)
+        return Space(parameters=tuple(found)) if len(self._read.problems) == before else None
 
-    def base(self, space: Space) -> TrainConfig | None:
+    def base(self, space: Space) -> Config | None:
         """Return the configuration that points start from, if every corner of the space can be.
 
         A rule that is broken at many corners is reported at the first.
@@ -88,188 +87,117 @@ class SpaceReader:
         broken: set[tuple[Place, str, str]] = set()
         for values in space.corners():
             before = len(problems)
-            self._configure(self._fixed | self._settings(values))
+            point = {path: Setting(value=v, node=self._nodes[path]) for path, v in values.items()}
+            self._configure(self._fixed | point)
             found, problems[before:] = problems[before:], []
             for problem in found:
                 rule = (problem.place, problem.path, problem.text.partition(" must hold")[0])
-                if rule not in broken:
-                    problems.append(problem)
+                problems += [] if rule in broken else [problem]
                 broken.add(rule)
         return self._configure(self._fixed)
 
-    def _may_be_searched(self, path: str, node: Node, entries: Mapping[str, Node]) -> bool:
-        try:
-            check_path(path)
-        except PathError as error:
-            text = str(error)
-        else:
-            law_path = ALPHA_PATHS.get(path)
-            if path in FIXED:
-                text = "cannot be searched: points would not compare"
-            elif law_path in entries:
-                text = f"{law_path} is in the space; write the alpha there"
-            else:
-                return True
-        self._read.report(node.place, f"search.space.{path}", text)
-        return False
-
-    def _law(self, path: str, node: Node) -> list[Parameter]:
-        """Return the parameters of a law: its alpha, its name, or a name and an alpha under it."""
-        where = f"search.space.{path}"
-        parts = self._read.mapping(node, where)
-        if parts is None:
-            return []
-        if "beta" in parts:
-            self._read.only(parts, ("beta",), where)
-            self._fixed[path] = Setting(value=Beta(alpha=1.0), place=node.place, where=where)
-            return self._alpha(path, parts["beta"], {})
-        choices = parts.get("categorical")
+    def _choice(self, path: str, node: Node) -> list[Parameter]:
+        """Return the parameters of a choice: its fields, or its tag and the fields under each."""
+        leaf, entry = self._paths.leaves[path], self._read.mapping(node)
+        if len(entry) == 1 and (tag := next(iter(entry))) in leaf.options:
+            found = self._fields(path, tag, entry[tag], {})
+            self._fixed[path] = Setting(value=self._fixed_at(path, tag, found), node=node)
+            return found
+        choices = entry.get("categorical")
         if choices is None or not isinstance(choices.value, list):
-            text = "expected {beta: DISTRIBUTION} or {categorical: [LAW, ...]}"
-            self._read.report(node.place, where, f"{text}, got {spell(plain(node))}")
+            if entry:
+                tags = [f"{{{tag}: ...}}" for tag, kind in leaf.options.items() if parts(kind)]
+                forms = " or ".join([*tags, "{categorical: [...]}"])
+                self._read.report(node, f"expected {forms}, got {shown(plain(node))}")
             return []
-        self._read.only(parts, ("categorical", "when"), where)
-        names: list[str] = []
-        alpha: list[Parameter] = []
+        self._read.only(entry, ("categorical", "when"))
+        default = default_at(leaf.owner, path.rpartition(".")[2], {})
+        chosen: list[Any] = []
+        fields: list[Parameter] = []
         for child in choices.value:
-            if isinstance(child.value, Refused):
-                continue
-            if isinstance(child.value, dict) and set(child.value) == {"beta"}:
-                names.append("beta")
-                alpha = self._alpha(path, child.value["beta"], {path: ("beta",)})
-            elif child.value == "erm" and path == "mix.law":
-                self._read.report(child.place, where, "erm has nothing to search; make it an arm")
-            else:
-                names.append(str(self._parsed(path, child, where)))
-        distribution = self._built(choices.place, where, lambda: Categorical(choices=tuple(names)))
-        if distribution is None:
-            return []
-        when = self._when(parts.get("when"), where)
-        return [Parameter(path=path, distribution=distribution, when=when), *alpha]
+            entry_of = child.value if isinstance(child.value, dict) else {}
+            if len(entry_of) == 1 and (tag := next(iter(entry_of))) in leaf.options:
+                chosen.append(tag)
+                fields += self._fields(path, tag, entry_of[tag], {path: (tag,)})
+            elif self._value(path, child) is not REFUSED:
+                chosen.append(child.value)
+                if path in self._given and child.value == default:
+                    self._read.report(child, f"{child.value} has nothing to search; make it an arm")
+        return [*self._listed(path, choices, chosen, self._when(entry.get("when"))), *fields]
 
-    def _alpha(self, path: str, node: Node, when: Mapping[str, tuple[Any, ...]]) -> list[Parameter]:
-        """Return the alpha of a Beta law; a number stands for the one choice there is."""
-        alpha_path = f"{path}.alpha"
-        where = f"search.space.{alpha_path}"
-        self._places[alpha_path] = node.place
-        if isinstance(node.value, int | float) and not isinstance(node.value, bool):
-            value = self._parsed(alpha_path, node, where)
-            fixed = Categorical(choices=(value,))
-            return [Parameter(path=alpha_path, distribution=fixed, when=when)]
-        if isinstance(node.value, dict) and "when" in node.value:
-            text = "exists wherever its law does; it has no `when`"
-            self._read.report(node.value["when"].place, where, text)
-        found = self._parameter(alpha_path, node)
-        return [Parameter(path=p.path, distribution=p.distribution, when=when) for p in found]
+    def _fields(self, path: str, tag: str, node: Node, when: When) -> list[Parameter]:
+        """Return the fields of one kind of a choice; a value stands for the one choice there is."""
+        names = [part.name for part in parts(self._paths.leaves[path].options[tag])]
+        is_field = isinstance(node.value, dict) and not set(node.value).isdisjoint(names)
+        is_alone = len(names) == 1 and not is_field
+        given = {names[0]: node} if is_alone else self._read.mapping(node)
+        self._read.only(given, names)
+        found: list[Parameter] = []
+        for field, child in ((f"{path}.{name}", given[name]) for name in given if name in names):
+            self._nodes[field] = child
+            if not isinstance(child.value, dict):
+                found += self._listed(field, child, [self._value(field, child)], when)
+                continue
+            if "when" in child.value:
+                text = "exists wherever its choice does; it has no `when`"
+                self._read.report(child.value["when"], text)
+            found += [replace(parameter, when=when) for parameter in self._parameter(field, child)]
+        return found
+
+    def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
+        """Return a choice of one kind, with stand-ins for what is searched in it."""
+        leaf = self._paths.leaves[path]
+        required = [part for part in parts(leaf.options[tag]) if part.default is REQUIRED]
+        extremes = {p.path.rpartition(".")[2]: p.distribution.extremes[0] for p in fields}
+        for values in ({part.name: stand_in(part.hint) for part in required}, extremes):
+            try:
+                return parsed(leaf.hint, {tag: values})
+            except ValueError:
+                continue
+        return tag
 
     def _parameter(self, path: str, node: Node) -> list[Parameter]:
-        where = f"search.space.{path}"
-        parts = self._read.mapping(node, where)
-        if parts is None or holds_refused(node):
+        entry = self._read.value(EntryKeys, node)
+        if entry is REFUSED or holds_refused(node):
             return []
-        kinds = [kind for kind in KINDS if kind in parts]
-        if len(kinds) != 1:
-            text = f"expected one of {', '.join(KINDS)}, got {spell(plain(node))}"
-            self._read.report(node.place, where, f"{text}{_nearest_kind(parts)}")
-            return []
-        (kind,) = kinds
-        self._read.only(parts, (kind, "when", *OPTIONS[kind]), where)
-        if kind == "categorical":
-            distribution = self._categorical(path, parts[kind], where)
-        else:
-            distribution = self._range(path, kind, parts, where)
+        when, distribution = self._when(entry.when), entry.range()
+        if entry.categorical is not None:
+            listed = self._read.filled(entry.categorical, "choice")
+            return self._listed(path, node, [self._value(path, item) for item in listed], when)
         if distribution is None:
+            self._read.report(node, f"expected one of {', '.join(KINDS)}, got {shown(plain(node))}")
             return []
-        if self._is_grid and distribution.values() is None:
-            text = "a grid needs `values`, a number of values, beside the bounds"
-            self._read.report(node.place, where, text)
-        if not self._is_grid and getattr(distribution, "num_values", None) is not None:
-            self._read.report(node.place, where, "`values` is for sampler: grid")
-        when = self._when(parts.get("when"), where)
+        # Bounds are integers under a path of integers too; what lies between is not.
+        low, high = distribution.low, distribution.high
+        between = low + (high - low) / 2
+        between += 1e-6 * max(1.0, abs(between)) * float(between).is_integer()
+        probes = [low, high] if entry.int is not None else [low, high, between]
+        if any(self._value(path, replace(node, value=value)) is REFUSED for value in probes):
+            return []
         return [Parameter(path=path, distribution=distribution, when=when)]
 
-    def _categorical(self, path: str, given: Node, where: str) -> Distribution | None:
-        if not isinstance(given.value, list):
-            text = f"expected a list of choices, got {spell(plain(given))}"
-            self._read.report(given.place, where, text)
-            return None
-        for child in given.value:
-            if isinstance(child.value, list | dict):
-                text = "choices are numbers, text, booleans or null"
-                self._read.report(child.place, where, f"{text}, got {spell(plain(child))}")
-                return None
-        values = [self._parsed(path, child, where) for child in given.value]
-        return self._built(given.place, where, lambda: Categorical(choices=tuple(values)))
-
-    def _range(
-        self, path: str, kind: str, parts: Mapping[str, Node], where: str
-    ) -> Distribution | None:
-        given = parts[kind]
-        if not isinstance(given.value, list):
-            text = f"expected [LOW, HIGH], got {spell(plain(given))}"
-            self._read.report(given.place, where, text)
-            return None
-        bounds = [child.value for child in given.value]
-        if len(bounds) != 2 or not all(_is_number(bound, kind) for bound in bounds):
-            what = "integers" if kind == "int" else "numbers"
-            text = f"expected [LOW, HIGH], two {what}, got {spell(plain(given))}"
-            self._read.report(given.place, where, text)
-            return None
-        low, high = bounds
-        before = len(self._read.problems)
-        if kind == "int":
-            step = self._read.integer(parts.get("step"), f"{where}.step", 1, MAX_SEED, 1)
-            distribution = self._built(
-                given.place,
-                where,
-                lambda: Integer(low=low, high=high, step=step),  # type: ignore[arg-type]
-            )
-        else:
-            count = self._read.integer(parts.get("values"), f"{where}.values", 2, MAX_GRID, None)
-            distribution = self._built(
-                given.place,
-                where,
-                lambda: Real(
-                    low=float(low),  # type: ignore[arg-type]
-                    high=float(high),  # type: ignore[arg-type]
-                    is_log=kind == "log_uniform",
-                    num_values=count,
-                ),
-            )
-        # Bounds are integers under a path of integers too; what lies between is not.
-        probes = given.value if kind == "int" else [*given.value, _halfway(given)]
-        for probe in probes:
-            if len(self._read.problems) == before:
-                self._parsed(path, probe, where)
-        return distribution if len(self._read.problems) == before else None
-
-    def _built(
-        self, place: Place, where: str, build: Callable[[], Distribution]
-    ) -> Distribution | None:
+    def _listed(self, path: str, node: Node, choices: Sequence[Any], when: When) -> list[Parameter]:
+        """Return the parameter of a list of choices, none if they are wrong."""
         try:
-            return build()
-        except ValueError as error:
-            self._read.report(place, where, str(error))
-            return None
+            distribution: Distribution = Categorical(choices=tuple(choices))
+        except RuleError as error:
+            self._read.report(node, str(error))
+            return []
+        if any(isinstance(spelled(choice), tuple | dict) for choice in choices):
+            text = "choices are numbers, text, booleans or null"
+            self._read.report(node, f"{text}, got {shown(plain(node))}")
+        return [Parameter(path=path, distribution=distribution, when=when)]
 
-    def _parsed(self, path: str, node: Node, where: str) -> Any:
-        try:
-            value = parse_value(path, plain(node))
-        except (PathError, ValueError) as error:
-            self._read.report(node.place, where, str(error))
-            return None
-        return plain(node) if isinstance(value, Law) else value
+    def _value(self, path: str, node: Node) -> Any:
+        return self._read.setting(self._paths, path, node).value
 
-    def _when(self, node: Node | None, where: str) -> dict[str, tuple[Any, ...]]:
-        where = f"{where}.when"
-        parts = None if node is None else self._read.mapping(node, where)
+    def _when(self, node: Node | None) -> dict[str, tuple[Any, ...]]:
         conditions: dict[str, tuple[Any, ...]] = {}
-        for path, child in (parts or {}).items():
-            self._places.setdefault(where, child.place)
+        for path, child in self._read.mapping(node).items():
             value = plain(child)
             conditions[path] = tuple(value) if isinstance(value, list) else (value,)
             if not conditions[path]:
-                self._read.report(child.place, where, f"needs at least one value of {path!r}")
+                self._read.report(child, f"needs at least one value of {path!r}")
         return conditions
 
     def _parents_first(self, parameters: list[Parameter]) -> list[Parameter]:
@@ -280,9 +208,8 @@ class SpaceReader:
             unmet = {parameter.path for parameter in waiting}
             ready = [p for p in waiting if unmet.isdisjoint(p.when)]
             if not ready:
-                path = waiting[0].path
-                text = "depends on itself through `when`"
-                self._read.report(self._places[path], f"search.space.{path}", text)
+                node = self._nodes[waiting[0].path]
+                self._read.report(node, "depends on itself through `when`")
                 break
             ordered.append(ready[0])
             waiting.remove(ready[0])
@@ -291,54 +218,14 @@ class SpaceReader:
     def _check_parents(self, parameters: Sequence[Parameter]) -> None:
         known = {parameter.path: parameter for parameter in parameters}
         for parameter in parameters:
-            where = f"search.space.{parameter.path}.when"
-            place = self._places.get(where, self._places[parameter.path])
             for path, values in parameter.when.items():
-                parent = known.get(path)
-                if parent is None:
-                    text = f"its parent {path!r} is not in the space{did_you_mean(path, known)}"
-                    self._read.report(place, where, text)
-                elif not isinstance(parent.distribution, Categorical):
-                    self._read.report(place, where, f"its parent {path!r} has no choices")
-                else:
-                    choices = parent.distribution.choices
-                    listed = ", ".join(map(str, choices))
-                    for value in values:
-                        if value not in choices:
-                            text = f"{value!r} is no choice of {path!r}: {listed}"
-                            self._read.report(place, where, text)
-
-    def _settings(self, values: Mapping[str, Any]) -> dict[str, Setting]:
-        """Return what a point sets, as a study file would; a law stands under its own path."""
-        settings: dict[str, Setting] = {}
-        for path, value in values.items():
-            law_path = ALPHA_PATHS.get(path)
-            target, parsed = path, value
-            if path in LAW_PATHS:
-                parsed = Beta(alpha=1.0) if value == "beta" else parsed_as(Law, value)
-            elif law_path is not None and (law_path in values or law_path in self._fixed):
-                target, parsed = law_path, Beta(alpha=value)
-            settings[target] = Setting(
-                value=parsed, place=self._places[path], where=f"search.space.{path}"
-            )
-        return settings
-
-
-def _is_number(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int) if kind == "int" else isinstance(value, int | float)
-
-
-def _halfway(bounds: Node) -> Node:
-    """Return a number between two bounds that is no integer, to try a path's type with."""
-    assert isinstance(bounds.value, list)
-    low, high = (float(child.value) for child in bounds.value)  # type: ignore[arg-type]
-    halfway = low + (high - low) / 2
-    return Node(
-        value=halfway + 1e-6 * max(1.0, abs(halfway)) * halfway.is_integer(), place=bounds.place
-    )
-
-
-def _nearest_kind(parts: Mapping[str, Node]) -> str:
-    return "".join(did_you_mean(key, KINDS) for key in list(parts)[:1])
+                choices = getattr(getattr(known.get(path), "distribution", None), "choices", None)
+                text = f"no choice of {path!r}, which has {choices}"
+                if path not in known:
+                    hint = self._read.did_you_mean(path, known)
+                    text = f"its parent {path!r} is not in the space{hint}"
+                elif choices is None:
+                    text = f"its parent {path!r} has no choices"
+                elif all(value in choices for value in values):
+                    continue
+                self._read.report(self._nodes[parameter.path], f"when: {text}")

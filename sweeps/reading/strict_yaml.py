@@ -8,8 +8,13 @@ from typing import Any, Final
 
 import yaml
 
+from mixup_core.rules import shown
+
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml reads 1 MB in half a second where PyYAML alone takes many; not every build has it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +58,8 @@ class Node:
 
     value: "dict[str, Node] | list[Node] | str | int | float | bool | Refused | None"
     place: Place
+    path: str = ""
+    """Dotted path inside the file; empty for the file as a whole."""
 
 
 def plain(node: Node) -> Any:
@@ -77,22 +84,6 @@ def holds_refused(node: Node) -> bool:
             return scalar is REFUSED
 
 
-def spell(value: Any) -> str:
-    """Return a value as a message names it: `true`, `null`, `0.5`, `text 'x'`, `[1, 2]`."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return f"the boolean {str(value).lower()}"
-        case str():
-            return f"text {value!r}"
-        case int() | float():
-            return repr(value)
-        case _:
-            text = str(value)
-            return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def printable(text: str) -> str:
     """Return the text on one line, invisible and control characters escaped, the middle cut."""
     if len(text) > 1000:
@@ -103,7 +94,9 @@ def printable(text: str) -> str:
     )
 
 
-def read_yaml(content: bytes, place_at: Callable[[int], Place]) -> tuple[Node, list[Problem]]:
+def read_yaml(
+    content: bytes, place_at: Callable[[int], Place], path: str = ""
+) -> tuple[Node, list[Problem]]:
     """Return one YAML document as a tree of nodes, and everything refused in it.
 
     Accepted are mappings with text keys, lists, text, decimal numbers (`1e-3` is one), `true`,
@@ -113,25 +106,26 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place]) -> tuple[Node, l
     Args:
         content: UTF-8; a byte order mark is accepted.
         place_at: 1-based line to the place that problems name.
+        path: Dotted path of the document, where it is part of another.
 
     Returns:
         The tree, `REFUSED` where a value was refused (the whole tree if it is no YAML at all), and
         the problems in the order of the lines.
     """
-    reader = _Reader(place_at)
+    reader = _Reader(place_at, path)
     try:
         root = reader.document(_decoded(content))
     except _NoYamlError as error:
-        reader.refuse(error.line, "", error.text)
-        root = Node(value=REFUSED, place=place_at(error.line))
+        reader.refuse(error.line, path, error.text)
+        root = Node(value=REFUSED, place=place_at(error.line), path=path)
     except yaml.MarkedYAMLError as error:
-        line, text = _syntax_problem(error)
-        reader.refuse(line, "", text)
-        root = Node(value=REFUSED, place=place_at(line))
+        line, problem = _syntax_problem(error, content)
+        reader.refuse(line, path, problem)
+        root = Node(value=REFUSED, place=place_at(line), path=path)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets some escapes (\UFFFFFFFF) and version numbers fail in int() and chr().
-        reader.refuse(1, "", f"not valid YAML: {error}")
-        root = Node(value=REFUSED, place=place_at(1))
+        reader.refuse(1, path, f"not valid YAML: {error}")
+        root = Node(value=REFUSED, place=place_at(1), path=path)
     return root, reader.problems
 
 
@@ -162,10 +156,11 @@ def _decoded(content: bytes) -> str:
     return text
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
+def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, str]:
     mark = error.problem_mark or error.context_mark
     line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-    if error.problem is not None and "'\\t'" in error.problem:
+    around = content.decode("utf-8-sig").split("\n")[line - 1 : line]
+    if any(text[: column + 1].lstrip(" ").startswith("\t") for text in around):
         return line, f"tabs cannot indent (column {column})"
     what = ", ".join(part for part in (error.context, error.problem) if part)
     return line, f"not valid YAML: {what} (column {column})"
@@ -174,23 +169,24 @@ def _syntax_problem(error: yaml.MarkedYAMLError) -> tuple[int, str]:
 class _Reader:
     """Composes nodes from parser events: aliases are never followed, so a bomb stays small."""
 
-    def __init__(self, place_at: Callable[[int], Place]) -> None:
+    def __init__(self, place_at: Callable[[int], Place], path: str) -> None:
         self.problems: list[Problem] = []
         self._place_at = place_at
+        self._path = path
 
     def refuse(self, line: int, path: str, text: str) -> None:
         self.problems.append(Problem(place=self._place_at(line), path=path, text=text))
 
     def document(self, text: str) -> Node:
-        events = iter(yaml.parse(text, Loader=yaml.SafeLoader))
+        events = iter(yaml.parse(text, Loader=_LOADER))
         root = None
         for event in events:
             if not isinstance(event, yaml.DocumentStartEvent):
                 continue
             if root is not None:
                 raise _NoYamlError(_line(event), "expected one document")
-            root = self._node(next(events), events, "", 1)
-        return root or Node(value=None, place=self._place_at(1))
+            root = self._node(next(events), events, self._path, 1)
+        return root or Node(value=None, place=self._place_at(1), path=self._path)
 
     def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: str, depth: int) -> Node:
         line = _line(event)
@@ -207,7 +203,7 @@ class _Reader:
             case _:
                 assert isinstance(event, yaml.AliasEvent)
                 self.refuse(line, path, f"aliases are not allowed, got *{event.anchor}")
-                return Node(value=REFUSED, place=self._place_at(line))
+                return Node(value=REFUSED, place=self._place_at(line), path=path)
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
             self.refuse(line, path, f"tags are not allowed, got {tag}")
@@ -215,7 +211,7 @@ class _Reader:
         if event.anchor is not None:
             self.refuse(line, path, f"anchors are not allowed, got &{event.anchor}")
             value = REFUSED
-        return Node(value=value, place=self._place_at(line))
+        return Node(value=value, place=self._place_at(line), path=path)
 
     def _mapping(self, events: Iterator[yaml.Event], path: str, depth: int) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
@@ -231,7 +227,7 @@ class _Reader:
                 text = f"key {key!r} appears twice (lines {lines[key]} and {line})"
                 self.refuse(line, path, text)
                 continue
-            nodes[key] = Node(value=child.value, place=self._place_at(line))
+            nodes[key] = Node(value=child.value, place=self._place_at(line), path=child_path)
             lines[key] = line
         return nodes
 
@@ -247,7 +243,7 @@ class _Reader:
             return key
         if not isinstance(key, Refused):
             hint = "" if isinstance(key, dict | list) else "; quote it"
-            got = "a collection" if isinstance(key, dict | list) else spell(key)
+            got = "a collection" if isinstance(key, dict | list) else shown(key)
             self.refuse(line, path, f"keys must be text, got {got}{hint}")
         return None
 

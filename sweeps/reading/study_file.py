@@ -4,15 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from mixup_core.problem import MAX_SEED
-from sweeps.reading.arm_names import ARM_NAME
-from sweeps.reading.config_paths import ALPHA_PATHS, TYPES, config_schemas, did_you_mean, schema_of
+from sweeps.reading.node_reader import did_you_mean
 from sweeps.reading.overrides import override
-from sweeps.reading.search_schema import search_schema
 from sweeps.reading.strict_yaml import MAX_BYTES, Place, Problem, read_yaml
-from sweeps.reading.study_reader import MAX_RUNS, REQUIRED_KEYS, STUDY_NAME, StudyReader
+from sweeps.reading.study_reader import StudyReader
 from sweeps.study import Study
 
 
@@ -54,61 +50,6 @@ def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
 def bundled_studies() -> Mapping[str, str]:
     """Return the bundled studies, name to description, sorted by name."""
     return {name: load_study(name).description for name in _bundled_names()}
-
-
-def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file, for editors.
-
-    It holds names, types and choices; rules that join several values are checked by `load_study`
-    alone.
-    """
-    paths = [*TYPES, *ALPHA_PATHS]
-    overrides = {path: schema_of(path) for path in paths}
-    axes = {path: {"type": "array", "items": schema_of(path), "minItems": 1} for path in paths}
-    seed = {"type": "integer", "minimum": 0, "maximum": MAX_SEED}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mixsweep study",
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(REQUIRED_KEYS),
-        "properties": {
-            "study": {
-                "description": "Name of the study and of its MLflow experiment.",
-                "type": "string",
-                "pattern": f"^{STUDY_NAME}$",
-            },
-            "description": {"description": "What the study asks.", "type": "string"},
-            "base": {"$ref": "#/$defs/TrainConfig"},
-            "arms": {
-                "description": "Arms compared by seed: name to overrides on base.",
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": {"pattern": f"^{ARM_NAME}$"},
-                "additionalProperties": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": overrides,
-                },
-            },
-            "grid": {
-                "description": "Every combination of these values is taken with every arm.",
-                "type": "object",
-                "minProperties": 1,
-                "additionalProperties": False,
-                "properties": axes,
-            },
-            "search": search_schema([*TYPES, *ALPHA_PATHS]),
-            "seeds": {
-                "description": "A number of seeds, counted from 0, or the seeds themselves.",
-                "oneOf": [
-                    {"type": "integer", "minimum": 1, "maximum": MAX_RUNS},
-                    {"type": "array", "items": seed, "minItems": 1, "uniqueItems": True},
-                ],
-            },
-        },
-        "$defs": config_schemas(),
-    }
 
 
 def _bundled_names() -> list[str]:

@@ -1,369 +1,214 @@
 """StudyReader: from a tree of YAML nodes to a checked study, collecting every problem."""
 
-import itertools
-import math
 import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError
-from mixup_core.images.problem import IMAGES, ImageData
 from mixup_core.keys import run_key
-from mixup_core.problem import MAX_SEED, Config
+from mixup_core.problem import PROBLEMS, Config, DataError, Problem, problem_named
+from mixup_core.rules import RuleError
+from mixup_core.tree import flatten
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
-from sweeps.reading.config_paths import (
-    ALPHA_PATHS,
-    GROUPS,
-    REQUIRED,
-    RESERVED,
-    TYPES,
-    Fault,
-    PathError,
-    Setting,
-    Settings,
-    check_path,
-    did_you_mean,
-    join,
-    parse_value,
-)
+from sweeps.reading.claims_reader import ClaimsReader
+from sweeps.reading.grid_reader import GridReader
 from sweeps.reading.node_reader import NodeReader
-from sweeps.reading.search_reader import SearchReader
-from sweeps.reading.strict_yaml import (
-    REFUSED,
-    Node,
-    Place,
-    Problem,
-    Refused,
-    holds_refused,
-    plain,
-    spell,
-    write_yaml,
-)
+from sweeps.reading.search_reader import read_search
+from sweeps.reading.space_reader import SpaceReader
+from sweeps.reading.strict_yaml import Node, plain, write_yaml
+from sweeps.reading.strict_yaml import Problem as Found
+from sweeps.reading.study_keys import StudyKeys
+from sweeps.reading.tree_paths import Settings, TreePaths
 from sweeps.search import Search, confirming
 from sweeps.study import Study
 
 MAX_RUNS = 10_000
 """Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
 
-KEYS = ("study", "description", "base", "arms", "grid", "search", "seeds")
-REQUIRED_KEYS = ("study", "base", "seeds")
-STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
-_INVISIBLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
+MAX_STAGES = 10_000_000
+"""Epochs of all runs together: each has a stage key, and planning computes all of them."""
+
+KEYS: Final = TreePaths(StudyKeys)
 
 
 class StudyReader:
     """Turns a tree of nodes into a study, collecting problems; what is wrong is left out."""
 
-    def __init__(self, folder: Path, problems: list[Problem]) -> None:
+    def __init__(self, folder: Path, problems: list[Found]) -> None:
         """Make a reader.
 
         Args:
-            folder: Where relative image folders count from.
+            folder: Where relative folders of data count from.
             problems: What was found before; what is found from here on is appended.
         """
         self._read = NodeReader(problems)
-        self._data = ImageData()
         self._folder = folder
-        self._searches = False
 
     def study(self, root: Node) -> Study | None:
         """Return the study of a tree; None if there was a problem."""
         if root.value is None:
-            self._read.report(root.place, "", "file is empty")
+            self._read.report(root, "file is empty")
+        self._root, self._nodes = root, self._read.mapping(root) if root.value is not None else {}
+        keys: StudyKeys | None = self._read.section(KEYS, root) if self._nodes else None
+        if keys is None or not self._has_problem(keys.problem):
             return None
-        sections = self._read.mapping(root, "")
-        if sections is None:
-            return None
-        self._read.only(sections, KEYS, "")
-        for key in REQUIRED_KEYS:
-            if key not in sections:
-                self._read.report(root.place, "", f"missing key {key!r}")
-        name = self._read.text(sections.get("study"), "study", "a name")
-        if name is not None and not re.fullmatch(STUDY_NAME, name):
-            text = f"must be a-z, 0-9 and -, not first a -, at most 100, got {name!r}"
-            self._read.report(sections["study"].place, "study", text)
-        description = self._description(sections.get("description"))
-        seeds = self._seeds(sections.get("seeds"))
-        self._searches = "search" in sections
-        arms = self._arms(sections, seeds)
-        search = self._search(sections, seeds, arms)
+        self._seeds = keys.listed_seeds()
+        arms = self._arms()
+        is_whole = not self._read.problems
+        search = self._search(arms)
+        named = ClaimsReader(self._read, self._problem, self._nodes, arms if is_whole else None)
+        baseline, references, claims = named.baseline(keys), named.references(), named.claims()
         if self._read.problems:
             return None
         return Study(
-            name=name or "",
-            description=description,
+            name=keys.study,
+            description=keys.description,
             arms=arms,
-            seeds=tuple(seeds),
-            baseline="erm" if "erm" in arms else next(iter(arms)),
-            source=write_yaml({key: plain(sections[key]) for key in KEYS if key in sections}),
+            seeds=tuple(self._seeds),
+            source=write_yaml({k: plain(self._nodes[k]) for k in KEYS.leaves if k in self._nodes}),
+            baseline=baseline,
             search=search,
+            readout=keys.readout,
+            claims=claims,
+            references=references,
+            equivalence=keys.equivalence,
         )
 
-    def _search(
-        self, sections: Mapping[str, Node], seeds: Sequence[int], arms: Mapping[str, TrainConfig]
-    ) -> Search | None:
-        node = sections.get("search")
-        if node is None:
-            return None
-        if "grid" in sections:
-            text = "a study has a grid or a search; a search with `sampler: grid` is both"
-            self._read.report(sections["grid"].place, "grid", text)
-        if "arms" not in sections:
-            text = "a search needs `arms`, the baselines that its points are compared with"
-            self._read.report(node.place, "search", text)
-        base = sections.get("base", node)
-        settings = self._base(base, "") if "base" in sections else {}
-
-        def configure(values: Settings) -> TrainConfig | None:
-            return self._config((values, settings), base.place)
-
-        few = seeds[: MAX_RUNS + 1]  # a study of more is refused, and such a range has no length
-        search = SearchReader(self._read, configure).search(node, few)
-        if search is None:
-            return None
-        num_runs = (len(arms) + search.points) * len(seeds)
-        num_runs += (len(arms) + 1) * len(search.confirm_seeds)
-        if num_runs > MAX_RUNS:
-            text = f"the search has up to {num_runs:,} runs; the cap is {MAX_RUNS:,}"
-            self._read.report(node.place, "search", text)
-        if search.confirm_seeds:
-            for config in (search.base, *arms.values()):
-                self._check_confirming(config, node.place)
-        return search
-
-    def _check_confirming(self, config: Config, place: Place) -> None:
-        """Report what stands against training on train + val and testing."""
-        for fault in IMAGES.feasibility(confirming(config)):
-            self._read.report(place, "search.confirm", f"on train + val: {fault}")
-
-    def _description(self, node: Node | None) -> str:
-        text = self._read.text(node, "description", "text") or ""
-        if node is not None and _INVISIBLE.search(text):
-            rule = "control and text-direction characters are not allowed"
-            self._read.report(
-                node.place, "description", f"{rule}, got {_INVISIBLE.findall(text)[0]!a}"
-            )
-        if node is not None and not unicodedata.is_normalized("NFC", text):
-            self._read.report(node.place, "description", "must be in Unicode normal form C")
-        return text
-
-    def _seeds(self, node: Node | None) -> Sequence[int]:
-        """Return the seeds; a count stays a range, so that a huge one costs nothing."""
-        if node is None or isinstance(node.value, Refused):
-            return ()
-        match node.value:
-            case list(nodes) if nodes:
-                return self._listed_seeds(nodes)
-            case int(count) if not isinstance(count, bool) and count >= 1:
-                return range(count)
-            case list() | 0:
-                text = "needs at least one"
-            case _:
-                text = "expected a number of seeds or a list of seeds"
-        self._read.report(node.place, "seeds", f"{text}, got {spell(plain(node))}")
-        return ()
-
-    def _listed_seeds(self, nodes: Sequence[Node]) -> Sequence[int]:
-        seeds: list[int] = []
-        rule = "seeds are distinct integers in 0..2^63-1"
-        for index, node in enumerate(nodes):
-            seed, path = node.value, f"seeds[{index}]"
-            if isinstance(seed, Refused):
-                continue
-            if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
-                self._read.report(node.place, path, f"{rule}, got {spell(plain(node))}")
-            elif seed in seeds:
-                self._read.report(node.place, path, f"{rule}, got {seed} twice")
-            else:
-                seeds.append(seed)
-        return tuple(seeds)
-
-    def _arms(
-        self, sections: Mapping[str, Node], seeds: Sequence[int]
-    ) -> Mapping[str, TrainConfig]:
-        """Return every arm, grid points included, in the order of the file."""
-        base = sections.get("base")
-        settings = {} if base is None else self._base(base, "")
-        overrides = self._overrides(sections.get("arms"))
-        axes = self._axes(sections.get("grid"), overrides)
-        num_seeds = seeds.stop if isinstance(seeds, range) else len(seeds)
-        num_arms = len(overrides) * math.prod(map(len, axes.values()))
-        num_runs = num_arms * num_seeds
-        if num_runs > MAX_RUNS:
-            key = "grid" if axes else "seeds"
-            text = f"the study has {num_runs:,} runs; the cap is {MAX_RUNS:,}"
-            self._read.report(sections[key].place, key, text)
-        if base is None or num_arms > MAX_RUNS:
-            return {}
-        arms: dict[str, TrainConfig] = {}
-        names: dict[str, str] = {}
-        for arm, override in overrides.items():
-            for values in itertools.product(*axes.values()):
-                point = dict(zip(axes, values, strict=True))
-                config = self._config((point, override, settings), base.place)
-                if config is None:
-                    continue
-                name = arm_name(arm if "arms" in sections or not axes else "", point)
-                given = [*point.values(), *override.values()]
-                place = given[0].place if given else sections.get("arms", base).place
-                key = run_key(config)
-                if key in names:
-                    text = f"arms {names[key]!r} and {name!r} are the same run"
-                    self._read.report(place, "arms", text)
-                elif name in arms:
-                    self._read.report(place, "arms", f"two grid points are named {name!r}")
-                elif len(name) > MAX_NAME:
-                    self._read.report(place, "arms", f"at most {MAX_NAME} characters, got {name!r}")
-                arms[name] = config
-                names[key] = name
-        return arms
-
-    def _base(self, node: Node, prefix: str) -> dict[str, Setting]:
-        section = f"base.{prefix}".rstrip(".")
-        parts = self._read.mapping(node, section)
-        if parts is None:
-            refused = Setting(value=REFUSED, place=node.place, where=section)
-            return {path: refused for path in TYPES if path.startswith(prefix)}
-        settings: dict[str, Setting] = {}
-        for key, child in parts.items():
-            path = f"{prefix}{key}"
-            if "." not in key and path in GROUPS:
-                settings |= self._base(child, f"{path}.")
-            elif "." not in key and path in TYPES:
-                settings[path] = self._setting(path, child, f"base.{path}")
-            else:
-                self._read.report(child.place, section, _unknown_key(key, prefix))
-        return settings
-
-    def _overrides(self, node: Node | None) -> dict[str, dict[str, Setting]]:
-        if node is None:
-            return {"base": {}}
-        arms = self._read.mapping(node, "arms")
-        if arms is not None and not arms:
-            self._read.report(node.place, "arms", "needs at least one")
-        overrides = {}
-        for name, child in (arms or {}).items():
-            if not re.fullmatch(ARM_NAME, name):
-                text = (
-                    f"must be letters, digits, . _ - and +, first a letter or digit, got {name!r}"
-                )
-                self._read.report(child.place, "arms", f"{text}; at most {MAX_NAME}")
-            values = self._read.mapping(child, f"arms.{name}")
-            if values is not None:
-                overrides[name] = {
-                    path: self._setting(path, value, f"arms.{name}.{path}")
-                    for path, value in values.items()
-                    if self._is_path(path, value, f"arms.{name}")
-                }
-        return overrides
-
-    def _axes(
-        self, node: Node | None, overrides: Mapping[str, Settings]
-    ) -> dict[str, list[Setting]]:
-        axes = {}
-        grid = None if node is None else self._read.mapping(node, "grid")
-        if node is not None and grid is not None and not grid:
-            self._read.report(node.place, "grid", "needs at least one path")
-        for path, child in (grid or {}).items():
-            where = f"grid.{path}"
-            if not self._is_path(path, child, "grid") or isinstance(child.value, Refused):
-                continue
-            if not isinstance(child.value, list) or not child.value:
-                text = f"expected a list of at least one value, got {spell(plain(child))}"
-                self._read.report(child.place, where, text)
-                continue
-            for arm, override in overrides.items():
-                if any(_law_path(path) == _law_path(taken) for taken in override):
-                    self._read.report(child.place, where, f"arm {arm!r} sets this path too")
-            axes[path] = [self._setting(path, value, where) for value in child.value]
-        return axes
-
-    def _is_path(self, path: str, node: Node, section: str) -> bool:
-        try:
-            check_path(path)
-        except PathError as error:
-            self._read.report(node.place, f"{section}.{path}", str(error))
+    def _has_problem(self, name: str) -> bool:
+        """Return whether a problem is known, and get ready to read its configurations."""
+        if name not in PROBLEMS:
+            hint = self._read.did_you_mean(name, PROBLEMS)
+            text = f"expected one of {', '.join(PROBLEMS)}, got {name!r}{hint}"
+            self._read.report(self._nodes["problem"], text)
             return False
+        self._problem: Problem = problem_named(name)
+        self._paths = TreePaths(self._problem.config, self._problem.reserved)
+        self._needs = None if self._problem.data is None else self._problem.data()
         return True
 
-    def _setting(self, path: str, node: Node, where: str) -> Setting:
-        value: Any = REFUSED
-        if not holds_refused(node):
-            try:
-                value = parse_value(path, plain(node))
-            except (PathError, ValueError) as error:
-                self._read.report(node.place, where, str(error))
-        return Setting(value=value, place=node.place, where=where)
+    def _arms(self) -> dict[str, Config]:
+        """Return every arm, grid points included, in the order of the file."""
+        base, listed = self._nodes.get("base"), self._nodes.get("arms")
+        self._base = {} if base is None else self._read.nested(self._paths, base)
+        self._overrides = {"base": {}} if listed is None else self._arm_settings(listed)
+        grid = GridReader(self._read, self._paths, self._nodes, self._overrides)
+        num_arms = len(self._overrides) * grid.num_points
+        num_seeds = self._seeds.stop if isinstance(self._seeds, range) else len(self._seeds)
+        self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
+        if base is None or num_arms > MAX_RUNS:
+            return {}
+        arms: dict[str, Config] = {}
+        names: dict[str, str] = {}
+        for name, config, node in self._points(grid):
+            key = run_key(config)
+            if key in names:
+                self._read.report(node, f"arms {names[key]!r} and {name!r} are the same run")
+            elif name in arms:
+                self._read.report(node, f"two grid points are named {name!r}")
+            elif len(name) > MAX_NAME:
+                rule = f"an arm's name has at most {MAX_NAME} characters"
+                self._read.report(node, f"{rule}, got {name!r}")
+            arms[name] = config
+            names[key] = name
+        grid.report_unmet()
+        if not arms and not self._read.problems:
+            self._read.report(self._nodes["exclude"], "leaves out every arm")
+        if num_arms * num_seeds <= MAX_RUNS:
+            self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))
+        return arms
 
-    def _config(self, levels: Sequence[Settings], base: Place) -> TrainConfig | None:
-        """Return the configuration of one arm.
+    def _points(self, grid: GridReader) -> Iterator[tuple[str, Config, Node]]:
+        """Yield each arm at each point that can be run, with what sets it apart in the file."""
+        listed = self._nodes.get("arms")
+        for arm, override in self._overrides.items():
+            for point in grid.points():
+                levels = (point, override, self._base)
+                if grid.is_left_out(self._paths.merged(levels)):
+                    continue
+                config = self._config(levels)
+                if config is not None:
+                    values = {path: setting.value for path, setting in point.items()}
+                    name = arm_name("" if listed is None and point else arm, values)
+                    given = [setting.node for setting in (*point.values(), *override.values())]
+                    yield name, config, [*given, listed or self._nodes["base"]][0]
 
-        Args:
-            levels: Grid point, arm and base; the first that gives a path decides.
-            base: Place of problems that no given value causes.
-        """
-        given = {
-            path: setting.value for level in reversed(levels) for path, setting in level.items()
-        }
-        if self._searches:
-            self._check_blind(given, levels, base)
-            given["data.test"] = False
-        for path in REQUIRED:
-            if path not in given:
-                self._read.report(base, "base", f"missing key {path!r}")
-        config, gone, faults = join(given)
-        found = list(faults)
-        if config is not None:
-            try:
-                config = self._data.prepare(config, self._folder)
-                found += [
-                    Fault(paths=error.fields, text=str(error))
-                    for error in IMAGES.feasibility(config)
-                    if gone.isdisjoint(error.fields)
-                ]
-            except DataError as error:
-                found.append(Fault(paths=("data.folder", "data.name"), text=str(error)))
-        for fault in found:
-            self._report_fault(fault, levels, base)
-        return None if gone or found else config
-
-    def _check_blind(
-        self, given: Mapping[str, Any], levels: Sequence[Settings], base: Place
-    ) -> None:
-        """Report what would let a search see test images, or leave it without validation images."""
-        if given.get("data.test") is True:
-            text = "must be false in a search, which never sees test images; leave it out"
-            self._report_fault(Fault(paths=("data.test",), text=text), levels, base)
-        if given.get("data.val_size", 0) == 0:
-            text = "`val_size >= 1` must hold in a search: it is judged on images held out."
-            self._report_fault(Fault(paths=("data.val_size",), text=text), levels, base)
-
-    def _report_fault(self, fault: Fault, levels: Sequence[Settings], base: Place) -> None:
-        """Report a fault at the most special of the values that it concerns."""
-        for level, path in itertools.product(levels, fault.paths):
-            setting = level.get(path) or level.get(f"{path}.alpha")
-            if setting is not None:
-                self._read.report(setting.place, setting.where, fault.text)
+    def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
+        """Report more runs, or more epochs of all runs, than a study may have."""
+        for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
+            if num > cap:
+                text = f"the study has {num:,} {what} in all; the cap is {cap:,}"
+                self._read.report(self._nodes.get(key, self._root), text)
                 return
-        self._read.report(base, f"base.{fault.paths[0]}", fault.text)
 
+    def _arm_settings(self, node: Node) -> dict[str, Settings]:
+        if node.value == {}:
+            self._read.report(node, "needs at least one")
+        arms = self._read.mapping(node)
+        for name in (name for name in arms if not re.fullmatch(ARM_NAME, name)):
+            rule = "must be letters, digits, . _ - and +, first a letter or digit"
+            self._read.report(arms[name], f"{rule}, at most {MAX_NAME}, got {name!r}")
+        return {name: self._read.dotted(self._paths, child) for name, child in arms.items()}
 
-def _unknown_key(key: str, prefix: str) -> str:
-    path = f"{prefix}{key}"
-    if path in RESERVED:
-        return f"{key!r} {RESERVED[path]}"
-    if path in TYPES or path in GROUPS:
-        return f"unknown key {key!r}; base is nested, write {path.replace('.', ': {', 1)}: ...}}"
-    known = [name.removeprefix(prefix) for name in TYPES if name.startswith(prefix)]
-    siblings = {name.partition(".")[0]: None for name in known}
-    hint = did_you_mean(key, siblings) or did_you_mean(path, TYPES)
-    return f"unknown key {key!r}{hint}"
+    def _config(self, levels: Sequence[Settings]) -> Config | None:
+        """Return the configuration of levels, the first decides; None if there was a problem."""
+        base = self._nodes["base"]
+        config, gone = self._read.joined(self._paths, levels, base)
+        if config is None:
+            return None
+        config, errors = self._prepared(config, levels)
+        errors = [error for error in errors if gone.isdisjoint(error.fields)]
+        for error in errors:
+            self._read.blame(error, levels, base)
+        prepared: Config | None = None if gone or errors else config
+        return prepared
 
+    def _prepared(
+        self, config: Any, levels: Sequence[Settings]
+    ) -> tuple[Any, list[RuleError | DataError]]:
+        """Return the configuration as it will be run, and what stands against running it."""
+        errors: list[RuleError | DataError] = []
+        try:
+            if "search" in self._nodes and self._problem.held_out is not None:
+                before, config = flatten(config), self._problem.held_out.hidden(config)
+                after, hint = flatten(config), "a search sets it, leave it out"
+                errors += [
+                    RuleError(f"{p} is {after.get(p)!r} in a search", {p: before[p]}, hint=hint)
+                    for p in self._paths.merged(levels) if p in before and before[p] != after.get(p)
+                ]  # fmt: skip
+        except RuleError as error:
+            errors.append(error)
+        try:
+            if self._needs is not None:
+                config = self._needs.prepare(config, self._folder)
+            errors += self._problem.feasibility(config)
+        except (RuleError, DataError) as error:
+            errors.append(error)
+        return config, errors
 
-def _law_path(path: str) -> str:
-    return ALPHA_PATHS.get(path, path)
+    def _search(self, arms: Mapping[str, Config]) -> Search | None:
+        node = self._nodes.get("search")
+        if node is None or "base" not in self._nodes:
+            return None
+        for key in {"grid", "zip", "exclude"} & self._nodes.keys():
+            text = "a study has a grid or a search; a search with `sampler: grid` is both"
+            self._read.report(self._nodes[key], text)
+        if "arms" not in self._nodes:
+            text = "a search needs `arms`, the baselines that its points are compared with"
+            self._read.report(node, text)
+        given = {path for override in self._overrides.values() for path in override}
+        spaces = SpaceReader(
+            self._read, self._paths, lambda values: self._config((values, self._base)), given
+        )
+        few = self._seeds[: MAX_RUNS + 1]  # a study of more is refused, and may have no length
+        search = read_search(self._read, node, self._problem, few, spaces)
+        if search is None:
+            return None
+        num_confirming = (len(arms) + 1) * len(search.confirm_seeds)
+        num_runs = (len(arms) + search.points) * len(few) + num_confirming
+        corners = map(search.config_of, search.space.corners())
+        longest = max(config.epochs for config in (*corners, *arms.values()))
+        self._check_size("search", num_runs, num_runs * longest)
+        for config in (search.base, *arms.values()) if search.confirm_seeds else ():
+            for error in self._problem.feasibility(confirming(config)):
+                self._read.report(node, f"confirm: on what was held out too: {error}")
+        return search

@@ -7,7 +7,8 @@ import yaml
 import sweeps.studies
 from mixup_core.images.config import Adam, DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.laws import Beta, Erm, Midpoint
-from sweeps.reading.study_file import bundled_studies, load_study, study_schema
+from sweeps.reading.schema import study_schema
+from sweeps.reading.study_file import bundled_studies, load_study
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
 

@@ -1,40 +1,106 @@
-from sweeps.reading.node_reader import NodeReader
-from sweeps.reading.strict_yaml import REFUSED, Node, Place
+from typing import Any
 
-PLACE = Place(source="s.yaml", line=3)
+import pytest
+from plants import Bed, Drip, Flood, Plant, Sand, Visit
+
+from sweeps.reading.node_reader import MAX_HINTS, NodeReader, did_you_mean
+from sweeps.reading.strict_yaml import REFUSED, Node, Place, read_yaml
+from sweeps.reading.tree_paths import TreePaths
+
+PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 
 
-def node(value: object) -> Node:
-    return Node(value=value, place=PLACE)  # type: ignore[arg-type]
+def nodes(text: str) -> tuple[NodeReader, Node]:
+    root, problems = read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
+    return NodeReader(problems), root
 
 
-def test_what_is_wrong_is_reported_once_and_read_as_absent() -> None:
-    read = NodeReader([])
-    assert read.mapping(node([]), "a") is None
-    assert read.text(node(3), "b", "a name") is None
-    assert read.choice(node("tpa"), "c", ("tpe", "grid"), "grid") == "grid"
-    assert read.integer(node(True), "d", 0, 9, 7) == 7
-    read.only({"e": node(1), "pints": node(2)}, ("e", "points"), "f")
-    assert list(map(str, read.problems)) == [
-        "s.yaml:3: a: expected a mapping, got []",
-        "s.yaml:3: b: expected a name, got 3; quote it",
-        "s.yaml:3: c: expected one of tpe, grid, got text 'tpa' (did you mean tpe?)",
-        "s.yaml:3: d: expected an integer in 0..9, got the boolean true",
-        "s.yaml:3: f: unknown key 'pints' (did you mean points?)",
+def problems_of(text: str, hint: Any = None) -> list[str]:
+    read, root = nodes(text)
+    if hint is None:
+        read.section(PATHS, root)
+    else:
+        assert read.value(hint, root) is REFUSED
+    return list(map(str, read.problems))
+
+
+def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
+    read, root = nodes(
+        "species: fern\ndays: 9\nbed: {soil: {name: sand, grain: 1}, width: 2}\n"
+        "water: {flood: {depth: 1}}\nvisits: [{day: 2, water: {drip: 3}}, {day: 5}]\n"
+    )
+    assert read.section(PATHS, root) == Plant(
+        species="fern",
+        days=9,
+        bed=Bed(soil=Sand(grain=1.0), width=2.0),
+        water=Flood(depth=1.0),
+        visits=(Visit(day=2, water=Drip(rate=3.0)), Visit(day=5)),
+    )
+    assert read.problems == []
+
+
+def test_a_choice_may_stand_beside_its_fields() -> None:
+    read, root = nodes("species: fern\ndays: 9\nwater: drip\nwater.rate: 2\n")
+    assert read.section(PATHS, root).water == Drip(rate=2.0)
+
+
+def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
+    assert problems_of(
+        "species: rsoe\ndays: true\nbed:\n  soil: clay\n  witdh: 2\n  width: wide\n"
+        "water: {drip: 0}\nvisits:\n- day: 1.5\n- {}\nlabel: x\nbed.width: 3\n"
+    ) == [
+        "s.yaml:1: species: expected one of rose, fern, got text 'rsoe' (did you mean rose?)",
+        "s.yaml:2: days: expected an integer, got the boolean true",
+        "s.yaml:4: bed.soil: expected a mapping, got text 'clay'",
+        "s.yaml:5: bed.witdh: unknown key 'witdh' (did you mean width?)",
+        "s.yaml:6: bed.width: expected a number, got text 'wide'",
+        "s.yaml:7: water: `rate > 0` must hold, got (rate=0.0).",
+        "s.yaml:9: visits[0].day: expected an integer, got 1.5",
+        "s.yaml:10: visits[1]: missing key 'day'",
+        "s.yaml:11: label: 'label' is not set in a study file",
+        "s.yaml:12: bed.width: unknown key 'bed.width'; this is nested, write bed: {width: ...}",
+    ]
+
+
+def test_a_missing_key_does_not_hide_a_broken_rule() -> None:
+    assert problems_of("days: 0\n") == [
+        "s.yaml:1: missing key 'species'",
+        "s.yaml:1: days: `days >= 1` must hold, got (days=0).",
     ]
 
 
 def test_what_was_refused_before_is_not_reported_again() -> None:
-    read = NodeReader([])
-    refused = node(REFUSED)
-    assert read.mapping(refused, "a") is read.text(refused, "b", "a name") is None
-    assert read.choice(refused, "c", ("x",), "x") == "x"
-    assert read.integer(refused, "d", 0, 9, 5) == 5
-    assert read.problems == []
+    (problem,) = problems_of("species: rose\ndays: &a 3\n")
+    assert "anchors are not allowed" in problem
+    (problem,) = problems_of("species: rose\ndays: 3\nvisits: [&a {day: 1}]\n")
+    assert "anchors are not allowed" in problem
 
 
-def test_bounds_of_an_integer_are_included() -> None:
-    read = NodeReader([])
-    assert [read.integer(node(value), "a", 0, 9, None) for value in (0, 9)] == [0, 9]
-    assert read.integer(node(10), "a", 0, 9, None) is None
-    assert len(read.problems) == 1
+@pytest.mark.parametrize(
+    ("hint", "text", "problem"),
+    [
+        (str, "true", "expected text, got the boolean true; quote it"),
+        (str, "[a]", "expected text, got ['a']"),
+        (int, "1.0", "expected an integer, got 1.0"),
+        (tuple[int, ...], "[1, x]", "[1]: expected an integer, got text 'x'"),
+        (tuple[int, ...], "3", "expected a list of integers, got 3"),
+        (Drip | Flood, "rain", "expected {drip: RATE} or {flood: {depth: DEPTH, days: DAYS}}, *"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_reported(hint: Any, text: str, problem: str) -> None:
+    (found,) = problems_of(text, hint)
+    assert found.removeprefix("s.yaml:1: ").startswith(problem.rstrip("*"))
+
+
+def test_the_nearest_name_is_offered_by_the_whole_or_the_last_part() -> None:
+    known = ["bed.width", "bed.shade", "days"]
+    assert did_you_mean("bed.widht", known) == " (did you mean bed.width?)"
+    assert did_you_mean("width", known) == " (did you mean bed.width?)"
+    assert did_you_mean("zzz", known) == ""
+
+
+def test_after_many_problems_no_nearest_name_is_looked_for() -> None:
+    text = "".join(f"dayz{n}: 1\n" for n in range(MAX_HINTS + 5))
+    found = problems_of(text)
+    assert sum("did you mean days" in line for line in found) == MAX_HINTS
+    assert sum("unknown key" in line for line in found) == MAX_HINTS + 5

@@ -23,42 +23,50 @@ BAD = {
     "objective twice": ("val/error", "[val/error, val/error]", "16: *got 'val/error' twice"),
     "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
     "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),
-    "zero points": ("points: 6", "points: 0", "15: search.points: expected an integer in 1..*"),
+    "zero points": (
+        "points: 6",
+        "points: 0",
+        "15: search.points: `1 <= points <= 10000` must hold, got (points=0).",
+    ),
     "unknown sampler": (
         "points: 6",
         "points: 6\n  sampler: tpa",
         "16: search.sampler: expected one of *, got text 'tpa' (did you mean tpe?)",
     ),
-    "unknown key": ("points: 6", "points: 6\n  prunes: 1", "16: search: unknown key 'prunes' *"),
+    "unknown key": (
+        "points: 6",
+        "points: 6\n  prunes: 1",
+        "16: *: unknown key 'prunes' (did you mean prune?)",
+    ),
     "pruning after all seeds": (
         "points: 6",
         "points: 6\n  prune: {after: 3}",
-        "16: search.prune.after: `2 <= after < number of seeds` *",
+        "16: search.prune: `2 <= after < number of seeds` must hold, got (after=3, seeds=3).",
     ),
     "negative budget": (
         "points: 6",
         "points: 6\n  budget: {hours: -1}",
-        "16: search.budget: `hours > 0` must hold, got (hours=-1).",
+        "16: search.budget.hours: `hours > 0` must hold, got (hours=-1.0).",
     ),
     "confirmed by a seed of the search": (
         "points: 6",
         "points: 6\n  confirm: {seeds: [2]}",
-        "16: *: must be seeds that the search does not use, got 2",
+        "16: search.confirm: must be seeds that the search does not use, got [2]",
     ),
     "confirmed by no seed": (
         "points: 6",
         "points: 6\n  confirm: {seeds: []}",
-        "16: search.confirm: needs `seeds`, *",
+        "16: search.confirm.seeds: `seeds are at least one, distinct, *got (seeds=(]).",
     ),
     "no validation images": (
         ", val_size: 200",
         "",
-        "2: base.data.val_size: `val_size >= 1` must *",
+        "2: base.data.val_size: `val_size >= 1 in a search, which is judged on images held out` *",
     ),
     "test images": (
         "val_size: 200",
         "val_size: 200, test: true",
-        "3: base.data.test: must be false in a search*",
+        "3: base.data.test: `data.test is False in a search` must hold, got (data.test=True); *",
     ),
     "grid beside it": (
         "seeds: 3",
@@ -73,22 +81,22 @@ BAD = {
     "several objectives and pruning": (
         "val/error",
         "[val/error, val/nll]\n  prune: {after: 2}",
-        "17: search.prune: is for one objective; there are several",
+        "17: search.prune: `prune is for one objective` must hold, got *",
     ),
     "several objectives and CMA-ES": (
         "val/error",
         "[val/error, val/nll]\n  sampler: cmaes",
-        "17: search.sampler: cmaes is for one objective; there are several",
+        "17: search.sampler: `cmaes is for one objective` must hold, got (sampler='cmaes').",
     ),
     "more seeds than can be counted": (
         "seeds: 3",
         "seeds: 100000000000000000000",
-        "10: seeds: the study has 200,000,000,000,000,000,000 runs; the cap is 10,000",
+        "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; the cap is 10,000",
     ),
     "too many runs": (
         "points: 6",
         "points: 9000",
-        "11: search: the search has up to 27,006 runs; the cap is 10,000",
+        "11: search: the study has 27,006 runs in all; the cap is 10,000",
     ),
 }
 
@@ -100,7 +108,7 @@ def test_bad_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: 
 
 def test_a_budget_of_a_grid_is_refused(tmp_path: Path) -> None:
     grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
-    with pytest.raises(StudyError, match=r"search\.budget: a grid asks for all of its points"):
+    with pytest.raises(StudyError, match=r"search\.budget: `a grid asks for all of its points"):
         read(tmp_path, grid + "  budget: {hours: 1}\n")
 
 
@@ -112,12 +120,12 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     paths = [problem.split(": ")[1] for problem in caught.value.problems]
     assert paths == [
         "arms.erm.lr",
-        "search.space.mix.law.alpha",
+        "search.space.mix.law.beta.log_uniform",
         "search.points",
         "search.objective",
-        "search.prune.after",
-        "search.budget",
-        "search",
+        "search.prune",
+        "search.budget.hours",
+        "search.bogus",
     ]
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,11 +12,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mixup_core.images.config import DataConfig, MixConfig, Mlp, OptimizerConfig, Sgd, TrainConfig
+from mixup_core.images.config import Adam, DataConfig, MixConfig, Mlp, Sgd, TrainConfig
 from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED
-from mixup_core.tree import spelled, with_values
-from sweeps.reading.study_file import StudyError, load_study, study_schema
+from mixup_core.tree import with_values
+from sweeps.reading.schema import study_schema
+from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study import Study
 
 SMALL = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
@@ -75,9 +77,11 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "duplicate key": (SMALL + "seeds: 3\n", "4: key 'seeds' appears twice (lines 3 and 4)"),
     "duplicate inner key": (base("mix: {law: erm,\n law: erm}"),
                             "3: base.mix: key 'law' appears twice (lines 2 and 3)"),
-    "surrogate": (SMALL + 'description: "\\ud800"\n', "4: description: half a surrogate pair *"),
-    "code point too large": (SMALL + 'description: "\\UFFFFFFFF"\n', "1: not valid YAML: *"),
-    "unknown section": (SMALL + "sedes: 3\n", "4: unknown key 'sedes' (did you mean seeds?)"),
+    "surrogate": (SMALL + 'description: "\\ud800"\n', "4: not valid YAML: *invalid Unicode *"),
+    "code point too large": (SMALL + 'description: "\\UFFFFFFFF"\n',
+                             "4: not valid YAML: *invalid Unicode *"),
+    "unknown section": (SMALL + "sedes: 3\n",
+                        "4: sedes: unknown key 'sedes' (did you mean seeds?)"),
     "no name": ("base: {epochs: 1, batch_size: 8}\nseeds: 1\n", "1: missing key 'study'"),
     "no base": ("study: x\nseeds: 1\n", "1: missing key 'base'"),
     "no seeds": ("study: x\nbase: {epochs: 1, batch_size: 7}\n", "1: missing key 'seeds'"),
@@ -85,7 +89,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "name is a boolean": (SMALL.replace("study: x", "study: no"),
                           "1: study: expected a name, got the boolean false; quote 'no' or *"),
     "name is true": (SMALL.replace("study: x", "study: true"),
-                     "1: study: expected a name, got the boolean true; quote it"),
+                     "1: study: expected text, got the boolean true; quote it"),
     "name is octal": (SMALL.replace("study: x", "study: 0777"),
                       "1: study: expected a name or a decimal number, got a non-decimal number; *"),
     "name is a time": (SMALL.replace("study: x", "study: 12:30:45"),
@@ -93,27 +97,39 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "name is a date": (SMALL.replace("study: x", "study: 2024-01-01"),
                        "1: study: expected a name or a decimal number, got a date; *"),
     "name is a number": (SMALL.replace("study: x", "study: 12"),
-                         "1: study: expected a name, got 12; quote it"),
+                         "1: study: expected text, got 12; quote it"),
     "name with capitals": (SMALL.replace("study: x", "study: Table1"),
-                           "1: study: must be a-z, 0-9 and -, not first a -, *"),
-    "name is a path": (SMALL.replace("study: x", "study: ../x"), "1: study: must be a-z, *"),
-    "name starts with a hyphen": (SMALL.replace("study: x", "study: -x"), "1: study: must be *"),
-    "name ends in a newline": (SMALL.replace("study: x", 'study: "x\\n"'), "1: study: must be *"),
-    "name too long": (SMALL.replace("study: x", "study: " + "x" * 101), "1: study: must be *"),
-    "name empty": (SMALL.replace("study: x", 'study: ""'), "1: study: must be *"),
+                           "1: study: `study is a-z, 0-9 and -, not first a -, at most 100` "
+                           "must hold, *Table1*"),
+    "name is a path": (SMALL.replace("study: x", "study: ../x"), "1: study: `study is a-z, *"),
+    "name starts with a hyphen": (SMALL.replace("study: x", "study: -x"),
+                                  "1: study: `study is a-z, *"),
+    "name ends in a newline": (SMALL.replace("study: x", 'study: "x\\n"'),
+                               "1: study: `study is a-z, *"),
+    "name too long": (SMALL.replace("study: x", "study: " + "x" * 101),
+                      "1: study: `study is a-z, *"),
+    "name empty": (SMALL.replace("study: x", 'study: ""'), "1: study: `study is a-z, *"),
     "description turns the text": (SMALL + 'description: "\\u202e"\n',
-                                   "4: description: control and text-direction characters *"),
-    "description with NUL": (SMALL + 'description: "\\0"\n', "4: description: control and *"),
+                                   "4: description: `description has no control or "
+                                   "text-direction characters` must *"),
+    "description with NUL": (SMALL + 'description: "\\0"\n',
+                             "4: description: `description has no control *"),
     "description decomposed": (SMALL + 'description: "e\\u0301"\n',
-                               "4: description: must be in Unicode normal form C"),
+                               "4: description: `description is in Unicode normal form C` must "
+                               "hold, *"),
     "description is a list": (SMALL + "description: [a]\n", "4: description: expected text, *"),
     "unknown key": (base("\n  evaluate_every: 1"),
-                    "3: base: unknown key 'evaluate_every' (did you mean eval_every?)"),
-    "unknown inner key": (base("optimizer: {learning: 1}"), "2: base.optimizer: unknown key *"),
+                    "3: base.evaluate_every: unknown key 'evaluate_every' (did you mean "
+                    "eval_every?)"),
+    "unknown inner key": (base("optimizer: {learning: 1}"),
+                          "2: base.optimizer.learning: unknown key *"),
     "dotted key in base": (base("mix.law: erm"),
-                           "2: base: unknown key 'mix.law'; base is nested, write mix: {law: ...}"),
-    "seed in base": (base("seed: 1"), "2: base: 'seed' is not set in a study file; give `seeds`"),
-    "digest in base": (base("data: {digest: a}"), "2: base.data: 'digest' is not set in a study *"),
+                           "2: base.mix.law: unknown key 'mix.law'; this is nested, write mix: "
+                           "{law: ...}"),
+    "seed in base": (base("seed: 1"),
+                     "2: base.seed: 'seed' is not set in a study file; give `seeds`"),
+    "digest in base": (base("data: {digest: a}"),
+                       "2: base.data.digest: 'digest' is not set in a study *"),
     "boolean for integer": (base("eval_every: true"),
                             "2: base.eval_every: expected an integer, got the boolean true"),
     "fraction for integer": (base("eval_every: 2.0"),
@@ -149,14 +165,14 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                          "2: base.optimizer: expected a mapping, got text 'adam'"),
     "boolean in a list": (base("data: {name: digits}, model: {hidden: [10, true]}")
                           .replace("model: {name: mlp}, ", ""),
-                          "2: base.model.hidden: expected a list of integers or null, got *"),
+                          "2: base.model.hidden[1]: expected an integer, got the boolean true"),
     "unknown law": (base("mix: {law: cutmix}"),
-                    "2: base.mix.law: `law is erm, midpoint or {beta: ALPHA}` must hold, *"),
+                    "2: base.mix.law: expected erm, midpoint or {beta: ALPHA}, got text 'cutmix'"),
     "alpha 0": (base("mix: {law: {beta: 0}}"),
                 "2: base.mix.law: `0 < Beta.alpha <= 1e6` must hold, got (alpha=0.0); "
                 "for lam = 1/2 write midpoint, for lam = 1 write erm."),
     "alpha is a boolean": (base("mix: {law: {beta: true}}"),
-                           "2: base.mix.law: `beta is a number` must hold, *"),
+                           "2: base.mix.law: expected a number, got the boolean true"),
     "lr 0": (base("optimizer: {lr: -0.0}"), "2: base.optimizer.lr: `0 < lr < inf` must hold, *"),
     "epochs 0": (SMALL.replace("epochs: 4", "epochs: 0"),
                  "2: base.epochs: `epochs >= 1` must hold, got (epochs=0)."),
@@ -171,24 +187,33 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                          "2: base.optimizer.momentum: `momentum belongs to sgd` must hold, *"),
     "evaluation out of step": (base("eval_every: 3"),
                                "2: base.eval_every: `eval_every divides epochs` must hold, *"),
-    "seeds 0": (SMALL.replace("seeds: 2", "seeds: 0"), "3: seeds: needs at least one, got 0"),
-    "seeds negative": (SMALL.replace("seeds: 2", "seeds: -1"), "3: seeds: expected a number of *"),
-    "seeds true": (SMALL.replace("seeds: 2", "seeds: true"), "3: seeds: expected a number of *"),
-    "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"), "3: seeds: needs at least one, got []"),
+    "seeds 0": (SMALL.replace("seeds: 2", "seeds: 0"),
+                "3: seeds: `seeds >= 1` must hold, got (seeds=0)."),
+    "seeds negative": (SMALL.replace("seeds: 2", "seeds: -1"),
+                       "3: seeds: `seeds >= 1` must hold, got (seeds=-1)."),
+    "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
+                   "3: seeds: expected an integer or a list of integers, got the boolean true"),
+    "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
+                    "3: seeds: `seeds are at least one, *got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds[1]: seeds are distinct integers in 0..2^63-1, got 1 twice"),
-    "seed negative": (SMALL.replace("seeds: 2", "seeds: [-1]"), "3: seeds[0]: seeds are *"),
-    "seed 2^63": (SMALL.replace("seeds: 2", f"seeds: [{2**63}]"), "3: seeds[0]: seeds are *"),
-    "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"), "3: seeds[0]: seeds are distinct *"),
+                   "3: seeds: `seeds are at least one, distinct, in 0..2^63-1` must hold, got "
+                   "(seeds=[1])."),
+    "seed negative": (SMALL.replace("seeds: 2", "seeds: [-1]"),
+                      "3: seeds: `seeds are at least one, distinct, *got (seeds=[-1])."),
+    "seed 2^63": (SMALL.replace("seeds: 2", f"seeds: [{2**63}]"),
+                  "3: seeds: `seeds are at least *"),
+    "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"),
+                  "3: seeds[0]: expected an integer, *"),
     "seeds by the billion": (SMALL.replace("seeds: 2", f"seeds: {2**64}"),
-                             "3: seeds: the study has 18,446,744,073,709,551,616 runs; *"),
+                             "3: seeds: the study has 18,446,744,073,709,551,616 runs in all; *"),
     "arms empty": (SMALL + "arms: {}\n", "4: arms: needs at least one"),
     "arms as a list": (SMALL + "arms: [a]\n", "4: arms: expected a mapping, got ['a']"),
     "arm of nothing": (SMALL + "arms:\n  a:\n", "5: arms.a: expected a mapping, got null"),
-    "arm name with a slash": (SMALL + "arms: {../a: {}}\n", "4: arms: must be letters, digits, *"),
-    "arm name with a space": (SMALL + "arms: {a b: {}}\n", "4: arms: must be letters, digits, *"),
-    "arm name with a hyphen first": (SMALL + "arms: {-a: {}}\n", "4: arms: must be letters, *"),
-    "arm name out of ASCII": (SMALL + 'arms: {"\u00e9": {}}\n', "4: arms: must be letters, *"),
+    "arm name with a slash": (SMALL + "arms: {../a: {}}\n", "4: arms.../a: must be letters, *"),
+    "arm name with a space": (SMALL + "arms: {a b: {}}\n", "4: arms.a b: must be letters, *"),
+    "arm name with a hyphen first": (SMALL + "arms: {-a: {}}\n", "4: arms.-a: must be letters, *"),
+    "arm name out of ASCII": (SMALL + 'arms: {"\u00e9": {}}\n',
+                              "4: arms.\u00e9: must be letters, *"),
     "arm with an unknown path": (SMALL + "arms: {a: {optimizer.learning_rate: 1}}\n",
                                  "4: arms.a.optimizer.learning_rate: unknown path *"),
     "arm with a group": (SMALL + "arms: {a: {mix: {law: erm}}}\n",
@@ -198,10 +223,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "arm that contradicts base": (SMALL + "arms:\n  a: {}\n  b: {mix.switch_epoch: 9}\n",
                                   "6: arms.b.mix.switch_epoch: `mix.switch_epoch <= epochs` *"),
     "alpha of no Beta": (SMALL + "arms: {a: {mix.law.alpha: 2}}\n",
-                         "4: arms.a.mix.law.alpha: `mix.law is a Beta law` must hold, "
-                         "got (mix.law='erm')."),
+                         "4: arms.a.mix.law.alpha: `alpha belongs to beta` must hold, "
+                         "got (mix.law='erm', mix.law.alpha=2.0)."),
     "the same arm twice": (SMALL + "arms: {a: {mix.law: {beta: 1}}, b: {mix.law: {beta: 1.0}}}\n",
-                           "4: arms: arms 'a' and 'b' are the same run"),
+                           "4: arms.b.mix.law: arms 'a' and 'b' are the same run"),
     "grid empty": (SMALL + "grid: {}\n", "4: grid: needs at least one path"),
     "grid without values": (SMALL + "grid: {epochs: []}\n", "4: grid.epochs: expected a list of *"),
     "grid of a scalar": (SMALL + "grid: {epochs: 3}\n", "4: grid.epochs: expected a list of *"),
@@ -212,13 +237,13 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "grid value out of range": (SMALL + "grid: {mix.switch_epoch: [1, 9]}\n",
                                 "4: grid.mix.switch_epoch: `mix.switch_epoch <= epochs` *"),
     "grid value twice": (SMALL + "grid: {optimizer.lr: [1, 1.0]}\n",
-                         "4: arms: arms 'lr=1.0' and 'lr=1.0' are the same run"),
+                         "4: grid.optimizer.lr: arms 'lr=1.0' and 'lr=1.0' are the same run"),
     "grid over an arm's path": (SMALL + "arms: {a: {epochs: 2}}\ngrid: {epochs: [1, 3]}\n",
                                 "5: grid.epochs: arm 'a' sets this path too"),
     "grid over the cap": (SMALL + "grid: {" + ", ".join(
         f"{path}: [{', '.join(map(str, range(1, 101)))}]"
         for path in ("mix.switch_epoch", "batch_size", "data.num_train")) + "}\n",
-        "4: grid: the study has 2,000,000 runs; the cap is 10,000"),
+        "4: grid: the study has 2,000,000 runs in all; the cap is 10,000"),
     "validation takes all": (base("data: {name: digits, val_size: 1437}"),
                              "2: base.data.val_size: `val_size < training images` must hold, *"),
     "more images than there are": (base("data: {name: digits, val_size: 1, num_train: 1437}"),
@@ -226,10 +251,11 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "batch larger than the data": (base("data: {num_train: 7}"),
                                    "2: base.batch_size: `batch_size <= training images` must *"),
     "last batch of 1": (base("data: {num_train: 129}").replace("mlp", "resnet18"),
-                        "2: base.batch_size: batch_size 8 leaves a last batch of 1 of 129 images, "
-                        "which BatchNorm cannot train on."),
+                        "2: base.batch_size: `no batch is a single image, which BatchNorm "
+                        "cannot train on` "
+                        "must hold, got (batch_size=8, training images=129)."),
     "batches of 1": (SMALL.replace("mlp", "resnet18").replace("batch_size: 8", "batch_size: 1"),
-                     "2: base.batch_size: batch_size 1 leaves a last batch of 1 of 60000 *"),
+                     "2: base.batch_size: `no batch is a single image, *(batch_size=1, *"),
     "pool that does not divide": (base("data: {pool: 3}"),
                                   "2: base.data.pool: `pool divides the image size` must hold, "
                                   "got (pool=3, image_size=28)."),
@@ -258,21 +284,23 @@ def test_bad_files_are_refused_with_line_path_rule_and_value(load: Load, case: s
 BAD_OVERRIDES = {
     "seeds": "seeds: `PATH=VALUE` must hold, for example seeds=6",
     "=6": "=6: `PATH=VALUE` must hold, for example seeds=6",
-    "seeds=": "seeds=: seeds: expected a number of seeds or a list of seeds, got null",
-    "sedes=6": "sedes=6: unknown key 'sedes' (did you mean seeds?)",
-    "base.epoch=6": "base.epoch=6: base: unknown key 'epoch' (did you mean epochs?)",
+    "seeds=": "seeds=: seeds: expected an integer or a list of integers, got null",
+    "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
+    "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
     "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
-    "base.epochs=no": "base.epochs=no: expected a name, got the boolean false; "
+    "base.epochs=no": "base.epochs=no: base.epochs: expected a name, got the boolean false; "
     "quote 'no' or write false",
-    "base.epochs.x=1": "base.epochs.x=1: base.epochs: has no parts",
-    "base..epochs=1": "base..epochs=1: base: unknown key ''",
+    "base.epochs.x=1": "base.epochs.x=1: base.epochs.x: unknown key 'epochs.x' (did you mean "
+    "epochs?)",
+    "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",
+    "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
     "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the file; its arms: a, a.b",
     "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
     "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
     "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
-    "seeds=[1": "seeds=[1: not valid YAML: while parsing a flow sequence, expected ',' or ']', "
-    "but got '<stream end>' (column 3)",
-    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: expected one document",
+    "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
+    "did not find expected ',' or ']' (column 1)",
+    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document",
 }
 
 
@@ -280,6 +308,11 @@ BAD_OVERRIDES = {
 def test_bad_overrides_are_refused_with_set_as_their_place(load: Load, override: str) -> None:
     text = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
     assert refusals(load, text, override) == [f"--set {BAD_OVERRIDES[override]}"]
+
+
+def test_an_override_leads_into_no_scalar(load: Load) -> None:
+    lines = refusals(load, SMALL + "grid: 3\n", "grid.epochs=[1]")
+    assert "--set grid.epochs=[1]: grid: has no parts" in lines
 
 
 def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load) -> None:
@@ -297,11 +330,11 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
     places = [line.split(": ")[:2] for line in refusals(load, text, "base.data.pool=0")]
     assert places == [
         ["1", "study"],
-        ["3", "base.optimizer.lr"],
         ["3", "base.optimizer.momentum"],
+        ["3", "base.optimizer.lr"],
         ["4", "base.epochs"],
         ["6", "base.batch_size"],
-        ["7", "seeds[1]"],
+        ["7", "seeds"],
         ["8", "arms.a.mix.switch_epoch"],
         ["9", "grid"],
         ["--set base.data.pool=0", "base.data.pool"],
@@ -316,7 +349,7 @@ def test_a_problem_of_base_is_told_once_however_many_arms_inherit_it(load: Load)
 def test_a_problem_is_placed_at_the_arm_that_brings_it(load: Load) -> None:
     text = base("data: {num_train: 129}") + "arms:\n  a: {}\n  b: {model.name: resnet18}\n"
     (line,) = refusals(load, text)
-    assert line.startswith("6: arms.b.model.name: batch_size 8 leaves a last batch of 1")
+    assert line.startswith("6: arms.b.model.name: `no batch is a single image, which BatchNorm")
 
 
 def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:
@@ -331,7 +364,8 @@ def test_odd_class_counts_cannot_be_paired(load: Load, tmp_path: Path) -> None:
     image_folder(tmp_path / "images", ("a", "b", "c"))
     data = "data: {name: image-folder, folder: images, image_size: 8, views: concat, test: false}"
     (line,) = refusals(load, base(data).replace("batch_size: 8", "batch_size: 1"))
-    assert line == "2: base.data.views: class pairing needs an even number of classes, got 3."
+    rule = "`class pairing has an even number of classes` must hold, got (classes=3)."
+    assert line == f"2: base.data.views: {rule}"
 
 
 def test_an_image_folder_is_found_beside_the_file_and_digested(load: Load, tmp_path: Path) -> None:
@@ -488,9 +522,11 @@ def test_paths_that_are_no_study_file_are_refused(tmp_path: Path) -> None:
 
 def test_reading_a_study_loads_neither_torch_nor_ray_nor_mlflow() -> None:
     code = (
-        "import sys; from sweeps.reading.study_file import load_study, study_schema; "
-        "load_study('quickstart'); study_schema(); "
-        "print(sorted({'torch', 'ray', 'mlflow', 'optuna', 'numpy', 'PIL'} & set(sys.modules)))"
+        "import sys; from sweeps.reading.study_file import load_study; "
+        "from sweeps.reading.schema import study_schema; "
+        "load_study('search-alpha-switch'); study_schema(); "
+        "heavy = {'torch', 'ray', 'mlflow', 'optuna', 'numpy', 'scipy', 'pandas', 'PIL'}; "
+        "print(sorted(heavy & set(sys.modules)))"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -533,11 +569,15 @@ def test_the_schema_agrees_with_the_reader_on_names_types_and_choices(load: Load
 
 
 def test_the_schema_describes_fields_by_their_docstrings() -> None:
-    definitions = study_schema()["$defs"]
-    switch = definitions["MixConfig"]["properties"]["switch_epoch"]
+    schema = study_schema()
+    paths = schema["$defs"]["images"]["properties"]
+    switch = paths["mix.switch_epoch"]
     assert switch["description"].startswith("First epoch (0-based) trained under `law_after`")
-    assert "seed" not in definitions["TrainConfig"]["properties"]
-    json.dumps(definitions)
+    assert "seed" not in paths
+    assert schema["properties"]["study"]["description"].startswith("Name of the study")
+    beta = paths["mix.law"]["anyOf"][2]
+    assert beta["description"].startswith("Random weight: lam ~ Beta(alpha, alpha)")
+    json.dumps(schema)
 
 
 alphas = st.floats(min_value=1e-300, max_value=MAX_ALPHA)
@@ -546,11 +586,17 @@ laws: st.SearchStrategy[Law] = st.one_of(
 )
 
 
+rates = st.floats(0, 1e9, exclude_min=True)
+decays = st.floats(0, 1e9)
+optimizers = st.builds(Adam, lr=rates, weight_decay=decays) | st.builds(
+    Sgd, lr=rates, weight_decay=decays, momentum=st.floats(0, 1, exclude_max=True)
+)
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> TrainConfig:
     epochs, switch = draw(st.integers(1, 100)), draw(st.none() | st.integers(0, 100))
     switch = None if switch is None else min(switch, epochs)
-    sgd = draw(st.booleans())
     sizes = st.lists(st.integers(1, 500), max_size=3).map(tuple)
     return TrainConfig(
         data=DataConfig(
@@ -562,12 +608,7 @@ def configs(draw: st.DrawFn) -> TrainConfig:
             pool=draw(st.sampled_from([1, 2, 4])),
         ),
         model=Mlp(hidden=draw(st.none() | sizes)),
-        optimizer=OptimizerConfig(
-            name="sgd" if sgd else "adam",
-            lr=draw(st.floats(0, 1e9, exclude_min=True)),
-            momentum=draw(st.floats(0, 1, exclude_max=True)) if sgd else 0.0,
-            weight_decay=draw(st.floats(0, 1e9)),
-        ),
+        optimizer=draw(optimizers),
         mix=MixConfig(
             law=draw(laws),
             switch_epoch=switch,
@@ -581,16 +622,22 @@ def configs(draw: st.DrawFn) -> TrainConfig:
     )
 
 
-def spelled(config: Any) -> Any:
+RESERVED = {"seed", "digest"}
+
+
+def written(value: Any) -> Any:
     """Return a configuration as a study file nests it, independent of the reader."""
-    if isinstance(config, Law):
-        return spelled(config)
-    if isinstance(config, tuple):
-        return list(config)
-    if not hasattr(config, "__dataclass_fields__"):
-        return config
-    names = set(config.__dataclass_fields__) - {"seed", "digest"}
-    return {name: spelled(getattr(config, name)) for name in sorted(names)}
+    if isinstance(value, Erm | Midpoint):
+        return value.tag
+    if isinstance(value, Beta):
+        return {"beta": value.alpha}
+    if isinstance(value, tuple):
+        return list(value)
+    if not hasattr(value, "__dataclass_fields__"):
+        return value
+    names = [field.name for field in dataclasses.fields(value)]
+    nested = {name: written(getattr(value, name)) for name in names if name not in RESERVED}
+    return {"name": value.name, **nested} if isinstance(value, Mlp | Adam | Sgd) else nested
 
 
 ONE_FILE = settings(
@@ -603,7 +650,7 @@ ONE_FILE = settings(
 def test_any_valid_configuration_survives_the_way_through_yaml(
     load: Load, config: TrainConfig, seeds: set[int]
 ) -> None:
-    document = {"study": "x", "base": spelled(config), "seeds": list(seeds)}
+    document = {"study": "x", "base": written(config), "seeds": list(seeds)}
     for flow in (False, True):
         study = load(yaml.safe_dump(document, default_flow_style=flow))
         assert study.arms == {"base": config}

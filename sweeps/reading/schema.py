@@ -1,0 +1,186 @@
+"""The JSON Schema of a study file, for editors: made from the types that it is read into."""
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from itertools import pairwise
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from mixup_core.problem import PROBLEMS, Problem, problem_named
+from mixup_core.rules import RuleError
+from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, parts
+from sweeps.reading.arm_names import ARM_NAME
+from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
+from sweeps.reading.tree_paths import TreePaths, members, stand_in
+
+Schema = dict[str, Any]
+
+_PLAIN: Mapping[Any, Schema] = {
+    int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"},
+    str: {"type": "string"}, type(None): {"type": "null"}, object: {},
+}  # fmt: skip
+
+
+def study_schema() -> Schema:
+    """Return the JSON Schema of a study file.
+
+    It holds names, types, choices and the ranges of single values; rules that join several values
+    are checked when a study is read. What `base`, `arms` and the like hold depends on `problem`.
+    """
+    schema = _schema(StudyKeys)
+    properties = schema["properties"]
+    properties["study"]["pattern"] = f"^{STUDY_NAME}$"
+    properties["problem"]["enum"] = list(PROBLEMS)
+    numbers = {"type": "object", "additionalProperties": {"type": "number"}}
+    properties["claims"] |= _list(_schema(ClaimKeys))
+    properties["references"] |= {"type": "object", "additionalProperties": numbers}
+    cases, definitions = [], {}
+    for name in PROBLEMS:
+        problem = problem_named(name)
+        paths = TreePaths(problem.config, problem.reserved)
+        definitions[name] = _mapping({path: _leaf(leaf) for path, leaf in paths.leaves.items()})
+        is_named = {"properties": {"problem": {"const": name}}}
+        is_meant = is_named | ({} if name == "images" else {"required": ["problem"]})
+        cases.append({"if": is_meant, "then": {"properties": _sections(problem, paths)}})
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "mixsweep study"}
+    return {**head, **schema, "allOf": cases, "$defs": definitions}
+
+
+def _sections(problem: Problem, paths: TreePaths) -> Schema:
+    """Return the schemas of the sections that depend on the problem."""
+    here = f"#/$defs/{problem.name}"
+    values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
+    axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
+    search, objective = _schema(SearchKeys), {"enum": list(problem.objectives)}
+    search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
+    search["properties"]["space"] |= {"minProperties": 1} | _mapping({
+        path: _searched(leaf, values) for path, leaf in paths.leaves.items()
+        if path not in problem.unsearchable
+    })  # fmt: skip
+    base = _mapping({})
+    for path, value in values.items():
+        group, names = base, path.split(".")
+        while len(names) > 1 and path.removesuffix("." + ".".join(names[1:])) in paths.groups:
+            group = group["properties"].setdefault(names.pop(0), _mapping({}))
+        group["properties"][".".join(names)] = value
+    arms = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{ARM_NAME}$"}}
+    return {
+        "base": base,
+        "arms": arms | {"additionalProperties": {"$ref": here}},
+        "grid": {"anyOf": [axes, _list(axes)]},
+        "zip": axes,
+        "exclude": _list({"$ref": here, "minProperties": 1}),
+        "search": search,
+    }
+
+
+def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a path in a space: a distribution, or a choice with its fields."""
+    if leaf.is_named or not leaf.options:
+        return _distribution(values[leaf.path])
+    kinds = []
+    for tag, kind in leaf.options.items():
+        below = {part.name: values[f"{leaf.path}.{part.name}"] for part in parts(kind)}
+        fields = {name: {"anyOf": [_distribution(value), value]} for name, value in below.items()}
+        alone = list(fields.values()) if len(fields) == 1 else []
+        kinds.append(_mapping({tag: {"anyOf": [_mapping(fields), *alone]}}) | {"minProperties": 1})
+    listed = _distribution({"anyOf": [{"enum": [*leaf.options, None]}, *kinds]}, "categorical")
+    return {"anyOf": [*kinds, listed]}
+
+
+def _distribution(value: Schema, *kinds: str) -> Schema:
+    """Return the schema of a distribution of some kinds (all if none) over some values."""
+    entry = _schema(EntryKeys)
+    for kind in ("log_uniform", "uniform", "int"):
+        entry["properties"][kind] |= {"minItems": 2, "maxItems": 2}
+    entry["properties"]["log_uniform"]["items"] = {"exclusiveMinimum": 0}
+    entry["properties"]["categorical"] |= _list(value)
+    return entry | {"oneOf": [{"required": [kind]} for kind in kinds or KINDS]}
+
+
+def _schema(hint: Any) -> Schema:
+    """Return the JSON Schema of the values of a type, as study files write them."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        names = [list(mark.names) for mark in arguments[1:] if isinstance(mark, Among)]
+        return {"enum": names[0]} if names else _schema(arguments[0])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if hint not in members(hint):
+        return {"anyOf": [_schema(member) for member in arguments]}
+    if origin is tuple:
+        return {"type": "array", "items": _schema(arguments[0])}
+    if not is_dataclass(hint):
+        return dict(_PLAIN[hint])
+    kind: Any = hint
+    fields = {part.name: _field(kind, part) for part in parts(kind)}
+    required = [part.name for part in parts(kind) if part.default is REQUIRED]
+    about = {"description": inspect.cleandoc(kind.__doc__ or "")}
+    whole = _mapping(fields) | {"required": required}
+    if hasattr(kind, "tag"):
+        alone = list(fields.values()) if len(fields) == 1 else []
+        tagged = _mapping({kind.tag: {"anyOf": [whole, *alone]}}) | {"minProperties": 1}
+        return about | {"anyOf": [{"const": kind.tag}, *([tagged] if fields else [])]}
+    if isinstance(getattr(kind, "name", None), str):
+        whole["properties"]["name"] = {"const": kind.name}
+    return about | whole
+
+
+def _leaf(leaf: Leaf) -> Schema:
+    name = leaf.path.removesuffix(".name" if leaf.is_named else "").rpartition(".")[2]
+    part = next(part for part in parts(leaf.owner) if part.name == name)
+    return _field(leaf.owner, replace(part, hint=leaf.hint))
+
+
+def _field(kind: Any, part: Part) -> Schema:
+    about = {"description": text} if (text := _texts(kind).get(part.name)) else {}
+    return _schema(part.hint) | about | _limits(kind, part)
+
+
+def _limits(kind: Any, part: Part) -> Schema:
+    """Return what the rules of a dataclass ask of one field alone, found by trying values."""
+    kinds = set(members(part.hint))
+
+    def holds(value: Any) -> bool:
+        try:
+            others = {p.name: stand_in(p.hint) for p in parts(kind) if p.default is REQUIRED}
+            built(kind, others | {part.name: value})
+        except RuleError as error:
+            return part.name not in error.fields
+        return True
+
+    limits: Schema = {}
+    if tuple[int, ...] in kinds:
+        limits |= {} if holds(()) else {"minItems": 1}
+        limits |= {} if holds((1, 1)) else {"uniqueItems": True}
+    if kinds & {int, float}:
+        steps = (-1, 0, 1, 2) if int in kinds else (-1, 0, 0.5)
+        for below, value in pairwise(steps):
+            if not holds(below) and holds(value):
+                limits |= {"minimum": value} if value != 0.5 else {"exclusiveMinimum": 0}
+    return limits
+
+
+@functools.cache
+def _texts(kind: type) -> Mapping[str, str]:
+    """Return the string under each field of a dataclass."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }  # fmt: skip
+
+
+def _mapping(properties: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1}

@@ -1,0 +1,139 @@
+"""TreePaths: the dotted paths that values of a tree are given under, and how they are joined."""
+
+import dataclasses
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, product
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from mixup_core.problem import DataError
+from mixup_core.rules import RuleError
+from mixup_core.tree import REQUIRED, Among, Leaf, built, leaves, parts
+from sweeps.reading.strict_yaml import REFUSED, Node
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A value given under a path, and where."""
+
+    value: Any
+    """Of the type of its path; a choice by its tag alone stays text; `REFUSED` if reported."""
+    node: Node
+
+
+Settings = Mapping[str, Setting]
+"""Settings by their dotted path."""
+
+
+class TreePaths:
+    """The paths of one type of tree."""
+
+    def __init__(
+        self, kind: type, reserved: Mapping[str, str] = types.MappingProxyType({})
+    ) -> None:
+        """List the paths.
+
+        Args:
+            kind: Type of the tree.
+            reserved: Paths that are filled in for the user, to what one who sets them is told.
+        """
+        self.kind = kind
+        self.reserved = reserved
+        self.leaves: dict[str, Leaf] = {
+            path: leaf for path, leaf in leaves(kind).items() if path not in reserved
+        }
+        self.choices = frozenset(
+            path for path, leaf in self.leaves.items() if leaf.options and not leaf.is_named
+        )
+        """Paths of choices told apart by tag: a value may be given whole, or below."""
+        prefixes = {prefix for path in self.leaves for prefix in above(path)}
+        self.groups = {p for p in prefixes if self.choices.isdisjoint([p, *above(p)])}
+        """Paths that a study file nests."""
+        named = {path.removesuffix(".name") for path, leaf in self.leaves.items() if leaf.is_named}
+        self.required = tuple(
+            path for path, leaf in self.leaves.items() if leaf.is_required
+            and (self.choices | named).isdisjoint(above(path.removesuffix(".name")))
+        )  # fmt: skip
+        """Paths that every tree of the type needs a value under."""
+
+    def merged(self, levels: Sequence[Settings]) -> dict[str, Any]:
+        """Return the values of all levels by path.
+
+        Args:
+            levels: The first that gives a path decides. One that gives a choice whole, or by its
+                tag, takes the place of all that later ones give of it.
+        """
+        given: dict[str, Any] = {}
+        for level in reversed(levels):
+            whole = tuple(f"{path}." for path in level if path in self.choices)
+            given = {path: value for path, value in given.items() if not path.startswith(whole)}
+            given |= {path: setting.value for path, setting in level.items()}
+        return given
+
+    def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
+        """Return the tree made of values by path, and every rule they break.
+
+        A rule that fails is reported; then the values it read give way to their defaults, so that
+        the other rules are checked too. What concerns values that already gave way is not reported.
+
+        Args:
+            given: Values as `merged` returns them; `REFUSED` and missing ones count as broken.
+
+        Returns:
+            The tree (None if the defaults themselves cannot stand), the paths that gave way, and
+            the errors. It is what the user asked for only if no path gave way.
+        """
+        errors: list[RuleError] = []
+        gone = {path for path, value in given.items() if value is REFUSED}
+        gone |= {path for path in self.required if path not in given}
+        while True:
+            kept = {p: value for p, value in given.items() if gone.isdisjoint([p, *above(p)])}
+            try:
+                stand_ins = {p: stand_in(self.leaves[p].hint) for p in self.required}
+                return built(self.kind, stand_ins | kept), frozenset(gone), errors
+            except RuleError as error:
+                fields = set(error.fields)
+                if gone.isdisjoint(fields):
+                    errors.append(error)
+                wholes = {path for field in fields for path in above(field) if path in given}
+                if gone >= fields | wholes:
+                    return None, frozenset(gone), errors
+                gone |= wholes if gone >= fields else fields
+
+
+def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
+    """Return the most special of the values that an error concerns; None if none was given."""
+    for level, field in product(levels, error.fields):
+        near = [p for p in level if p == field or p in above(field) or field in above(p)]
+        if near:
+            return level[field if field in near else near[0]]
+    return None
+
+
+def above(path: str) -> list[str]:
+    """Return the paths that a path lies below: `a` and `a.b` of `a.b.c`."""
+    return list(accumulate(path.split(".")[:-1], lambda head, name: f"{head}.{name}"))
+
+
+def members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union; of any other type, itself."""
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+
+
+def stand_in(hint: Any) -> Any:
+    """Return some value of a type, for the rules that do not depend on it: 1 for a number."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        names = [name for mark in arguments[1:] if isinstance(mark, Among) for name in mark.names]
+        return names[0] if names else stand_in(arguments[0])
+    if origin is Literal:
+        return arguments[0]
+    if hint not in members(hint):
+        return None if type(None) in arguments else stand_in(arguments[0])
+    if origin is tuple:
+        return (stand_in(arguments[0]),)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        required = [part for part in parts(hint) if part.default is REQUIRED]
+        return built(hint, {part.name: stand_in(part.hint) for part in required})
+    return {bool: False, int: 1, float: 1.0, str: "x"}.get(hint)

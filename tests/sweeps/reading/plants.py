@@ -1,0 +1,94 @@
+"""A small tree with every form that a study file may give: groups, choices, lists, requirements."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
+from mixup_core.rules import require
+from mixup_core.tree import Among
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dry:
+    """No water."""
+
+    tag: ClassVar = "dry"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drip:
+    """Water by the hour."""
+
+    tag: ClassVar = "drip"
+
+    rate: float
+    """Litres per hour, positive."""
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, "rate > 0", self, "rate")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flood:
+    """Water at once."""
+
+    tag: ClassVar = "flood"
+
+    depth: float
+    days: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.days >= 1, "days >= 1", self, "days")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clay:
+    """Soil that holds water."""
+
+    name: ClassVar = "clay"
+
+    depth: int = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sand:
+    """Soil that does not."""
+
+    name: ClassVar = "sand"
+
+    depth: int = 3
+    grain: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Visit:
+    """What is done on a day."""
+
+    day: int
+    water: Dry | Drip | Flood = field(default_factory=Dry)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bed:
+    """Where a plant stands."""
+
+    soil: Clay | Sand = field(default_factory=Clay)
+    width: float = 1.0
+    shade: Literal["none", "half"] = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plant:
+    """A plant and its care."""
+
+    species: Annotated[str, Among(("rose", "fern"))]
+    days: int
+    """Days it is watched, at least 1."""
+    bed: Bed = field(default_factory=Bed)
+    water: Dry | Drip | Flood = field(default_factory=Dry)
+    visits: tuple[Visit, ...] = ()
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        require(self.days >= 1, "days >= 1", self, "days")
+        late = [visit.day for visit in self.visits if visit.day > self.days]
+        require(not late, "each visit is within days", self, "visits", "days")

@@ -1,0 +1,126 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from plants import Bed, Drip, Flood, Plant, Sand
+
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
+from mixup_core.tree import parts
+from sweeps.reading.strict_yaml import REFUSED, Node, Place
+from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, blamed, stand_in
+
+PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
+BLANK = {"species": "rose", "days": 4}
+
+
+def level(**values: Any) -> Settings:
+    node = Node(value=None, place=Place(source="s.yaml"))
+    return {
+        path.replace("__", "."): Setting(value=value, node=node) for path, value in values.items()
+    }
+
+
+def test_paths_are_those_of_the_tree_without_what_is_reserved() -> None:
+    assert list(PATHS.leaves) == [
+        "species", "days", "bed.soil.name", "bed.soil.depth", "bed.soil.grain", "bed.width",
+        "bed.shade", "water", "water.rate", "water.depth", "water.days", "visits",
+    ]  # fmt: skip
+    assert PATHS.groups == {"bed", "bed.soil"}
+    assert PATHS.choices == {"water"}
+    assert PATHS.required == ("species", "days")
+
+
+def test_levels_are_joined_and_the_first_decides() -> None:
+    given = PATHS.merged([level(days=1), level(days=2, bed__width=3.0), level(bed__width=4.0)])
+    assert given == {"days": 1, "bed.width": 3.0}
+
+
+def test_a_choice_given_whole_drops_what_lower_levels_give_of_it() -> None:
+    low = level(water=Flood(depth=2.0), water__days=3)
+    assert PATHS.merged([level(water="dry"), low]) == {"water": "dry"}
+    assert PATHS.merged([level(water__days=2), low])["water"] == Flood(depth=2.0)
+    same = {"water": Flood(depth=2.0), "water.days": 3}
+    assert PATHS.merged([level(days=1), low]) == {"days": 1, **same}
+
+
+def test_a_named_choice_keeps_the_fields_that_are_given_lower() -> None:
+    given = PATHS.merged([level(bed__soil__name="sand"), level(bed__soil__depth=5)])
+    tree, gone, errors = PATHS.join(BLANK | given)
+    assert (tree.bed, gone, errors) == (Bed(soil=Sand(depth=5)), frozenset(), [])
+
+
+def test_joined_values_make_the_tree() -> None:
+    tree, gone, errors = PATHS.join({**BLANK, "water": "drip", "water.rate": 2.0})
+    assert tree == Plant(species="rose", days=4, water=Drip(rate=2.0))
+    assert not gone
+    assert not errors
+
+
+def test_one_broken_rule_does_not_hide_the_next() -> None:
+    values = {"species": "rose", "days": 0, "water": "flood", "water.depth": 1.0, "water.days": 0}
+    tree, gone, errors = PATHS.join(values)
+    assert tree is not None
+    assert [error.fields for error in errors] == [("water.days",), ("days",)]
+    assert gone == {"days", "water.days"}
+
+
+def test_a_missing_field_of_a_choice_does_not_hide_the_next() -> None:
+    tree, gone, errors = PATHS.join({**BLANK, "water": "drip", "days": 0})
+    assert tree is not None
+    assert [error.fields for error in errors] == [("water.rate",), ("days",)]
+    assert gone == {"water", "water.rate", "days"}
+
+
+def test_a_refused_or_missing_value_gives_way_without_a_word() -> None:
+    tree, gone, errors = PATHS.join({"days": REFUSED, "water.rate": 1.0, "water": REFUSED})
+    assert tree is not None
+    assert not errors
+    assert gone == {"days", "species", "water"}
+
+
+def test_an_error_is_blamed_on_the_most_special_value_it_concerns() -> None:
+    error = RuleError("rule", {"water.rate": 1, "days": 2})
+    low, high = level(water=Drip(rate=1.0)), level(days=2)
+    assert blamed(error, [high, low]) == high["days"]
+    assert blamed(error, [low, high]) == low["water"]
+    whole = RuleError("rule", {"water": 1})
+    assert blamed(whole, [level(water__rate=1.0)]) is not None
+    assert blamed(RuleError("rule", {"watering": 1}), [low, high]) is None
+
+
+def test_above_a_path_are_its_prefixes() -> None:
+    assert above("a.b.c") == ["a", "a.b"]
+    assert above("a") == []
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [(int, 1), (float, 1.0), (bool, False), (int | None, None), (tuple[int, ...], (1,))],
+)
+def test_some_value_stands_in_for_a_missing_one(hint: Any, value: Any) -> None:
+    assert stand_in(hint) == value
+    assert type(stand_in(hint)) is type(value)
+
+
+def test_a_choice_is_stood_in_for_by_its_first_kind() -> None:
+    assert stand_in(Drip) == Drip(rate=1.0)
+    assert stand_in(Drip | Flood) == Drip(rate=1.0)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_fields_of_one_name_in_a_choice_have_one_type(name: str) -> None:
+    """A path is read before the kind of its choice is known."""
+    for kind in _kinds(problem_named(name).config):
+        for part in parts(kind):
+            types: dict[str, Any] = {}
+            for option in part.options.values():
+                for field in parts(option):
+                    assert types.setdefault(field.name, field.hint) == field.hint
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    yield kind
+    for part in parts(kind):
+        for below in (*part.options.values(), *([part.hint] if part.is_group else [])):
+            yield from _kinds(below)
