@@ -3,9 +3,21 @@
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from mixup_core.images.choices.models import Mlp, Model, NarrowResNet, ResNet18
+from mixup_core.images.choices.averaging import Averaging, Ema
+from mixup_core.images.choices.models import (
+    EfficientNetV2S,
+    Linear,
+    Mlp,
+    Model,
+    NarrowResNet,
+    PreActResNet18,
+    ResNet18,
+    ResNet34,
+    Vgg16,
+)
 from mixup_core.images.choices.objectives import Filter, Objective, Plain, RegMixup
-from mixup_core.images.choices.optimizers import Adam, Optimizer, Sgd
+from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
+from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
@@ -15,8 +27,16 @@ from mixup_core.tree import Among
 
 __all__ = [
     "Adam",
+    "AdamW",
+    "Averaging",
+    "Constant",
+    "Cosine",
     "DataConfig",
+    "EfficientNetV2S",
+    "Ema",
     "Filter",
+    "Linear",
+    "LrSchedule",
     "MixConfig",
     "Mlp",
     "Model",
@@ -24,10 +44,15 @@ __all__ = [
     "Objective",
     "Optimizer",
     "Plain",
+    "PreActResNet18",
     "RegMixup",
     "ResNet18",
+    "ResNet34",
     "Sgd",
+    "Step",
     "TrainConfig",
+    "Vgg16",
+    "WarmUp",
 ]
 
 
@@ -153,6 +178,9 @@ class TrainConfig:
     data: DataConfig = field(default_factory=DataConfig)
     model: Model = field(default_factory=ResNet18)
     optimizer: Optimizer = field(default_factory=Adam)
+    lr_schedule: LrSchedule = field(default_factory=Constant)
+    averaging: Averaging | None = None
+    """Average of the weights that is measured beside them; None: there is none."""
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
     loss: Literal["cross-entropy", "squared-error"] = "cross-entropy"
@@ -200,6 +228,12 @@ class TrainConfig:
                     {"mix.schedule.phases": last, "epochs": self.epochs},
                 )
 
+        warm_up = 0 if isinstance(self.lr_schedule, Constant) else self.lr_schedule.warm_up
+        if warm_up >= self.epochs:
+            raise RuleError(
+                "lr_schedule.warm_up < epochs",
+                {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
+            )
         mixes = (mix.law, mix.law_after, mix.schedule) != (Erm(), Erm(), None)
         if isinstance(self.objective, RegMixup) and not mixes:
             raise RuleError(

@@ -8,7 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.config import Mlp, Model, NarrowResNet, ResNet18
+from mixup_core.images.choices.models import (
+    EfficientNetV2S,
+    Linear,
+    Mlp,
+    Model,
+    NarrowResNet,
+    PreActResNet18,
+    ResNet18,
+    ResNet34,
+    Vgg16,
+)
 from mixup_core.seeding import stream_seed
 
 
@@ -71,12 +81,120 @@ class ResNet(nn.Module):
         return logits
 
 
+class PreActBlock(nn.Module):
+    """A basic block with normalisation and ReLU before each convolution.
+
+    Source: He et al. 2016, arXiv:1603.05027, figure 1b; where the shape changes the shortcut is a
+    1x1 convolution of what was normalised.
+    """
+
+    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(in_channels)
+        self.conv1 = _conv3x3(in_channels, channels, stride)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv2 = _conv3x3(channels, channels, 1)
+        self.shortcut: nn.Module | None = None
+        if stride != 1 or in_channels != channels:
+            self.shortcut = nn.Conv2d(in_channels, channels, 1, stride=stride, bias=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (batch, channels, height / stride, width / stride)."""
+        ready = torch.relu(self.bn1(images))
+        hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
+        total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
+        return total
+
+
+class PreActResNet(nn.Module):
+    """A pre-activation ResNet for small images; normalised once more before the average."""
+
+    def __init__(
+        self, in_channels: int, num_classes: int, stages: Sequence[tuple[int, int, int]]
+    ) -> None:
+        """Build the network; arguments as for `ResNet`, whose stem here has stride 1."""
+        super().__init__()
+        channels = stages[0][0]
+        self.conv1 = _conv3x3(in_channels, channels, 1)
+        blocks = []
+        for stage_channels, num_blocks, stride in stages:
+            for block in range(num_blocks):
+                blocks.append(PreActBlock(channels, stage_channels, stride if block == 0 else 1))
+                channels = stage_channels
+        self.blocks = nn.Sequential(*blocks)
+        self.bn = nn.BatchNorm2d(channels)
+        self.fc = nn.Linear(channels, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits, (batch, classes)."""
+        hidden = torch.relu(self.bn(self.blocks(self.conv1(images))))
+        logits: Tensor = self.fc(hidden.mean(dim=(2, 3)))
+        return logits
+
+
 def resnet18(model: ResNet18, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
     """Return ResNet-18 with the CIFAR stem; 11,173,386 parameters for 2 channels, 10 classes."""
     del image_size
+    return ResNet(in_channels, num_classes, 1, _stages(model.width, (2, 2, 2, 2)))
+
+
+def resnet34(model: ResNet34, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+    """Return ResNet-34 with the CIFAR stem."""
+    del image_size
+    return ResNet(in_channels, num_classes, 1, _stages(model.width, (3, 4, 6, 3)))
+
+
+def preact_resnet18(
+    model: PreActResNet18, in_channels: int, num_classes: int, image_size: int
+) -> nn.Module:
+    """Return the pre-activation ResNet-18 of the mixup paper's CIFAR experiments."""
+    del image_size
+    return PreActResNet(in_channels, num_classes, _stages(model.width, (2, 2, 2, 2)))
+
+
+def vgg16_bn(model: Vgg16, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+    """Return VGG-16 (configuration D) with BatchNorm, a global average and one linear layer.
+
+    The three large linear layers of the source, made for 224 pixels, and their dropout are left
+    out, as is usual for small images; a side that is odd is pooled upwards.
+
+    Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
+    """
+    del image_size
     width = model.width or 64
-    stages = [(width, 2, 1), (2 * width, 2, 2), (4 * width, 2, 2), (8 * width, 2, 2)]
-    return ResNet(in_channels, num_classes, 1, stages)
+    layers: list[nn.Module] = []
+    channels = in_channels
+    for factor, num_convolutions in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
+        for _ in range(num_convolutions):
+            layers += [
+                nn.Conv2d(channels, factor * width, 3, padding=1),
+                nn.BatchNorm2d(factor * width),
+                nn.ReLU(),
+            ]
+            channels = factor * width
+        layers.append(nn.MaxPool2d(2, ceil_mode=True))
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, num_classes)]
+    return nn.Sequential(*layers, *head)
+
+
+def efficientnet_v2_s(
+    model: EfficientNetV2S, in_channels: int, num_classes: int, image_size: int
+) -> nn.Module:
+    """Return torchvision's EfficientNetV2-S for a number of channels.
+
+    Its dropout and stochastic depth would draw from the global generator, which no run may touch:
+    both are 0. Its stem and stages halve the side five times.
+
+    Source: Tan and Le 2021, arXiv:2104.00298, table 4.
+    """
+    from torchvision.models import efficientnet_v2_s as published
+
+    del model, image_size
+    network: Any = published(num_classes=num_classes, dropout=0.0, stochastic_depth_prob=0.0)
+    stem = network.features[0]
+    stem[0] = nn.Conv2d(in_channels, stem[0].out_channels, 3, stride=2, padding=1, bias=False)
+    built: nn.Module = network
+    return built
 
 
 def narrow_resnet(
@@ -92,17 +210,29 @@ def narrow_resnet(
 
 def mlp(model: Mlp, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
     """Return a ReLU network over the flattened pixels, hidden layers 300 and 100 by default."""
-    sizes = [in_channels * image_size**2, *(model.hidden or (300, 100))]
+    hidden = model.hidden or (300, 100)
+    sizes = [in_channels * image_size**2, *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
 
+def linear(model: Linear, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+    """Return a linear function of the flattened pixels."""
+    del model
+    return nn.Sequential(nn.Flatten(), nn.Linear(in_channels * image_size**2, num_classes))
+
+
 MODELS: dict[str, Callable[[Any, int, int, int], nn.Module]] = {
     "resnet18": resnet18,
     "narrow-resnet": narrow_resnet,
     "mlp": mlp,
+    "linear": linear,
+    "resnet34": resnet34,
+    "preact-resnet18": preact_resnet18,
+    "vgg16-bn": vgg16_bn,
+    "efficientnet-v2-s": efficientnet_v2_s,
 }
 """Name to function of (configuration, input channels, classes, image size)."""
 
@@ -128,6 +258,12 @@ def build_model(
                 bound = 1 / math.sqrt(module.weight[0].numel())
                 nn.init.uniform_(module.bias, -bound, bound, generator=rng)
     return network
+
+
+def _stages(width: int | None, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (channels, blocks, stride) of four stages, each twice as wide as the one before."""
+    first = width or 64
+    return [(first * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
 def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:

@@ -19,12 +19,15 @@ MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""
 
 METRICS = {
-    "test/error": Metric(label="test error", unit="%"),
-    "test/nll": Metric(label="test NLL", unit="nats"),
-    "test/calibration_error": Metric(label="test calibration error", unit="%"),
-    "val/error": Metric(label="validation error", unit="%"),
-    "val/nll": Metric(label="validation NLL", unit="nats"),
-    "val/calibration_error": Metric(label="validation calibration error", unit="%"),
+    f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
+    for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+    for split, title in (("test", "test"), ("val", "validation"))
+    for name, label, unit in (
+        ("error", "error", "%"),
+        ("nll", "NLL", "nats"),
+        ("calibration_error", "calibration error", "%"),
+    )
+} | {
     "train/loss": Metric(label="training loss", unit="nats"),
     "train/excess_loss": Metric(label="excess training loss", unit="nats"),
     "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
@@ -40,9 +43,12 @@ def of_epoch(config: TrainConfig, epoch: int) -> Any:
     mixing: Any = "erm"
     if not isinstance(law, Erm):
         mixing = [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
-    if isinstance(objective, Plain):
-        return mixing
-    return {"mixing": mixing, "objective": spelled(objective, brief=True)}
+    beyond = {}
+    if not isinstance(objective, Plain):
+        beyond["objective"] = spelled(objective, brief=True)
+    if (rate := config.lr_schedule.in_epoch(epoch, config.epochs)) is not None:
+        beyond["rate"] = rate
+    return {"mixing": mixing, **beyond} if beyond else mixing
 
 
 class ImageData:
@@ -284,7 +290,7 @@ IMAGES = Problem(
             "data.folder": "data.digest",
             "objective.teacher": "objective.teacher_key",
         },
-        by_epoch=("mix.", "objective", "objective."),
+        by_epoch=("mix.", "objective", "objective.", "lr_schedule", "lr_schedule."),
         of_epoch=of_epoch,
     ),
     data=ImageData,

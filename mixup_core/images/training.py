@@ -4,16 +4,17 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.config import Adam, Optimizer, Sgd, TrainConfig
+from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
@@ -31,11 +32,13 @@ from mixup_core.records import EpochRecord
 
 @dataclass(kw_only=True, slots=True)
 class TrainingState:
-    """What training changes: weights, optimizer moments and the records so far."""
+    """What training changes: weights, their average, optimizer moments and the records so far."""
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    records: list[EpochRecord]
+    averaged: AveragedModel | None = None
+    """Network of the averaged weights, if the run keeps one."""
+    records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
 
     @classmethod
@@ -49,14 +52,18 @@ class TrainingState:
             image_size=info.image_size // data.pool,
             seed=config.seed,
         ).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return cls(network=network, optimizer=_optimizer(config.optimizer, network), records=[])
+        averaged = None
+        if config.averaging is not None:
+            average = get_ema_multi_avg_fn(config.averaging.decay)  # type: ignore[no-untyped-call]
+            averaged = AveragedModel(network, multi_avg_fn=average, use_buffers=True)
+        optimizer = _optimizer(config.optimizer, network)
+        return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
         """Return weights, buffers and optimizer as bytes; equal states give equal bytes on CPU."""
         buffer = io.BytesIO()
-        torch.save(
-            {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}, buffer
-        )
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        torch.save(parts, buffer)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
@@ -69,8 +76,8 @@ class TrainingState:
         """
         try:
             saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-            self.network.load_state_dict(saved["network"])
-            self.optimizer.load_state_dict(saved["optimizer"])
+            for name, part in self._parts().items():
+                part.load_state_dict(saved[name])
         except Exception as error:  # torch raises whatever it stumbles over
             if lacks_memory(error):
                 raise
@@ -79,6 +86,27 @@ class TrainingState:
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
+
+    def step(self, rate: float) -> None:
+        """Take a step along the gradients that are there, and average what it gives.
+
+        Args:
+            rate: Learning rate.
+        """
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        if self.averaged is not None:
+            self.averaged.update_parameters(self.network)
+
+    def networks(self) -> dict[str, nn.Module]:
+        """Return the networks that are measured, by what stands behind their metrics' names."""
+        averaged = {} if self.averaged is None else {"_averaged": self.averaged}
+        return {"": self.network, **averaged}
+
+    def _parts(self) -> dict[str, Any]:
+        parts = {"network": self.network, "optimizer": self.optimizer, "averaged": self.averaged}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -168,8 +196,9 @@ def fit(
             metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
-                measured = evaluate(state.network, part, config.precision)
-                metrics |= {f"{split}/{name}": value for name, value in measured.items()}
+                for suffix, network in state.networks().items():
+                    measured = evaluate(network, part, config.precision)
+                    metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
         if not all(math.isfinite(value) for value in metrics.values()):
             raise DivergedError(
                 f"`metrics are finite` must hold, got ({epoch=}, {metrics}).", epoch
@@ -212,11 +241,13 @@ def _train_epoch(
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
-    for batch in batches(images, draws, law):
+    num_steps = len(draws.sizes)
+    for step, batch in enumerate(batches(images, draws, law), epoch * num_steps):
         minimised = minimise(objective, batch, student, per_image, teacher)
         state.optimizer.zero_grad(set_to_none=True)
         minimised.loss.backward()  # type: ignore[no-untyped-call]
-        state.optimizer.step()
+        factor = config.lr_schedule.factor(step, num_steps, config.epochs)
+        state.step(config.optimizer.lr * factor)
         measured["loss"].append(minimised.loss.detach())
         for name, value in minimised.measured.items():
             measured[name].append(value)
@@ -251,7 +282,14 @@ def _optimizer(config: Optimizer, network: nn.Module) -> torch.optim.Optimizer:
     match config:
         case Adam(lr=lr, weight_decay=decay):
             return torch.optim.Adam(network.parameters(), lr=lr, weight_decay=decay, fused=True)
-        case Sgd(lr=lr, momentum=momentum, weight_decay=decay):
+        case AdamW(lr=lr, weight_decay=decay):
+            return torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=decay, fused=True)
+        case Sgd(lr=lr, momentum=momentum, weight_decay=decay, nesterov=nesterov):
             return torch.optim.SGD(
-                network.parameters(), lr=lr, momentum=momentum, weight_decay=decay, fused=True
+                network.parameters(),
+                lr=lr,
+                momentum=momentum,
+                weight_decay=decay,
+                nesterov=nesterov,
+                fused=True,
             )

@@ -1,9 +1,21 @@
+from typing import Any
+
 import pytest
 import torch
-from torch import nn
-from torchvision.models import resnet18
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm, conv2d, linear
+from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
-from mixup_core.images.config import Mlp, Model, NarrowResNet, ResNet18
+from mixup_core.images.config import (
+    EfficientNetV2S,
+    Mlp,
+    Model,
+    NarrowResNet,
+    PreActResNet18,
+    ResNet18,
+    ResNet34,
+    Vgg16,
+)
 from mixup_core.images.models import MODELS, build_model
 from mixup_core.tree import parsed
 
@@ -23,9 +35,14 @@ def test_resnet18_has_the_published_number_of_parameters(
     assert _num_parameters(network) == parameters
 
 
-def test_resnet18_computes_what_torchvisions_does_with_the_stem_replaced() -> None:
-    ours = build_model(ResNet18(), 6, 10, 32, seed=0)
-    theirs = resnet18(num_classes=10)
+@pytest.mark.parametrize(
+    ("model", "published"), [(ResNet18(), resnet18), (ResNet34(), resnet34)], ids=["18", "34"]
+)
+def test_a_resnet_computes_what_torchvisions_does_with_the_stem_replaced(
+    model: Model, published: Any
+) -> None:
+    ours = build_model(model, 6, 10, 32, seed=0)
+    theirs = published(num_classes=10)
     theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
     theirs.maxpool = nn.Identity()
     tensors = list(ours.state_dict().values())
@@ -35,6 +52,56 @@ def test_resnet18_computes_what_torchvisions_does_with_the_stem_replaced() -> No
         ours.train(mode)
         theirs.train(mode)
         torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
+
+
+def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
+    ours = build_model(Vgg16(), 3, 10, 32, seed=0)
+    features = vgg16_bn(num_classes=10).features
+    theirs = nn.Sequential(features, nn.Flatten(), nn.Linear(512, 10))
+    tensors = list(ours.state_dict().values())
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), tensors, strict=True)))
+    images = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    for mode in (True, False):
+        ours.train(mode)
+        theirs.train(mode)
+        torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
+
+
+def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
+    network = build_model(PreActResNet18(width=4), 3, 10, 16, seed=0).eval()
+    assert _num_parameters(build_model(PreActResNet18(), 3, 10, 32, seed=0)) == 11_172_170
+    weights = dict(network.state_dict())
+
+    def normalised(name: str, x: Tensor) -> Tensor:
+        of = {part: weights[f"{name}.{part}"] for part in ("running_mean", "running_var")}
+        return batch_norm(x, **of, weight=weights[f"{name}.weight"], bias=weights[f"{name}.bias"])
+
+    images = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    hidden = conv2d(images, weights["conv1.weight"], padding=1)
+    for block in range(8):
+        stride, at = 2 if block in {2, 4, 6} else 1, f"blocks.{block}"
+        ready = normalised(f"{at}.bn1", hidden).relu()
+        beside = hidden
+        if stride == 2:
+            beside = conv2d(ready, weights[f"{at}.shortcut.weight"], stride=2)
+        hidden = conv2d(ready, weights[f"{at}.conv1.weight"], stride=stride, padding=1)
+        hidden = normalised(f"{at}.bn2", hidden).relu()
+        hidden = conv2d(hidden, weights[f"{at}.conv2.weight"], padding=1) + beside
+    features = normalised("bn", hidden).relu().mean((2, 3))
+    torch.testing.assert_close(
+        network(images), linear(features, weights["fc.weight"], weights["fc.bias"])
+    )
+
+
+def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> None:
+    ours = build_model(EfficientNetV2S(), 3, 10, 32, seed=0)
+    theirs = efficientnet_v2_s(num_classes=10)
+    theirs.load_state_dict(ours.state_dict())
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(ours.eval()(images), theirs.eval()(images))
+    before = torch.get_rng_state()
+    ours.train()(images)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() -> None:

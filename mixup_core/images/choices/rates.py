@@ -1,0 +1,151 @@
+"""LrSchedule: the factor of the learning rate at each step. Plain values."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from mixup_core.keys import rounded
+from mixup_core.rules import RuleError, require
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Constant:
+    """The same rate at every step."""
+
+    tag: ClassVar = "constant"
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return what the rate is multiplied by at a 0-based step of the run."""
+        del step, steps_per_epoch, epochs
+        return 1.0
+
+    def in_epoch(self, epoch: int, epochs: int) -> Any:
+        """Return what decides the factors of a 0-based epoch, for keys; None: they are all 1."""
+        del epoch, epochs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _WarmedUp:
+    """A schedule that may begin with a linear warm-up, `(step + 1) / steps of the warm-up`.
+
+    Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (gradual warm-up, from near zero).
+    """
+
+    warm_up: int = 0
+    """Epochs of the warm-up, at least 0; the schedule proper begins after them."""
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            RuleError: If the warm-up is negative.
+        """
+        require(self.warm_up >= 0, "warm_up >= 0", self, "warm_up")
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return what the rate is multiplied by at a 0-based step of the run."""
+        warm_steps = self.warm_up * steps_per_epoch
+        if step < warm_steps:
+            return (step + 1) / warm_steps
+        return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
+
+    def in_epoch(self, epoch: int, epochs: int) -> Any:
+        """Return what decides the factors of a 0-based epoch, for keys; None: they are all 1."""
+        if epoch < self.warm_up:
+            return ["warm-up", self.warm_up]
+        return self._in_epoch(epoch - self.warm_up, epochs)
+
+    def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """Return the factor after the warm-up; steps and epochs count from there."""
+        raise NotImplementedError
+
+    def _in_epoch(self, epoch: int, epochs: int) -> Any:
+        """Return what decides an epoch after the warm-up; `epoch` counts from there."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WarmUp(_WarmedUp):
+    """A linear warm-up, then the same rate at every step."""
+
+    tag: ClassVar = "warm-up"
+
+    def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        del step, steps_per_epoch, epochs
+        return 1.0
+
+    def _in_epoch(self, epoch: int, epochs: int) -> Any:
+        del epoch, epochs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cosine(_WarmedUp):
+    """Half a cosine from 1 to `end`, step by step.
+
+        end + (1 - end) (1 + cos(pi step / steps)) / 2
+
+    Source: Loshchilov and Hutter 2017, arXiv:1608.03983, equation 5, without restarts.
+    """
+
+    tag: ClassVar = "cosine"
+
+    end: float = 0.0
+    """Factor that the step after the last would have, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If one is out of range.
+        """
+        _WarmedUp.__post_init__(self)
+        require(0 <= self.end <= 1, "0 <= end <= 1", self, "end")
+
+    def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        wave = (1 + math.cos(math.pi * step / (steps_per_epoch * epochs))) / 2
+        return self.end + (1 - self.end) * wave
+
+    def _in_epoch(self, epoch: int, epochs: int) -> Any:
+        del epoch
+        return ["cosine", self.warm_up, epochs, self.end]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step(_WarmedUp):
+    """The rate is multiplied by `gamma` at the start of each of some epochs."""
+
+    tag: ClassVar = "step"
+
+    at: tuple[int, ...]
+    """0-based epochs, growing, each after the warm-up."""
+    gamma: float = 0.1
+    """In (0, 1]."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If one is out of range, or the epochs do not grow.
+        """
+        _WarmedUp.__post_init__(self)
+        require(0 < self.gamma <= 1, "0 < gamma <= 1", self, "gamma")
+        if list(self.at) != sorted(set(self.at)) or (self.at and self.at[0] < max(1, self.warm_up)):
+            raise RuleError(
+                "epochs of steps grow, after epoch 0 and the warm-up",
+                {"at": self.at, "warm_up": self.warm_up},
+            )
+
+    def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        del epochs
+        return self._factor_in(step // steps_per_epoch)
+
+    def _in_epoch(self, epoch: int, epochs: int) -> Any:
+        del epochs
+        factor = self._factor_in(epoch)
+        return None if factor == 1 else rounded(factor)
+
+    def _factor_in(self, epoch: int) -> float:
+        return self.gamma ** sum(at <= epoch + self.warm_up for at in self.at)
+
+
+LrSchedule = Constant | WarmUp | Cosine | Step

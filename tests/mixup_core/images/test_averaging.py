@@ -1,0 +1,90 @@
+"""Averaged weights: by hand, beside the raw ones, through a resumed run."""
+
+import copy
+
+import pytest
+import torch
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.evaluation import evaluate
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.views import EvaluationImages
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import StateError
+from mixup_core.rules import RuleError
+from mixup_core.tree import with_values
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def averaged(config: TrainConfig) -> TrainConfig:
+    """One step per epoch, so that the weights after every step are seen."""
+    return with_values(config, {"averaging": {"ema": 0.75}, "batch_size": 96})
+
+
+def test_the_average_is_that_of_weights_and_statistics_after_each_step(
+    averaged: TrainConfig, splits: Splits
+) -> None:
+    state = TrainingState.initial(averaged, splits.info, CPU)
+    expected = copy.deepcopy(state.network)
+    for record in fit(averaged, splits, state):
+        decay = 0.75 if record.epoch else 0.0
+        for ours, now in zip(
+            expected.state_dict().values(), state.network.state_dict().values(), strict=True
+        ):
+            if ours.is_floating_point():
+                ours.copy_(decay * ours + (1 - decay) * now)
+        assert state.averaged is not None
+        kept = state.averaged.module.state_dict()
+        for name, value in expected.state_dict().items():
+            if value.is_floating_point():
+                torch.testing.assert_close(kept[name], value)
+        assert splits.test is not None
+        images = EvaluationImages(splits.test, splits.info, averaged.data, CPU)
+        measured = evaluate(state.averaged, images, "float32")
+        assert {name: record.metrics[f"test/{name}_averaged"] for name in measured} == measured
+        assert record.metrics["test/nll_averaged"] == record.metrics["test/nll"] or record.epoch
+
+
+def test_averaging_changes_nothing_else(averaged: TrainConfig, splits: Splits) -> None:
+    plain = with_values(averaged, {"averaging": None})
+    for record, other in zip(fit(averaged, splits), fit(plain, splits), strict=True):
+        assert record.metrics.items() > other.metrics.items()
+        assert {f"{n}_averaged" for n in other.metrics if "test" in n} == (
+            record.metrics.keys() - other.metrics.keys()
+        )
+        assert record.metrics.keys() <= IMAGES.metrics.keys()
+
+
+def test_an_averaged_run_resumed_at_any_epoch_ends_with_the_same_bits(
+    averaged: TrainConfig, splits: Splits
+) -> None:
+    state = TrainingState.initial(averaged, splits.info, CPU)
+    whole = list(fit(averaged, splits, state))
+    for stop in range(1, averaged.epochs):
+        part = TrainingState.initial(averaged, splits.info, CPU)
+        run = fit(averaged, splits, part)
+        first = [next(run) for _ in range(stop)]
+        resumed = TrainingState.initial(with_values(averaged, {"seed": 3}), splits.info, CPU)
+        resumed.load_bytes(part.to_bytes(), first)
+        assert first + list(fit(averaged, splits, resumed)) == whole
+        assert resumed.to_bytes() == state.to_bytes()
+
+
+def test_a_state_without_an_average_is_not_taken_for_one_with_it(
+    averaged: TrainConfig, splits: Splits
+) -> None:
+    plain = TrainingState.initial(with_values(averaged, {"averaging": None}), splits.info, CPU)
+    with pytest.raises(StateError, match="KeyError"):
+        TrainingState.initial(averaged, splits.info, CPU).load_bytes(plain.to_bytes(), [])
+
+
+def test_averaging_enters_the_keys_only_where_it_is_on(averaged: TrainConfig) -> None:
+    plain = with_values(averaged, {"averaging": None})
+    assert run_key(averaged) != run_key(plain)
+    assert set(stage_keys(averaged)).isdisjoint(stage_keys(plain))
+    with pytest.raises(RuleError, match="0 < decay < 1"):
+        with_values(averaged, {"averaging.decay": 1.0})

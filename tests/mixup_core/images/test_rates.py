@@ -1,0 +1,113 @@
+"""The learning rate of every step, against PyTorch's own schedulers; what of it enters keys."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.optim import lr_scheduler
+
+from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.rules import RuleError
+from mixup_core.tree import with_values
+
+STEPS, EPOCHS = 5, 6
+
+
+def _factors(schedule: LrSchedule) -> list[float]:
+    return [schedule.factor(step, STEPS, EPOCHS) for step in range(STEPS * EPOCHS)]
+
+
+def _published(make: Any, *, per_epoch: bool = False) -> list[float]:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    scheduler = make(optimizer)
+    factors = []
+    for step in range(STEPS * EPOCHS):
+        factors.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if not per_epoch or (step + 1) % STEPS == 0:
+            scheduler.step()
+    return factors
+
+
+def test_a_cosine_is_pytorchs_step_by_step() -> None:
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS))
+    assert _factors(Cosine()) == pytest.approx(expected)
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS, eta_min=0.2))
+    assert _factors(Cosine(end=0.2)) == pytest.approx(expected)
+
+
+def test_steps_are_pytorchs_at_their_epochs() -> None:
+    expected = _published(lambda o: lr_scheduler.MultiStepLR(o, [2, 5], 0.5), per_epoch=True)
+    assert _factors(Step(at=(2, 5), gamma=0.5)) == pytest.approx(expected)
+    assert _factors(Step(at=())) == _factors(Constant()) == [1.0] * 30
+
+
+def test_a_warm_up_ends_at_the_full_rate_and_the_schedule_proper_begins_there() -> None:
+    rising = [(step + 1) / 10 for step in range(10)]
+    assert _factors(WarmUp(warm_up=2)) == pytest.approx(rising + [1.0] * 20)
+    expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * 4))[:20]
+    assert _factors(Cosine(warm_up=2)) == pytest.approx(rising + expected)
+    stepped = _factors(Step(warm_up=2, at=(3,)))
+    assert stepped == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
+
+
+def test_the_rate_of_a_run_is_the_scheduled_one(config: TrainConfig, splits: Splits) -> None:
+    config = with_values(config, {"optimizer.name": "sgd", "optimizer.lr": 0.5, "batch_size": 96})
+    cosine = with_values(config, {"lr_schedule": {"cosine": {"warm_up": 1}}})
+    state = TrainingState.initial(cosine, splits.info, torch.device("cpu"))
+    for epoch, _ in enumerate(fit(cosine, splits, state)):
+        factor = cosine.lr_schedule.factor(epoch, 1, 4)
+        assert state.optimizer.param_groups[0]["lr"] == 0.5 * factor
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("schedule", ["cosine", {"step": {"at": [2]}}, {"warm-up": 2}])
+def test_a_scheduled_run_resumed_at_any_epoch_ends_with_the_same_bits(
+    config: TrainConfig, splits: Splits, optimizer: str, schedule: Any
+) -> None:
+    config = with_values(config, {"lr_schedule": schedule, "optimizer.name": optimizer})
+    state = TrainingState.initial(config, splits.info, torch.device("cpu"))
+    whole = list(fit(config, splits, state))
+    for stop in range(1, config.epochs):
+        part = TrainingState.initial(config, splits.info, torch.device("cpu"))
+        run = fit(config, splits, part)
+        first = [next(run) for _ in range(stop)]
+        resumed = TrainingState.initial(config, splits.info, torch.device("cpu"))
+        resumed.load_bytes(part.to_bytes(), first)
+        assert first + list(fit(config, splits, resumed)) == whole
+        assert resumed.to_bytes() == state.to_bytes()
+
+
+def test_schedules_share_the_stages_in_which_they_agree(config: TrainConfig) -> None:
+    def keys(schedule: Any, **values: Any) -> tuple[str, ...]:
+        return stage_keys(with_values(config, {"lr_schedule": schedule, **values}))
+
+    constant = keys("constant")
+    assert keys({"step": {"at": [2]}})[:2] == constant[:2]
+    assert keys({"step": {"at": [2]}})[2] != constant[2]
+    assert keys({"step": {"at": [2, 3]}})[:3] == keys({"step": {"at": [2]}}, epochs=8)[:3]
+    warm = keys({"warm-up": 1})
+    assert warm[0] == keys({"cosine": {"warm_up": 1}})[0] != constant[0]
+    assert set(keys("cosine")).isdisjoint(keys("cosine", epochs=8)), "its rates are others"
+    assert run_key(with_values(config, {"lr_schedule": "constant"})) == run_key(config)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rule"),
+    [
+        ({"cosine": {"end": 1.5}}, "0 <= end <= 1"),
+        ({"cosine": {"warm_up": -1}}, "warm_up >= 0"),
+        ({"warm-up": 4}, "lr_schedule.warm_up < epochs"),
+        ({"step": {"at": [3, 2]}}, "epochs of steps grow"),
+        ({"step": {"at": [0]}}, "epochs of steps grow"),
+        ({"step": {"at": [1], "warm_up": 2}}, "epochs of steps grow"),
+        ({"step": {"at": [1], "gamma": 0.0}}, "0 < gamma <= 1"),
+    ],
+)
+def test_a_schedule_out_of_range_is_refused(config: TrainConfig, schedule: Any, rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        with_values(config, {"lr_schedule": schedule})
