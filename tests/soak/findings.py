@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reports.provenance import PACKAGES, describe_code
-from sweeps.running.trainable import _processor
+from sweeps.running.storing import _processor
 
 PUBLISHED = Path("reports") / "published"
 
