@@ -17,6 +17,7 @@ from mixup_core.images.choices.models import (
 )
 from mixup_core.images.choices.objectives import Filter, Objective, Plain, RegMixup
 from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
+from mixup_core.images.choices.probes import OF_CONCATENATED_VIEWS, OF_SINGLE_VIEWS, Probe
 from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.laws import Erm, Law
@@ -45,6 +46,7 @@ __all__ = [
     "Optimizer",
     "Plain",
     "PreActResNet18",
+    "Probe",
     "RegMixup",
     "ResNet18",
     "ResNet34",
@@ -192,6 +194,9 @@ class TrainConfig:
     eval_every: int = 1
     """`val/*` and `test/*` are measured after every `eval_every`-th epoch; it divides `epochs`, so
     the last epoch is always measured and a shorter run is a prefix of a longer one."""
+    probes: tuple[Probe, ...] = ()
+    """What is measured beside, each at most once: names, or `{name: epochs from one measurement to
+    the next}`."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the network's forward pass (autocast); weights and loss stay float32."""
     seed: int = 0
@@ -214,6 +219,7 @@ class TrainConfig:
             "epochs",
         )
         require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        self._check_probes()
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:
             raise RuleError(
@@ -239,6 +245,21 @@ class TrainConfig:
             raise RuleError(
                 "regmixup has a mix.law that mixes", {"objective": "regmixup", "mix.law": "erm"}
             )
+
+    def _check_probes(self) -> None:
+        tags = [probe.tag for probe in self.probes]
+        unfitting = OF_CONCATENATED_VIEWS if self.data.views == "single" else OF_SINGLE_VIEWS
+        for index, probe in enumerate(self.probes):
+            at = {f"probes.{index}": probe.tag}
+            if tags.index(probe.tag) < index:
+                raise RuleError("each probe stands once", at)
+            if isinstance(probe, unfitting):
+                raise RuleError(
+                    f"{probe.tag} has the views it is of", at | {"data.views": self.data.views}
+                )
+            if probe.every is not None and self.epochs % probe.every:
+                every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
+                raise RuleError("every divides epochs", every)
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based epoch, whatever the objective."""

@@ -10,7 +10,7 @@ from mixup_core.images.forward import forward
 from mixup_core.images.views import EvaluationImages
 
 NUM_CALIBRATION_BINS = 15
-_IMAGES_PER_BATCH = 1000
+IMAGES_PER_BATCH = 1000
 
 
 @torch.no_grad()
@@ -27,8 +27,8 @@ def evaluate(
     network.eval()
     logits = torch.cat(
         [
-            forward(network, images[start : start + _IMAGES_PER_BATCH], precision)
-            for start in range(0, len(images), _IMAGES_PER_BATCH)
+            forward(network, images[start : start + IMAGES_PER_BATCH], precision)
+            for start in range(0, len(images), IMAGES_PER_BATCH)
         ]
     )
     labels = images.labels

@@ -23,6 +23,7 @@ from mixup_core.images.forward import forward
 from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import build_model
 from mixup_core.images.objectives import OBJECTIVES, Forward, floor
+from mixup_core.images.probes import Subject, measure
 from mixup_core.images.problem import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
@@ -171,8 +172,8 @@ def fit(
 
     Yields:
         The record of each epoch that was not in `resume`, also appended to its records:
-        `train/loss`, `train/excess_loss` where the objective has a floor, and `val/*`, `test/*`
-        where measured.
+        `train/loss`, `train/excess_loss` where the objective has a floor, `val/*`, `test/*` where
+        measured, and what the probes that are due find.
 
     Raises:
         DivergedError: If a training loss or an evaluated likelihood is not finite.
@@ -199,6 +200,15 @@ def fit(
                 for suffix, network in state.networks().items():
                     measured = evaluate(network, part, config.precision)
                     metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+        subject = Subject(
+            config=config,
+            epoch=epoch,
+            network=state.network,
+            images=images,
+            held_out=held_out,
+            teacher=taught_by,
+        )
+        metrics |= measure(subject)
         if not all(math.isfinite(value) for value in metrics.values()):
             raise DivergedError(
                 f"`metrics are finite` must hold, got ({epoch=}, {metrics}).", epoch

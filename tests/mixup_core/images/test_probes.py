@@ -1,0 +1,306 @@
+"""Probes against closed forms on a linear model, finite differences and constructed features."""
+
+import math
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from mixup_core.images.batches import Draws, batches
+from mixup_core.images.choices.probes import Probe
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.probes import PROBES, Subject
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.views import EvaluationImages, TrainingImages
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.mixing import label_entropy
+from mixup_core.rules import RuleError
+from mixup_core.tree import with_values
+
+CPU = torch.device("cpu")
+OF_VIEWS = {"single": ["original-error"], "concat": ["multi-view-error", "spurious-error",
+                                                      "true-error"]}  # fmt: skip
+OF_BOTH = [tag for tag in PROBES if not any(tag in tags for tags in OF_VIEWS.values())]
+
+
+@pytest.fixture
+def linear(config: TrainConfig) -> TrainConfig:
+    return with_values(
+        config, {"model.name": "linear", "data.views": "single", "mix.law": "midpoint"}
+    )
+
+
+def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = None) -> Subject:
+    images = TrainingImages(splits.train, splits.info, config.data, config.seed, CPU)
+    assert splits.test is not None
+    test = EvaluationImages(splits.test, splits.info, config.data, CPU)
+    network = network or TrainingState.initial(config, splits.info, CPU).network
+    return Subject(
+        config=config, epoch=0, network=network.eval(), images=images, held_out={"test": test}
+    )
+
+
+def _measured(probe: str, subject: Subject) -> dict[str, float]:
+    return dict(PROBES[probe](subject))
+
+
+def _all(subject: Subject) -> tuple[Tensor, Tensor]:
+    everything = torch.arange(len(subject.images))
+    return subject.images.batch(everything, torch.zeros(len(everything))), subject.images.labels
+
+
+def _layer(subject: Subject) -> nn.Linear:
+    (layer,) = (part for part in subject.network.modules() if isinstance(part, nn.Linear))
+    return layer
+
+
+def test_every_probe_has_a_function_and_its_metrics_a_label(
+    config: TrainConfig, splits: Splits
+) -> None:
+    assert [kind.tag for kind in get_args(Probe)] == list(PROBES)
+    for views, own in OF_VIEWS.items():
+        probed = with_values(config, {"data.views": views, "probes": [*own, *OF_BOTH], "epochs": 1})
+        (record,) = fit(probed, splits)
+        assert record.metrics.keys() <= IMAGES.metrics.keys()
+        for tag in [*own, *OF_BOTH]:
+            assert _measured(tag, _subject(probed, splits)).keys() <= record.metrics.keys()
+
+
+@pytest.mark.parametrize("model", ["narrow-resnet", "mlp"])
+@pytest.mark.parametrize("views", OF_VIEWS)
+def test_probes_change_nothing_but_the_record(
+    config: TrainConfig, splits: Splits, model: str, views: str
+) -> None:
+    plain = with_values(
+        config, {"model.name": model, "mix.law": {"beta": 1.0}, "data.views": views}
+    )
+    probed = with_values(plain, {"probes": [*OF_VIEWS[views], *OF_BOTH]})
+    states = [TrainingState.initial(plain, splits.info, CPU) for _ in range(2)]
+    without, beside = (
+        list(fit(c, splits, s)) for c, s in zip((plain, probed), states, strict=True)
+    )
+    assert states[0].to_bytes() == states[1].to_bytes()
+    for record, other in zip(beside, without, strict=True):
+        assert record.metrics.items() > other.metrics.items()
+
+
+def test_each_probe_has_its_own_cadence(linear: TrainConfig, splits: Splits) -> None:
+    probed = with_values(
+        linear, {"eval_every": 4, "probes": ["el2n", {"weight-norm": 2}, {"original-error": 1}]}
+    )
+    records = list(fit(probed, splits))
+    for name, epochs in (("el2n", [3]), ("weight_norm", [1, 3]), ("error", [0, 1, 2, 3])):
+        assert [r.epoch for r in records if f"train/{name}" in r.metrics] == epochs
+
+
+@pytest.mark.parametrize(
+    ("probes", "rule", "field"),
+    [
+        (["el2n", "el2n"], "each probe stands once", "probes.1"),
+        ([{"el2n": 3}], "every divides epochs", "probes.0.every"),
+        ([{"el2n": 0}], "every >= 1", "probes.0.every"),
+        (["true-error"], "true-error has the views it is of", "probes.0"),
+    ],
+)
+def test_probes_that_do_not_fit_are_refused(
+    linear: TrainConfig, probes: Any, rule: str, field: str
+) -> None:
+    with pytest.raises(RuleError, match=rule) as caught:
+        with_values(linear, {"probes": probes})
+    assert caught.value.fields[0] == field
+
+
+def test_probes_enter_the_keys_only_where_there_are_some(linear: TrainConfig) -> None:
+    probed = with_values(linear, {"probes": ["el2n"]})
+    assert run_key(with_values(probed, {"probes": []})) == run_key(linear)
+    assert run_key(probed) != run_key(linear)
+    assert set(stage_keys(probed)).isdisjoint(stage_keys(linear))
+
+
+def test_el2n_and_error_are_those_of_softmax_regression(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(linear, splits)
+    images, labels = _all(subject)
+    layer = _layer(subject)
+    logits = (images.flatten(1) @ layer.weight.T + layer.bias).detach()
+    distance = np.linalg.norm((logits.softmax(1) - one_hot(labels, 4)).numpy(), axis=1)
+    assert _measured("el2n", subject)["train/el2n"] == pytest.approx(distance.mean(), rel=1e-5)
+    measured = _measured("original-error", subject)
+    assert measured["train/error"] == float((logits.argmax(1) != labels).double().mean())
+    assert measured["train/nll"] == pytest.approx(float(cross_entropy(logits, labels)), rel=1e-5)
+
+
+def test_the_input_gradient_of_softmax_regression_has_its_closed_form(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    """The gradient of the cross entropy by x is W^T (softmax - onehot)."""
+    subject = _subject(linear, splits)
+    test = subject.held_out["test"]
+    layer = _layer(subject)
+    logits = layer(test[:].flatten(1)).detach()
+    gradient = (logits.softmax(1) - one_hot(test.labels, 4)) @ layer.weight.detach()
+    measured = _measured("input-gradient-norm", subject)["test/input_gradient_norm"]
+    assert measured == pytest.approx(float(gradient.norm(dim=1).mean()), rel=1e-5)
+
+
+def test_the_weight_norm_is_that_of_all_parameters(linear: TrainConfig, splits: Splits) -> None:
+    subject = _subject(linear, splits)
+    layer = _layer(subject)
+    with torch.no_grad():
+        layer.weight.fill_(2.0)
+        layer.bias.fill_(3.0)
+    expected = math.sqrt(4 * layer.weight.numel() + 9 * 4)
+    assert _measured("weight-norm", subject)["train/weight_norm"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("objective", ["plain", {"regmixup": {"eta": 0.5}}])
+@pytest.mark.parametrize("loss", ["cross-entropy", "squared-error"])
+def test_the_gradient_norm_is_the_slope_along_the_gradient(
+    linear: TrainConfig, splits: Splits, objective: Any, loss: str
+) -> None:
+    """Central differences of the whole objective, one for each weight of the network."""
+    config = with_values(linear, {"objective": objective, "loss": loss, "data.pool": 4})
+    subject = _subject(config, splits)
+    network = subject.network.double()
+
+    def whole() -> float:
+        law, _ = config.in_epoch(0)
+        draws = Draws.for_probing(config, 0, law, subject.images)
+        total = 0.0
+        for batch in batches(subject.images, draws, law):
+            soft = torch.zeros(len(batch), 4, dtype=torch.float64)
+            soft[range(len(batch)), batch.labels] += batch.lam.double()
+            soft[range(len(batch)), batch.partner_labels] += 1 - batch.lam.double()
+            hard = one_hot(batch.labels, 4).double()
+            parts = [(1.0, batch.mixed, soft)]
+            if objective != "plain":
+                parts = [(1.0, batch.images, hard), (0.5, batch.mixed, soft)]
+            for weight, images, targets in parts:
+                logits = network(images.double())
+                if loss == "cross-entropy":
+                    losses = cross_entropy(logits, targets, reduction="none")
+                else:
+                    losses = (logits - targets).square().sum(1)
+                total += weight * float(losses.sum())
+        return total / len(subject.images)
+
+    slopes = []
+    with torch.no_grad():
+        for parameter in network.parameters():
+            for entry in parameter.view(-1).split(1):
+                entry += 1e-5
+                above = whole()
+                entry -= 2e-5
+                slopes.append((above - whole()) / 2e-5)
+                entry += 1e-5
+    network.float()
+    measured = _measured("gradient-norm", subject)["train/gradient_norm"]
+    assert measured == pytest.approx(float(np.linalg.norm(slopes)), rel=1e-3)
+
+
+def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    """One image per class, so that each pair of labels is known from the mixed image."""
+    subject = _subject(linear, splits)
+    measured = _measured("mixup-loss", subject)
+    floor = 0.75 * label_entropy(linear.mix.law)
+    assert measured["train/mixup_floor"] == pytest.approx(floor)
+    assert measured["train/mixup_excess"] == measured["train/mixup_loss"] - floor
+    layer = _layer(subject)
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.zero_()
+    uniform = _measured("mixup-loss", subject)["train/mixup_loss"]
+    assert uniform == pytest.approx(math.log(4), rel=1e-6), "whatever the mixed label"
+
+
+class _Channel(nn.Module):
+    """Sees one view alone: its logits are those of the class whose pattern is nearest."""
+
+    def __init__(self, images: Tensor, labels: Tensor, channel: int) -> None:
+        super().__init__()
+        self.images, self.labels, self.channel = images, labels, channel
+
+    def forward(self, images: Tensor) -> Tensor:
+        view = images[:, self.channel].flatten(1)
+        nearest = torch.cdist(view, self.images.flatten(1)).argmin(1)
+        return one_hot(self.labels[nearest], 4).float()
+
+
+def test_view_errors_tell_which_view_a_network_relies_on(
+    config: TrainConfig, splits: Splits
+) -> None:
+    """A network that looks at one channel knows the class in it, and guesses zero's elsewhere."""
+    single = _subject(with_values(config, {"data.views": "single"}), splits)
+    images, labels = _all(single)
+    for channel, (seen, blind) in enumerate([("true", "spurious"), ("spurious", "true")]):
+        subject = _subject(config, splits, _Channel(images, labels, channel))
+        error = _measured(f"{seen}-error", subject)[f"train/{seen}_error"]
+        assert error == channel, "the other channel holds an image of the paired class: all wrong"
+        error = _measured(f"{blind}-error", subject)[f"train/{blind}_error"]
+        assert error == 0.75, "zeros have one nearest pattern"
+
+
+@pytest.fixture
+def last_layer(config: TrainConfig, splits: Splits) -> Callable[[Tensor, Tensor], dict[str, float]]:
+    """Return what measures the collapse of given features under a given last layer."""
+
+    def measure(features: Tensor, weight: Tensor) -> dict[str, float]:
+        class Fixed(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.fc = nn.Linear(*weight.shape[::-1], bias=False)
+                self.fc.weight.data = weight
+                self.start = 0
+
+            def forward(self, images: Tensor) -> Tensor:
+                part = features[self.start : self.start + len(images)]
+                self.start += len(images)
+                logits: Tensor = self.fc(part)
+                return logits
+
+        return _measured("neural-collapse", _subject(config, splits, Fixed()))
+
+    return measure
+
+
+def test_a_simplex_that_is_its_own_classifier_has_collapsed(
+    splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
+) -> None:
+    simplex = torch.eye(4) - 0.25
+    collapsed = last_layer(5 * simplex[splits.train.labels] + 7, 3 * simplex)
+    assert collapsed == pytest.approx(dict.fromkeys(collapsed, 0.0), abs=1e-6)
+    assert len(collapsed) == 5
+
+
+def test_each_measure_of_collapse_sees_its_own_departure(
+    splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
+) -> None:
+    labels, simplex = splits.train.labels, torch.eye(4) - 0.25
+    noise = torch.zeros(96, 4).normal_(generator=torch.Generator().manual_seed(0))
+    means = torch.stack([noise[labels == label].mean(0) for label in range(4)])
+    features = simplex[labels] + 0.1 * (noise - means[labels])
+    noisy = last_layer(features, simplex)
+    within = torch.cov(features.T - simplex[labels].T, correction=0).double()
+    between = torch.linalg.pinv((simplex.T @ simplex / 4).double(), rtol=1e-6)
+    expected = float(torch.trace(within @ between)) / 4
+    assert noisy["train/nc1_variability"] == pytest.approx(expected, rel=1e-4)
+    stretched = last_layer((torch.tensor([1.0, 1, 1, 2])[:, None] * simplex)[labels], simplex)
+    assert stretched["train/nc2_norms"] > 0.1
+    assert stretched["train/nc1_variability"] == pytest.approx(0, abs=1e-9)
+    turned = last_layer(simplex[labels], -simplex)
+    assert turned["train/nc3_duality"] == pytest.approx(2)
+    assert turned["train/nc4_disagreement"] > 0.9
+    line = torch.tensor([-3.0, -1, 1, 3])[:, None] * torch.ones(1, 4)
+    assert last_layer(line[labels], simplex)["train/nc2_angles"] == pytest.approx(
+        (2 * 4 / 3 + 4 * 2 / 3) / 6
+    )
+    assert last_layer(torch.ones(96, 4), simplex) == {}
