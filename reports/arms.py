@@ -1,12 +1,18 @@
-"""Arm: its summaries over seeds, its comparison to the baseline and to the best arm."""
+"""Arm: its summaries over seeds, its comparison to the baseline, and which arm is best."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mixup_core.keys import stage_keys
+from reports.families import BySeed, Member, family_of
 from reports.runs import counted_runs
-from reports.statistics import CONFIDENCE, Comparison, Summary, compare, holm, summarise
+from reports.statistics import CONFIDENCE, Summary, summarise
+from sweeps.readouts import Readout
 from sweeps.results import RunResult
+from sweeps.study import Study
+
+_LEVEL = 1 - CONFIDENCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,16 +27,13 @@ class ArmRow:
     """Seeds whose run diverged; if any, the survivors would flatter the arm and are left out."""
     summaries: Mapping[str, Summary]
     """Metric to its summary over the `n` seeds; empty if n is 0 or a seed diverged."""
-    comparison: Comparison | None = None
+    compared: Member | None = None
     """Main metric minus the baseline's over the seeds both have; None if there are none."""
-    p_holm: float | None = None
-    """`comparison.p` adjusted over the table."""
-    sign_flip_p_holm: float | None = None
-    """`comparison.sign_flip_p` adjusted over the table."""
     is_best: bool = False
     """Whether the mean is the best of the arms with every seed."""
     is_close: bool = False
-    """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own."""
+    """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own; so is
+    one that shares fewer than two seeds with it."""
 
     @property
     def seeds(self) -> str:
@@ -39,80 +42,74 @@ class ArmRow:
         return f"{counted}, {self.diverged} diverged" if self.diverged else counted
 
 
-def summarise_arm(arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]) -> ArmRow:
+def equals(study: Study) -> dict[str, str]:
+    """Return each arm's representative: the first arm that computes the same at the same seeds.
+
+    The baseline stands for all that equal it, the others for those after them. Runs with one final
+    stage key have the same bits, so such arms are one arm under several names.
+    """
+    computed = {
+        arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
+        for arm in (study.baseline, *study.arms)
+    }
+    first: dict[tuple[tuple[int, ...], str], str] = {}
+    for arm, what in computed.items():
+        first.setdefault(what, arm)
+    return {arm: first[computed[arm]] for arm in study.arms}
+
+
+def summarise_arm(
+    arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str], readout: Readout
+) -> ArmRow:
     """Return the row of an arm alone: its counts, and its summaries of each metric."""
-    last = [result.records[-1].metrics for result in counted_runs(by_seed).values()]
+    counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())
+    numbers = {
+        metric: [readout.of(result.records, metric) for result in counted] for metric in metrics
+    }
+    known = {
+        metric: [value for value in values if value is not None]
+        for metric, values in numbers.items()
+    }
     return ArmRow(
         arm=arm,
         n=outcomes["complete"],
         seeds_expected=len(by_seed),
         diverged=outcomes["diverged"],
         summaries={
-            metric: summarise([measured[metric] for measured in last])
-            for metric in metrics
-            if last and all(metric in measured for measured in last)
+            metric: summarise(values)
+            for metric, values in known.items()
+            if values and len(values) == len(counted)
         },
     )
 
 
-def compare_arms(
-    rows: Sequence[ArmRow], values: Mapping[str, Mapping[int, float]], baseline: str
-) -> list[ArmRow]:
-    """Return the rows with their paired comparisons, Holm over all of them; `values` by seed."""
-    comparisons = {
-        row.arm: _compare_shared(values[row.arm], values[baseline])
-        for row in rows
-        if row.arm != baseline
-    }
-    adjusted = _adjusted({arm: c.p for arm, c in comparisons.items() if c})
-    signs = _adjusted({arm: c.sign_flip_p for arm, c in comparisons.items() if c})
-    return [
-        replace(
-            row,
-            comparison=comparisons.get(row.arm),
-            p_holm=adjusted.get(row.arm),
-            sign_flip_p_holm=signs.get(row.arm),
-        )
-        for row in rows
-    ]
-
-
 def mark_best(
     rows: Sequence[ArmRow],
-    values: Mapping[str, Mapping[int, float]],
+    values: Mapping[str, BySeed],
+    equal: Mapping[str, str],
     metric: str,
     *,
     is_lower_better: bool,
 ) -> list[ArmRow]:
     """Return the rows with the best of them and those not told apart from it marked."""
     full = [row for row in rows if row.n == row.seeds_expected >= 2 and metric in row.summaries]
-    if len(full) < 2:
+    if len({equal[row.arm] for row in full}) < 2:
         return list(rows)
     sign = 1 if is_lower_better else -1
     best = min(full, key=lambda row: sign * row.summaries[metric].mean)
-    against = {
-        row.arm: _compare_shared(values[row.arm], values[best.arm])
-        for row in rows
-        if row is not best
+    others = [row.arm for row in rows if equal[row.arm] != equal[best.arm]]
+    against = family_of([(arm, best.arm) for arm in others], values, equal).members
+    told = {
+        arm
+        for (arm, _), member in against.items()
+        if member.p_holm is not None and member.p_holm <= _LEVEL
     }
-    adjusted = _adjusted({arm: c.p for arm, c in against.items() if c})
     return [
-        replace(row, is_best=row is best, is_close=adjusted.get(row.arm, 0.0) > _LEVEL)
+        replace(
+            row,
+            is_best=equal[row.arm] == equal[best.arm],
+            is_close=row.arm in others and metric in row.summaries and row.arm not in told,
+        )
         for row in rows
     ]
-
-
-def _compare_shared(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison | None:
-    shared = arm.keys() & baseline.keys()
-    if not shared:
-        return None
-    return compare({seed: arm[seed] for seed in shared}, {seed: baseline[seed] for seed in shared})
-
-
-def _adjusted(ps: Mapping[str, float | None]) -> dict[str, float]:
-    known = {arm: p for arm, p in ps.items() if p is not None}
-    return dict(zip(known, holm(list(known.values())), strict=True))
-
-
-_LEVEL = 1 - CONFIDENCE

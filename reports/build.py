@@ -11,15 +11,20 @@ from typing import Any
 
 import pandas as pd
 
-from reports.captions import FIXED_ARMS, SELECTION_RULE, Selection
+from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
+from reports.equivalences import equivalence_table
 from reports.figures import Figure, draw_figures
+from reports.listings import Listing
 from reports.page import render_page
 from reports.provenance import describe, spell_origin
+from reports.references import reference_table
 from reports.runs import arrange, run_records, runs_csv
 from reports.search_figures import draw_search
-from reports.searched import gather, points_table, winner_table
-from reports.tables import Listing, Table, tabulate
+from reports.searched import Searched, gather, points_table, winner_table
+from reports.sensitivity import changed_by_readout, sensitivity_table
+from reports.tables import Table, tabulate
+from reports.verdicts import verdict_table, verdicts_csv, verdicts_of
 from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
@@ -84,27 +89,36 @@ def build_report(  # noqa: PLR0913  what a report is made from
     provenance = describe(
         study,
         ordered,
-        selection_rule=parts.selection.rule or SELECTION_RULE,
+        selection_rule=parts.selection.found or parts.selection.rule,
         data_checksums=data_checksums,
         command=command,
         history=history,
     )
-    table = tabulate(
-        parts.study,
-        parts.results,
-        made_with=spell_origin(provenance),
-        selection=parts.selection,
+    table = _tabulated(parts, spell_origin(provenance))
+    arranged = arrange(parts.study, parts.results)
+    verdicts = verdicts_of(parts.study, arranged, table)
+    claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
+    found = (
+        winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
+        sensitivity_table(arranged, table),
+        equivalence_table(table, study.equivalence),
+        reference_table(parts.study, arranged),
+        points_table(parts.searched) if parts.searched else None,
     )
+    listings = tuple(listing for listing in found if listing is not None)
     figures = (*draw_figures(parts.study, parts.results, table, parts.looks), *parts.figures)
     contents: dict[str, str | bytes] = {
-        "table.md": table.markdown(),
+        "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
+        "verdicts.csv": verdicts_csv(verdicts),
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
-        "report.html": render_page(parts.study, table, figures, provenance, parts.listings),
+        "report.html": render_page(
+            parts.study, table, figures, provenance, leading=claims, listings=listings
+        ),
     }
-    for listing in parts.listings:
+    for listing in listings:
         contents |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
     for figure in figures:
         contents |= {
@@ -114,14 +128,29 @@ def build_report(  # noqa: PLR0913  what a report is made from
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
     _replace_files(out, contents)
-    blocks = [table.markdown()]
-    blocks += [f"{listing.title}\n\n{listing.markdown()}" for listing in parts.listings]
     return Report(
         table=table,
-        markdown="\n".join(blocks),
+        markdown="\n".join([*_blocks(claims), table.markdown(), *_blocks(listings)]),
         folder=out,
         files=tuple(out / name for name in sorted(contents)),
     )
+
+
+def _tabulated(parts: "_Parts", made_with: str) -> Table:
+    """Return the main table; its caption says if another read-out says something else."""
+    arranged = arrange(parts.study, parts.results)
+    plain = tabulate(parts.study, parts.results, selection=parts.selection)
+    return tabulate(
+        parts.study,
+        parts.results,
+        made_with=made_with,
+        selection=parts.selection,
+        notes=changed_by_readout(sensitivity_table(arranged, plain)),
+    )
+
+
+def _blocks(listings: Sequence[Listing]) -> list[str]:
+    return [f"{listing.title}\n\n{listing.markdown()}" for listing in listings]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +161,7 @@ class _Parts:
     results: Sequence[RunResult]
     looks: Mapping[str, Look]
     selection: Selection = FIXED_ARMS
-    listings: tuple[Listing, ...] = ()
+    searched: Searched | None = None
     figures: tuple[Figure, ...] = ()
 
 
@@ -143,12 +172,12 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     searched = gather(study, results, history)
     winners = () if searched.winner is None else (searched.winner.arm,)
     looks = arm_looks({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
-    listings, figures = (points_table(searched),), draw_search(searched, looks)
+    figures = draw_search(searched, looks)
     confirmed = study.confirmation()
     if confirmed is None or searched.winner is None:
         arms = study.part(searched.baselines)
         own = [result for result in results if result.run.arm in arms.arms]
-        return _Parts(study=arms, results=own, looks=looks, listings=listings, figures=figures)
+        return _Parts(study=arms, results=own, looks=looks, searched=searched, figures=figures)
     own = [
         replace(result, run=replace(result.run, arm=result.run.arm.removeprefix(CONFIRM)))
         for result in results
@@ -159,7 +188,7 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         results=own,
         looks=looks,
         selection=searched.selection(confirmed.headline),
-        listings=(winner_table(searched, confirmed, own), *listings),
+        searched=searched,
         figures=figures,
     )
 

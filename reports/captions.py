@@ -1,58 +1,79 @@
 """Caption: what a table was measured on, and how its numbers were chosen and compared."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mixup_core.problem import Metric
 from reports.arms import ArmRow
+from reports.families import Family
 from reports.spelling import spell_amount
-from reports.statistics import detectable_difference
+from reports.statistics import Comparison, detectable_difference, upper_sd
 from sweeps.study import Study
 
 SELECTION_RULE = "none"
-"""How the printed numbers were chosen: arms fixed in advance, value of the last epoch."""
+"""How the printed numbers were chosen: arms fixed in advance, one read-out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
     """How the arms of a table came to be in it."""
 
-    rule: str
-    """For the caption."""
-    tried: Mapping[str, int]
+    rule: str = SELECTION_RULE
+    """Its name: `none`, `val-mean`, ..."""
+    found: str = ""
+    """How the winner was found, for the caption of the table; empty: all arms were fixed."""
+    tried: Mapping[str, int] = field(default_factory=dict)
     """Arm to the number of configurations it is the best of."""
+    winner: str | None = None
+    """The arm that was found."""
+
+    @property
+    def brief(self) -> str:
+        """What captions of figures say."""
+        if self.winner is None:
+            return f"Selection rule {self.rule}: arms fixed in advance"
+        return (
+            f"Selection rule {self.rule}: {self.winner} is the best of "
+            f"{self.tried[self.winner]} points tried, the other arms were fixed in advance"
+        )
 
 
-FIXED_ARMS = Selection(rule="", tried={})
+FIXED_ARMS = Selection()
 """Nothing was selected: the arms were fixed in advance."""
 
 
-def caption_of(study: Study, rows: Sequence[ArmRow], made_with: str, selection: Selection) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Captioned:
+    """A table, for its caption."""
+
+    study: Study
+    rows: Sequence[ArmRow]
+    """Those printed."""
+    family: Family
+    equal: Mapping[str, str]
+    """Arm to the arm in whose row it is (`reports.arms.equals`)."""
+    selection: Selection
+    made_with: str
+    notes: Sequence[str] = ()
+    """What else it says, after what the comparisons are."""
+
+
+def caption_of(table: Captioned) -> str:
     """Return the caption: data, seeds, selection rule, tests, marks, and what it was made with."""
-    metric, baseline = study.headline, study.baseline
-    shown = study.problem.metric(metric)
-    settings = _spell_settings(study, metric)
+    study, rows = table.study, table.rows
+    shown = study.problem.metric(study.headline)
+    readout = str(study.readout)
+    settings = _spell_settings(study, study.headline)
     parts = [
         *([settings] if settings else []),
         f"mean ± 95 % t interval over {_spell_seeds(study.seeds)}",
-        selection.rule
-        or f"selection rule {SELECTION_RULE} (arms fixed in advance, last epoch, "
-        f"{metric.partition('/')[0]} results choose nothing)",
+        (f"{table.selection.found}; {readout}" if table.selection.found else "")
+        or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
+        f"{study.headline.partition('/')[0]} results choose nothing)",
+        *_spell_comparisons(table, shown),
+        *_spell_equals(table.equal),
+        *table.notes,
     ]
-    family = [row for row in rows if row.p_holm is not None]
-    if family:
-        noun = "comparison" if len(family) == 1 else "comparisons"
-        parts += [
-            f"differences from {baseline} paired by seed, Holm over {len(family)} {noun}, "
-            "intervals unadjusted",
-            _spell_power(family, shown),
-        ]
-    elif len(rows) > 1:
-        parts.append(
-            "arms measured on different data, so no differences"
-            if has_differing_populations(study)
-            else f"no two seeds to pair with {baseline}, so no tests"
-        )
     if any(row.is_best for row in rows):
         best = "lowest" if shown.is_lower_better else "highest"
         parts.append(f"bold: {best} mean of the arms with every seed")
@@ -62,7 +83,14 @@ def caption_of(study: Study, rows: Sequence[ArmRow], made_with: str, selection: 
         parts.append("an arm that lacks seeds is summarised and compared over those it has")
     if any(row.diverged for row in rows):
         parts.append("no mean where a seed diverged, for the survivors flatter the arm")
-    parts += [made_with] if made_with else []
+    if any(row.n and not row.diverged and study.headline not in row.summaries for row in rows):
+        parts.append(f"no mean where a run has no {shown.label} by the {readout}")
+    if any(row.summaries and row.n > 1 for row in rows):
+        parts.append(
+            "intervals are over seeds: they leave out what another sample of the data and another "
+            "kind of processor would change"
+        )
+    parts += [table.made_with] if table.made_with else []
     return "; ".join(parts) + "."
 
 
@@ -72,9 +100,88 @@ def has_differing_populations(study: Study) -> bool:
     return len({population(config) for config in study.arms.values()}) > 1
 
 
+def spell_family(family: Family) -> str:
+    """Return how the intervals and p of a family are adjusted."""
+    if family.size == 1:
+        return "one comparison"
+    return (
+        f"intervals and p simultaneous over {family.size} comparisons (Bonferroni), so that an "
+        "interval leaves out 0 exactly where p is at most 0.05"
+    )
+
+
+def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
+    """Return the warning that two seeds need; nothing with more, or with none to compare."""
+    if not any(comparison.n == 2 and not comparison.is_constant for comparison in comparisons):
+        return []
+    return [
+        "WARNING, two seeds: an interval is 12.7 standard errors to each side, and hides any "
+        "difference that is not very large"
+    ]
+
+
+def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
+    study, rows = table.study, table.rows
+    compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
+    tested = {arm: c for arm, c in compared.items() if c.p is not None}
+    if not tested:
+        if len(rows) < 2:
+            return []
+        if has_differing_populations(study):
+            return ["arms measured on different data, so no differences"]
+        return [f"no two seeds to pair with {study.baseline}, so no tests"]
+    parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
+    if any(comparison.effect is not None for comparison in tested.values()):
+        parts.append("d: mean over sd of the differences, times Hedges' factor")
+    power = _spell_power(tested, table.family.size, shown)
+    constant = [arm for arm, c in tested.items() if c.is_constant]
+    if constant:
+        parts.append(f"the difference of {', '.join(constant)} is the same at every seed")
+    return [*parts, *power, *few_seeds(tested.values())]
+
+
+def _spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
+    """Return one phrase for all comparisons: the least and the largest, and at the limits of sd."""
+    varying = {
+        arm: detectable_difference(c.n, max(1, size)) * c.sd
+        for arm, c in tested.items()
+        if c.sd is not None and not c.is_constant
+    }
+    if not varying:
+        return []
+    ordered = sorted(varying, key=lambda arm: (varying[arm], arm))
+    limits = [varying[arm] * upper_sd(1.0, tested[arm].n) for arm in ordered]
+    if len(ordered) == 1:
+        found, at_most = spell_amount(varying[ordered[0]], shown), spell_amount(limits[0], shown)
+    else:
+        low, high = ordered[0], ordered[-1]
+        found = (
+            f"{spell_amount(varying[low], shown)} ({low}) to "
+            f"{spell_amount(varying[high], shown)} ({high})"
+        )
+        at_most = f"{spell_amount(min(limits), shown)} to {spell_amount(max(limits), shown)}"
+    return [
+        f"if the sd is the one observed, a difference of {found} is found 4 times in 5; at the "
+        f"upper 95 % limit of the sd, {at_most}"
+    ]
+
+
+def _spell_equals(equal: Mapping[str, str]) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for arm, representative in equal.items():
+        if arm != representative:
+            groups.setdefault(representative, [representative]).append(arm)
+    if not groups:
+        return []
+    named = ", ".join(" = ".join(group) for group in groups.values())
+    return [f"arms that compute the same share a row: {named}"]
+
+
 def _spell_settings(study: Study, metric: str) -> str:
     setting = study.problem.setting
-    return " and ".join(dict.fromkeys(setting(config, metric) for config in study.arms.values()))
+    return " and ".join(
+        dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
+    )
 
 
 def _spell_seeds(seeds: Sequence[int]) -> str:
@@ -84,17 +191,3 @@ def _spell_seeds(seeds: Sequence[int]) -> str:
     if ordered == list(range(ordered[0], ordered[-1] + 1)):
         return f"seeds {ordered[0]}-{ordered[-1]}"
     return "seeds " + ", ".join(map(str, ordered))
-
-
-def _spell_power(family: Sequence[ArmRow], shown: Metric) -> str:
-    many = len(family) > 1
-    found = []
-    for row in family:
-        comparison = row.comparison
-        assert comparison is not None
-        assert comparison.sd is not None
-        sds = detectable_difference(comparison.n, len(family))
-        arm = f" ({row.arm})" if many else ""
-        found.append(f"{spell_amount(sds * comparison.sd, shown)}{arm}")
-    step = f", at the first Holm step of {len(family)}" if many else ""
-    return f"a difference of {' or '.join(found)} is found 4 times in 5{step}"

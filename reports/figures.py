@@ -1,6 +1,8 @@
 """Figures: learning curves and final values, each with its numbers and its caption."""
 
 import io
+import math
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +15,10 @@ from matplotlib.ticker import MaxNLocator
 from mixup_core.keys import changes
 from mixup_core.problem import Axis, Metric
 from mixup_core.records import EpochRecord
-from reports.captions import SELECTION_RULE
+from reports.captions import spell_family
 from reports.colours import Look
-from reports.runs import arrange, counted_runs
+from reports.families import Member
+from reports.runs import arrange, counted_runs, values_of
 from reports.spelling import spell_csv, spell_heading
 from reports.statistics import Summary, summarise
 from reports.tables import Table
@@ -47,6 +50,12 @@ PANEL_INCHES = 3.4
 
 _MOST_CHANGES = 3
 """An arm that changes more often than this does so all the time, and no line is drawn for it."""
+
+_MOST_TOGETHER = 8
+"""Bands of more arms than this hide each other: each arm then has a panel of its own."""
+
+_LETTER_INCHES = 0.08
+"""Width of a letter of a legend, about."""
 
 _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
@@ -104,35 +113,86 @@ def _learning_curves(
     if all(config.epochs == 1 for config in study.arms.values()):
         return None
     problem = study.problem
-    axis = problem.axis
     stored = [result.records for by_seed in arranged.values() for result in by_seed.values()]
     measured = {name for records in stored for record in records for name in record.metrics}
     metrics = list(dict.fromkeys(_panels(table.metric, problem.curves, measured)))
     if not metrics:
         return None
-    marks = _marks(study)
+    arms = [row.arm for row in table.printed]
+    has_many = len(arms) > _MOST_TOGETHER
+    if has_many:
+        metrics = metrics[:1]
     curves = {
-        metric: {arm: _curve(by_seed, metric, axis) for arm, by_seed in arranged.items()}
+        metric: {arm: _curve(arranged[arm], metric, problem.axis) for arm in arms}
         for metric in metrics
     }
+    marks = _marks(study)
     with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(PANEL_INCHES * len(metrics), 2.9), layout="constrained")
-        panels = canvas.subplots(1, len(metrics), squeeze=False)[0]
-        for axes, metric in zip(panels, metrics, strict=True):
-            for arm, curve in curves[metric].items():
-                _draw_curve(axes, arm, curve, problem.metric(metric).scale, looks[arm])
-            for mark in marks:
-                axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
-            axes.set_ylabel(problem.metric(metric).heading)
-            _draw_axis(axes, axis)
-        legend(canvas, panels[0])
+        if has_many:
+            canvas = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
+        else:
+            canvas = _together(curves, table, problem.axis, marks, looks)
         return finished(
             canvas,
             name="learning_curves",
             title="Learning curves",
-            caption=_curves_caption(table, axis, metrics, marks),
-            numbers=_curve_numbers(curves, axis, study.seeds),
+            caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many),
+            numbers=_curve_numbers(curves, problem.axis, study.seeds),
         )
+
+
+def _together(
+    curves: Mapping[str, Mapping[str, _Curve]],
+    table: Table,
+    axis: Axis,
+    marks: Sequence[int],
+    looks: Mapping[str, Look],
+) -> Canvas:
+    """Return one panel per metric with all arms in each."""
+    canvas = Canvas(figsize=(PANEL_INCHES * max(1.3, len(curves)), 2.9), layout="constrained")
+    panels = canvas.subplots(1, len(curves), squeeze=False)[0]
+    for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
+        shown = table.problem.metric(metric)
+        for arm, curve in by_arm.items():
+            _draw_curve(axes, arm, curve, shown.scale, looks[arm])
+        for mark in marks:
+            axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.set_ylabel(shown.heading)
+        _draw_axis(axes, axis)
+        clip(axes, shown)
+    legend(canvas, panels[0])
+    return canvas
+
+
+def _multiples(
+    curves: Mapping[str, _Curve],
+    table: Table,
+    axis: Axis,
+    marks: Sequence[int],
+    looks: Mapping[str, Look],
+) -> Canvas:
+    """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
+    shown, columns = table.shown, 4
+    rows = math.ceil(len(curves) / columns)
+    canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.5 + 1.45 * rows), layout="constrained")
+    panels = canvas.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
+    baseline = curves[table.baseline]
+    for axes, (arm, curve) in zip(panels, curves.items(), strict=False):
+        places = list(baseline.summaries)
+        means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
+        axes.plot(places, means, color="#999999", linewidth=1)
+        _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
+        for mark in marks:
+            axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
+        axes.set_title("\n".join(textwrap.wrap(arm, 24)), fontsize=8)
+        _draw_axis(axes, axis)
+        axes.set_xlabel("")
+        clip(axes, shown)
+    for axes in panels[len(curves) :]:
+        axes.set_visible(False)
+    canvas.supxlabel(axis.label, fontsize=9)
+    canvas.supylabel(shown.heading, fontsize=9)
+    return canvas
 
 
 def _panels(
@@ -210,7 +270,9 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -
     axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
 
 
-def _curves_caption(table: Table, axis: Axis, metrics: Sequence[str], marks: Sequence[int]) -> str:
+def _curves_caption(
+    table: Table, axis: Axis, metrics: Sequence[str], marks: Sequence[int], *, has_many: bool
+) -> str:
     labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
     marked = (
         f" Dotted vertical lines: an arm goes on in another way from {axis.unit} "
@@ -218,11 +280,12 @@ def _curves_caption(table: Table, axis: Axis, metrics: Sequence[str], marks: Seq
         if marks
         else ""
     )
+    grey = f" Grey: mean of {table.baseline}." if has_many else ""
     along = axis.label if axis.metric else axis.unit
     return (
         f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
         f"({_spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
-        f"ones included.{marked} Selection rule {SELECTION_RULE}: nothing is chosen from these "
+        f"ones included.{grey}{marked} {table.selection.brief}; nothing is chosen from these "
         "curves."
     )
 
@@ -252,38 +315,45 @@ def _final_values(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    finals = {
-        arm: {
-            seed: result.records[-1].metrics[table.metric]
-            for seed, result in counted_runs(by_seed).items()
-            if table.metric in result.records[-1].metrics
-        }
-        for arm, by_seed in arranged.items()
-    }
+    names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
+    found = values_of(arranged, table.metric, table.readout)
+    finals = {arm: found[arm] for arm in names}
     if not any(finals.values()):
         return None
     baseline = finals[table.baseline]
+    compared = {row.arm: row.compared for row in table.printed if row.compared is not None}
     differences = {
-        arm: {seed: value - baseline[seed] for seed, value in values.items() if seed in baseline}
-        for arm, values in finals.items()
-        if any(row.arm == arm and row.comparison for row in table.rows)
+        arm: {
+            seed: value - baseline[seed] for seed, value in finals[arm].items() if seed in baseline
+        }
+        for arm in compared
     }
-    panels: dict[str, Mapping[str, Mapping[int, float]]] = {"value": finals}
-    if differences:
-        panels["difference"] = differences
     shown = table.shown
+    means = {
+        "value": {arm: _mean_of(values) for arm, values in finals.items() if values},
+        "difference": {arm: _mean_of_pairs(member) for arm, member in compared.items()},
+    }
+    panels = {"value": finals, "difference": differences}
+    if not differences:
+        del panels["difference"]
     with mpl.rc_context(STYLE):
         height = 0.9 + 0.42 * len(finals)
-        canvas = Canvas(figsize=(PANEL_INCHES * len(panels), height), layout="constrained")
+        canvas = Canvas(
+            figsize=(PANEL_INCHES * max(1.3, len(panels)), height), layout="constrained"
+        )
         drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        for axes, values in zip(drawn, panels.values(), strict=True):
+        for axes, (what, values) in zip(drawn, panels.items(), strict=True):
             for place, arm in enumerate(finals):
-                _draw_dots(axes, place, values.get(arm, {}), shown.scale, looks[arm][0])
+                if arm in means[what]:
+                    mean = means[what][arm]
+                    _draw_dots(axes, place, values[arm], mean, shown.scale, looks[arm][0])
             axes.grid(visible=False, axis="y")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        drawn[0].set_yticks(range(len(finals)), list(finals))
+        labels = ["\n".join(textwrap.wrap(name, 32)) for name in names.values()]
+        drawn[0].set_yticks(range(len(finals)), labels)
         drawn[0].set_ylim(len(finals) - 0.4, -0.6)
         drawn[0].set_xlabel(f"final {shown.heading}")
+        clip(drawn[0], shown, across=True)
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
             drawn[1].set_xlabel(spell_heading(f"minus {table.baseline} at the same seed", shown))
@@ -292,65 +362,104 @@ def _final_values(
             name="final_values",
             title=f"Final {shown.label}",
             caption=_final_caption(table, shown, has_differences=bool(differences)),
-            numbers=_final_numbers(panels),
+            numbers=_final_numbers(panels, means),
         )
 
 
-def _draw_dots(
-    axes: Axes, place: int, values: Mapping[int, float], scale: float, colour: str
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Mean:
+    """A mean with its interval, in the unit of the metric."""
+
+    n: int
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+def _mean_of(values: Mapping[int, float]) -> _Mean:
+    s = summarise(list(values.values()))
+    return _Mean(n=s.n, mean=s.mean, ci_low=s.ci_low, ci_high=s.ci_high)
+
+
+def _mean_of_pairs(member: Member) -> _Mean:
+    """Return the mean difference with the interval of the table."""
+    comparison = member.comparison
+    return _Mean(n=comparison.n, mean=comparison.difference, ci_low=member.low, ci_high=member.high)
+
+
+def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
+    axes: Axes, place: int, values: Mapping[int, float], mean: _Mean, scale: float, colour: str
 ) -> None:
-    if not values:
-        return
     heights = [scale * value for value in values.values()]
     axes.scatter(
         heights, [place + 0.17] * len(heights), s=14, color=colour, alpha=0.55, linewidth=0
     )
-    summary = summarise(list(values.values()))
-    half = None if summary.half_width is None else scale * summary.half_width
+    half = None if mean.ci_high is None else scale * (mean.ci_high - mean.mean)
     axes.errorbar(
-        scale * summary.mean, place - 0.1, xerr=half, fmt="o", ms=5, color=colour, capsize=2.5
+        scale * mean.mean, place - 0.1, xerr=half, fmt="o", ms=5, color=colour, capsize=2.5
     )
 
 
 def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
     paired = (
-        f" Right: difference from {table.baseline} at the same seed; the line is no difference."
+        f" Right: difference from {table.baseline} at the same seed, {spell_family(table.family)}; "
+        "the line is no difference."
         if has_differences
         else ""
     )
     return (
-        f"{upper_first(shown.label)} of the last epoch: one small dot per seed, the "
-        f"mean and its 95 % t interval ({_spell_counts(table)}).{paired} "
-        f"Selection rule {SELECTION_RULE}: arms fixed in advance, last epoch."
+        f"{upper_first(shown.label)}, {table.readout}: one small dot per seed, the mean and its "
+        f"95 % t interval ({_spell_counts(table)}).{paired} {table.selection.brief}, "
+        f"{table.readout}."
     )
 
 
-def _final_numbers(panels: Mapping[str, Mapping[str, Mapping[int, float]]]) -> str:
+def _final_numbers(
+    panels: Mapping[str, Mapping[str, Mapping[int, float]]],
+    means: Mapping[str, Mapping[str, _Mean]],
+) -> str:
     records: list[dict[str, Any]] = []
     for shown, by_arm in panels.items():
         for arm, values in by_arm.items():
             place = {"shown": shown, "arm": arm}
             for seed, value in values.items():
                 records.append(place | {"seed": seed, "value": value} | _numbers_of(None))
-            if values:
-                summary = summarise(list(values.values()))
-                records.append(place | {"seed": None, "value": None} | _numbers_of(summary))
+            if arm in means[shown]:
+                mean = _numbers_of(means[shown][arm])
+                records.append(place | {"seed": None, "value": None} | mean)
     return spell_csv(records)
 
 
-def _numbers_of(summary: Summary | None) -> dict[str, Any]:
+def _numbers_of(summary: Summary | _Mean | None) -> dict[str, Any]:
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
 
 def _spell_counts(table: Table) -> str:
-    return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.rows)
+    """Return the seeds of each arm, or once what they have in common."""
+    counts = {row.seeds for row in table.printed}
+    if len(counts) == 1 and len(table.printed) > 1:
+        return f"each arm n = {counts.pop()}"
+    return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
 
 
 def legend(canvas: Canvas, axes: Axes) -> None:
-    """Put the legend of a panel above the figure."""
+    """Put the legend of a panel above the figure, as many entries beside each other as fit."""
     handles, labels = axes.get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5))
+    widest = max((len(label) for label in labels), default=1) + 6
+    columns = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
+    canvas.legend(
+        handles, labels, loc="outside upper center", ncols=max(1, min(len(labels), columns))
+    )
+
+
+def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
+    """Keep an axis of percent within 0 and 100, which bands and intervals may leave."""
+    if metric.unit != "%":
+        return
+    low, high = axes.get_xlim() if across else axes.get_ylim()
+    limit = axes.set_xlim if across else axes.set_ylim
+    limit(max(0.0, low), min(100.0, high))
 
 
 def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:

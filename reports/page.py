@@ -9,17 +9,20 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from reports.figures import Figure
-from reports.tables import Listing, Table
+from reports.listings import Listing
+from reports.tables import Table
 from sweeps.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def render_page(
+def render_page(  # noqa: PLR0913  what a page is made of
     study: Study,
     table: Table,
     figures: Sequence[Figure],
     provenance: Mapping[str, Any],
+    *,
+    leading: Sequence[Listing] = (),
     listings: Sequence[Listing] = (),
 ) -> str:
     """Return the page as HTML. Everything put into it is escaped.
@@ -29,7 +32,8 @@ def render_page(
         table: Its result.
         figures: Inlined as SVG.
         provenance: What `reports.provenance.describe` returned; the only source of times.
-        listings: Tables beside it.
+        leading: Tables before it.
+        listings: Tables after it.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -38,6 +42,7 @@ def render_page(
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         study=study,
         table=table,
+        leading=leading,
         listings=listings,
         minutes={arm: _minutes_per_run(study, arm, provenance["runs"]) for arm in study.arms},
         figures=[(figure, _data_uri(figure.svg)) for figure in figures],

@@ -5,6 +5,7 @@ from typing import Any
 
 from mixup_core.tree import flatten
 from reports.spelling import spell_csv
+from sweeps.readouts import Readout
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -36,12 +37,33 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
     return {} if has_diverged else complete_runs(results)
 
 
+def values_of(
+    arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: Readout
+) -> dict[str, dict[int, float]]:
+    """Return arm to seed to the number of each run that may be shown and measured the metric."""
+    return {
+        arm: {
+            seed: value
+            for seed, result in counted_runs(by_seed).items()
+            if (value := readout.of(result.records, metric)) is not None
+        }
+        for arm, by_seed in arranged.items()
+    }
+
+
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
-    """Return the headline and every other metric of the complete runs, in the order of columns."""
+    """Return the headline and every other metric of the complete runs, in the order of columns.
+
+    Those alone of which the read-out of the study has a number.
+    """
     found = {study.headline}
     for by_seed in arranged.values():
         for result in complete_runs(by_seed).values():
-            found |= result.records[-1].metrics.keys()
+            found |= {
+                metric
+                for metric in result.records[-1].metrics
+                if metric not in found and study.readout.of(result.records, metric) is not None
+            }
     metrics = study.problem.metrics
     known = [name for name in metrics if name in found]
     return (*known, *sorted(found - metrics.keys()))
@@ -50,8 +72,8 @@ def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) ->
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
     """Return the columns of `runs.csv` by name, one mapping per run, arm by arm, seed by seed.
 
-    `epochs` is the number of finished epochs; metrics are those of the last epoch of a complete
-    run and None for any other.
+    `epochs` is the number of finished epochs; metrics are what the read-out of the study makes of a
+    complete run and None for any other.
     """
     arranged = arrange(study, results)
     metrics = metrics_of(study, arranged)
@@ -60,12 +82,14 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
         flat = flatten(study.arms[arm])
         for seed, result in by_seed.items():
             is_complete = result.outcome == "complete"
-            last = result.records[-1].metrics if is_complete else {}
             records.append(
                 {"run_key": result.run.key, "arm": arm, "seed": seed}
                 | {"epochs": len(result.records)}
                 | {_column(path): flat.get(path) for path in study.varying()}
-                | {name: last.get(name) for name in metrics}
+                | {
+                    name: study.readout.of(result.records, name) if is_complete else None
+                    for name in metrics
+                }
                 | {"outcome": result.outcome}
             )
     return records

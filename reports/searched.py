@@ -6,11 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from mixup_core.problem import Metric
-from reports.captions import Selection
+from reports.captions import Selection, spell_family
+from reports.listings import Listing, spell_difference, spell_member, spell_summary
 from reports.runs import arrange, counted_runs
-from reports.spelling import spell_heading, spell_p
-from reports.statistics import Comparison, Summary, compare, holm, summarise
-from reports.tables import Listing, spell_difference, spell_summary
+from reports.spelling import DASH, spell_heading, spell_p
+from reports.statistics import Comparison, Summary, compare, summarise
+from reports.tables import Table
 from sweeps.results import RunResult
 from sweeps.search import Point, Search, SearchHistory
 from sweeps.searching.selection import pareto_front, select_point
@@ -86,11 +87,13 @@ class Searched:
         if self.winner is not None:
             counted[self.winner.arm] = tried
         return Selection(
-            rule=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
+            rule=self.search.select,
+            found=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
             f"{self.shown.label} over {seeds} seeds, {tried} points tried, the arms not searched; "
             "all arms here trained again as a winner is confirmed, with seeds that the search "
             f"never used, {label} read for these runs alone)",
             tried=counted,
+            winner=None if self.winner is None else self.winner.arm,
         )
 
 
@@ -199,48 +202,43 @@ def points_table(searched: Searched) -> Listing:
     )
 
 
-def winner_table(searched: Searched, confirmed: Study, results: Sequence[RunResult]) -> Listing:
-    """Return the winner minus each arm by the headline of the confirmation, paired by seed."""
-    assert searched.winner is not None
-    winner, metric = searched.winner.arm, confirmed.headline
-    shown = confirmed.problem.metric(metric)
-    finals = {
-        arm: {
-            seed: result.records[-1].metrics[metric]
-            for seed, result in counted_runs(by_seed).items()
-            if metric in result.records[-1].metrics
-        }
-        for arm, by_seed in arrange(confirmed, results).items()
+def winner_table(searched: Searched, table: Table) -> Listing:
+    """Return the winner minus each arm, from the table of the confirmation and its family."""
+    winner, shown = table.selection.winner, table.shown
+    assert winner is not None
+    found = {
+        row.arm: table.family.members.get((winner, row.arm))
+        for row in table.rows
+        if row.arm != winner
     }
-    found = {arm: _compared(finals[winner], finals[arm]) for arm in confirmed.arms if arm != winner}
-    known = [arm for arm, comparison in found.items() if comparison and comparison.p is not None]
-    ps = holm([found[arm].p for arm in known])  # type: ignore[union-attr, misc]
-    adjusted = dict(zip(known, ps, strict=True))
-    cells, records = [], []
-    for arm, comparison in found.items():
-        cells.append(
-            (
-                f"{winner} minus {arm}",
-                spell_difference(comparison, shown),
-                str(0 if comparison is None else comparison.n),
-                spell_p(adjusted.get(arm)),
-            )
-        )
+    records: list[dict[str, Any]] = []
+    for arm, member in found.items():
+        comparison = None if member is None else member.comparison
         records.append(
             {"arm": winner, "baseline": arm}
             | {
                 name: getattr(comparison, name, None)
                 for name in ("n", "difference", "sd", "ci_low", "ci_high", "p")
             }
-            | {"p_holm": adjusted.get(arm)}
+            | {"p_holm": getattr(member, "p_holm", None)}
+            | {"p_adjusted": getattr(member, "p", None)}
+            | {f"difference_{end}": getattr(member, end, None) for end in ("low", "high")}
         )
     return Listing(
         name="confirmed",
         title="The selected point against each arm",
-        header=("comparison", spell_heading(shown.label, shown), "n", "p (Holm)"),
-        cells=tuple(cells),
+        header=("comparison", spell_heading(shown.label, shown), "n", "p"),
+        cells=tuple(
+            (
+                f"{winner} minus {arm}",
+                DASH if member is None else spell_member(member, shown),
+                str(0 if member is None else member.comparison.n),
+                spell_p(None if member is None else member.p),
+            )
+            for arm, member in found.items()
+        ),
         caption=f"Differences of {shown.label} paired by the seeds of the confirmation, which the "
-        f"search never used; 95 % t intervals, unadjusted; Holm over {len(known)} comparisons; "
+        f"search never used; {spell_family(table.family)}, those of the table of arms among them; "
         f"selection rule {searched.search.select} by {searched.shown.label}, "
         f"{len(searched.history.points)} points tried.",
         records=tuple(records),

@@ -1,16 +1,24 @@
-"""Table: one row per arm with its comparison to the baseline, and the tables beside it."""
+"""Table: one row per arm with its comparison to the baseline."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from mixup_core.problem import Metric, Problem
-from reports.arms import ArmRow, compare_arms, mark_best, summarise_arm
-from reports.captions import FIXED_ARMS, Selection, caption_of, has_differing_populations
+from reports.arms import ArmRow, equals, mark_best, summarise_arm
+from reports.captions import (
+    FIXED_ARMS,
+    Captioned,
+    Selection,
+    caption_of,
+    has_differing_populations,
+)
+from reports.families import Family, Member, Pair, family_of
+from reports.listings import spell_member, spell_summary
 from reports.provenance import public
-from reports.runs import arrange, counted_runs, metrics_of
+from reports.runs import arrange, metrics_of, values_of
 from reports.spelling import (
     DASH,
     escape_latex,
@@ -22,7 +30,9 @@ from reports.spelling import (
     spell_number,
     spell_p,
 )
-from reports.statistics import SUMMARY_COLUMNS, Comparison, Summary
+from reports.statistics import SUMMARY_COLUMNS
+from sweeps.claims import Claim
+from sweeps.readouts import Readout
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Study
 
@@ -37,29 +47,20 @@ _COMPARISON_COLUMNS = {
     "d_ci_high": "effect_high",
     "p": "p",
 }
-"""Column of `table.csv` to the field of `Comparison` it holds."""
+"""Column of `table.csv` to the field of `Comparison` it holds: nothing adjusted."""
 
+_FAMILY_COLUMNS = {
+    "p_holm": "p_holm",
+    "sign_flip_p_holm": "sign_flip_p_holm",
+    "p_adjusted": "p",
+    "difference_low": "low",
+    "difference_high": "high",
+    "sign_flip_p_adjusted": "sign_flip_p",
+}
+"""Column of `table.csv` to the field of `Member` it holds: adjusted over the family."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listing:
-    """A table beside the main one: cells as text, and everything behind them as CSV."""
-
-    name: str
-    """Stem of its files."""
-    title: str
-    header: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
-    caption: str
-    records: tuple[Mapping[str, Any], ...]
-
-    def markdown(self) -> str:
-        """Return the table and its caption as Markdown."""
-        grid = [[escape_markdown(cell) for cell in line] for line in (self.header, *self.cells)]
-        return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
-
-    def csv(self) -> str:
-        """Return the records at full precision."""
-        return spell_csv(self.records)
+_MOST_NAMES = 3
+"""Arms that compute the same are named in their row up to this number, else counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,8 +96,13 @@ class Table:
     metrics: tuple[str, ...]
     """Every metric of the complete runs, in the order of columns."""
     baseline: str
+    readout: Readout
     rows: tuple[ArmRow, ...]
     """In the order of the study."""
+    equal: Mapping[str, str]
+    """Arm to the arm in whose printed row it is (`reports.arms.equals`)."""
+    family: Family
+    """Every comparison of the metric that the report prints."""
     unfinished: tuple[UnfinishedRun, ...]
     caption: str
     selection: Selection = FIXED_ARMS
@@ -109,23 +115,28 @@ class Table:
     @property
     def header(self) -> tuple[str, ...]:
         """Headings of the columns of `cells`."""
-        signs = ("sign-flip p (Holm)",) if self._has_sign_flip else ()
+        signs = ("sign-flip p",) if self._has_sign_flip else ()
         minus = spell_heading(f"minus {self.baseline}", self.shown)
-        comparison = (minus, "p (Holm)", *signs, "d [95 %]")
+        comparison = (minus, "p", *signs, "d")
         further = (self.problem.metric(metric).heading for metric in self._further)
         tried = ("points tried",) if self.selection.tried else ()
         return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """Text of each cell, row by row, without markup but for the dagger."""
-        return tuple(self._cells_of(row) for row in self.rows)
+        """Text of each cell of `printed`, without markup but for the dagger."""
+        return tuple(self._cells_of(row) for row in self.printed)
+
+    @property
+    def printed(self) -> tuple[ArmRow, ...]:
+        """The rows that are printed: one for all arms that compute the same."""
+        return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
     def markdown(self) -> str:
         """Return the table, its caption and the runs it lacks, as Markdown."""
         lines = [self.header, *self.cells]
         grid = [[escape_markdown(cell) for cell in line] for line in lines]
-        for row, line in zip(self.rows, grid[1:], strict=True):
+        for row, line in zip(self.printed, grid[1:], strict=True):
             if row.is_best:
                 line[:2] = [f"**{cell}**" for cell in line[:2]]
         blocks = [markdown_grid(grid), escape_markdown(self.caption)]
@@ -143,22 +154,38 @@ class Table:
         return [self._record_of(row) for row in self.rows]
 
     def latex(self) -> str:
-        """Return a LaTeX table that needs the package booktabs."""
-        header = [escape_latex(cell) for cell in self.header]
-        cells = [[escape_latex(cell) for cell in line] for line in self.cells]
-        best = [place for place, row in enumerate(self.rows) if row.is_best]
-        styler = pd.DataFrame(cells, columns=header).style.hide(axis="index")
-        styler.set_properties(subset=pd.IndexSlice[best, header[:2]], textbf="--rwrap")
+        """Return two LaTeX tables that need the package booktabs, each as wide as a column of text.
+
+        The first has the arms with their differences, the second the remaining columns.
+        """
+        num_narrow = self.header.index("p") + 1
+        narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
         lacking = "".join(f" Not in the table: {run}." for run in self.unfinished)
+        more = f"Further columns of table~\\ref{{tab:{self.study}}}, where its caption is."
+        return (
+            self._latex_of(narrow, escape_latex(self.caption + lacking), "")
+            + "\n"
+            + self._latex_of(rest, more, "-more")
+        )
+
+    def _latex_of(self, columns: Sequence[int], caption: str, suffix: str) -> str:
+        header = [escape_latex(self.header[column]) for column in columns]
+        cells = [[escape_latex(line[column]) for column in columns] for line in self.cells]
+        best = [place for place, row in enumerate(self.printed) if row.is_best]
+        bold = header[:2] if 1 in columns else header[:1]
+        styler = pd.DataFrame(cells, columns=header).style.hide(axis="index")
+        styler.set_properties(subset=pd.IndexSlice[best, bold], textbf="--rwrap")
         text: str = styler.to_latex(
             hrules=True,
-            column_format="l" * len(header),
-            caption=escape_latex(self.caption + lacking),
-            label=f"tab:{self.study}",
+            column_format=f"@{{}}{'l' * len(header)}@{{}}",
+            caption=caption,
+            label=f"tab:{self.study}{suffix}",
             position="t",
             position_float="centering",
         )
-        return text
+        return text.replace(
+            "\\centering\n", "\\centering\n\\small\n\\setlength{\\tabcolsep}{4pt}\n", 1
+        )
 
     @property
     def _further(self) -> tuple[str, ...]:
@@ -168,23 +195,24 @@ class Table:
 
     @property
     def _has_sign_flip(self) -> bool:
-        return any(row.sign_flip_p_holm is not None for row in self.rows)
+        return any(row.compared and row.compared.sign_flip_p is not None for row in self.rows)
 
     def _cells_of(self, row: ArmRow) -> tuple[str, ...]:
         mark = "†" if row.is_close else ""
-        signs = (spell_p(row.sign_flip_p_holm),) if self._has_sign_flip else ()
+        sign = row.compared.sign_flip_p if row.compared else None
+        signs = (spell_p(sign),) if self._has_sign_flip else ()
         if row.arm == self.baseline:
             comparison = ("",) * (3 + len(signs))
         else:
             comparison = (
                 self._difference_of(row),
-                spell_p(row.p_holm),
+                spell_p(row.compared.p if row.compared else None),
                 *signs,
-                _spell_effect(row.comparison),
+                _spell_effect(row.compared),
             )
         further = (self._summary_of(row, metric) for metric in self._further)
         return (
-            row.arm,
+            self._name_of(row.arm),
             self._summary_of(row, self.metric) + mark,
             row.seeds,
             *comparison,
@@ -193,11 +221,17 @@ class Table:
         )
 
     def _difference_of(self, row: ArmRow) -> str:
-        comparison = row.comparison
-        if comparison is None:
+        if row.compared is None:
             return DASH
-        shared = "" if comparison.n == row.seeds_expected else f" (n = {comparison.n})"
-        return spell_difference(comparison, self.shown) + shared
+        n = row.compared.comparison.n
+        shared = "" if n == row.seeds_expected else f" (n = {n})"
+        return spell_member(row.compared, self.shown) + shared
+
+    def _name_of(self, arm: str) -> str:
+        names = [other for other, shown in self.equal.items() if shown == arm and other != arm]
+        if len(names) < _MOST_NAMES:
+            return " = ".join([arm, *names])
+        return f"{arm} and {len(names)} equal arms"
 
     def _summary_of(self, row: ArmRow, metric: str) -> str:
         return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
@@ -211,16 +245,20 @@ class Table:
         for metric in self.metrics:
             summary = row.summaries.get(metric)
             record |= {f"{metric}_{name}": getattr(summary, name, None) for name in SUMMARY_COLUMNS}
-        compared = {
-            name: getattr(row.comparison, field, None)
-            for name, field in _COMPARISON_COLUMNS.items()
+        member = row.compared
+        comparison = None if member is None else member.comparison
+        unadjusted = {
+            name: getattr(comparison, field, None) for name, field in _COMPARISON_COLUMNS.items()
         }
+        adjusted = {name: getattr(member, field, None) for name, field in _FAMILY_COLUMNS.items()}
         return record | {
             "diverged": row.diverged,
             "baseline": self.baseline,
-            **compared,
-            "p_holm": row.p_holm,
-            "sign_flip_p_holm": row.sign_flip_p_holm,
+            **unadjusted,
+            **adjusted,
+            "comparisons": self.family.size,
+            "readout": str(self.readout),
+            "equal_to": None if self.equal[row.arm] == row.arm else self.equal[row.arm],
             **({"points_tried": self.selection.tried[row.arm]} if self.selection.tried else {}),
         }
 
@@ -231,6 +269,7 @@ def tabulate(
     *,
     made_with: str = "",
     selection: Selection = FIXED_ARMS,
+    notes: Sequence[str] = (),
 ) -> Table:
     """Return a study's table from whatever is there, down to no result at all.
 
@@ -239,42 +278,79 @@ def tabulate(
         results: Results of its runs, in any order; runs without one count as missing.
         made_with: Device, versions and commit, for the end of the caption.
         selection: How the arms were chosen.
+        notes: What else the caption says.
     """
     arranged = arrange(study, results)
     metric, baseline = study.headline, study.baseline
     metrics = metrics_of(study, arranged)
-    values = {
-        arm: {
-            seed: result.records[-1].metrics[metric]
-            for seed, result in counted_runs(by_seed).items()
-            if metric in result.records[-1].metrics
-        }
-        for arm, by_seed in arranged.items()
-    }
-    rows = [summarise_arm(arm, by_seed, metrics) for arm, by_seed in arranged.items()]
-    if not has_differing_populations(study):
-        rows = mark_best(
-            compare_arms(rows, values, baseline),
-            values,
-            metric,
-            is_lower_better=study.problem.metric(metric).is_lower_better,
+    values = values_of(arranged, metric, study.readout)
+    equal = equals(study)
+    family = family_of(printed_pairs(study, selection.winner), values, equal)
+    rows = [
+        replace(
+            summarise_arm(arm, by_seed, metrics, study.readout),
+            compared=None if arm == baseline else family.members.get((arm, baseline)),
         )
+        for arm, by_seed in arranged.items()
+    ]
+    if not has_differing_populations(study):
+        is_lower_better = study.problem.metric(metric).is_lower_better
+        rows = mark_best(rows, values, equal, metric, is_lower_better=is_lower_better)
     return Table(
         study=study.name,
         problem=study.problem,
         metric=metric,
         metrics=metrics,
         baseline=baseline,
+        readout=study.readout,
         rows=tuple(rows),
+        equal=equal,
+        family=family,
         unfinished=tuple(
             _unfinished(result, study.problem.axis.unit)
             for by_seed in arranged.values()
             for result in by_seed.values()
             if result.outcome != "complete"
         ),
-        caption=caption_of(study, rows, made_with, selection),
+        caption=caption_of(
+            Captioned(
+                study=study,
+                rows=[row for row in rows if equal[row.arm] == row.arm],
+                family=family,
+                equal=equal,
+                selection=selection,
+                made_with=made_with,
+                notes=notes,
+            )
+        ),
         selection=selection,
     )
+
+
+def can_be_judged(claim: Claim, study: Study) -> bool:
+    """Return whether a claim is about arms that the study has, measured on the same data."""
+    sides = {claim.left, claim.right} if isinstance(claim.right, str) else {claim.left}
+    if not sides <= study.arms.keys():
+        return False
+    return len({study.problem.population(study.arms[str(side)]) for side in sides}) == 1
+
+
+def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
+    """Return every comparison of the headline that a report prints: the family of its tests.
+
+    Each arm against the baseline, the winner of a search against each arm, and what claims compare.
+    Where the arms are measured on different data, what claims compare on the same alone.
+    """
+    claimed = [
+        (claim.left, claim.right)
+        for claim in study.claims
+        if claim.metric == study.headline and can_be_judged(claim, study)
+    ]
+    if has_differing_populations(study):
+        return tuple(dict.fromkeys(claimed))
+    against = [(arm, study.baseline) for arm in study.arms if arm != study.baseline]
+    won = [(winner, arm) for arm in study.arms if winner and arm != winner]
+    return tuple(dict.fromkeys([*against, *won, *claimed]))
 
 
 def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
@@ -291,26 +367,8 @@ def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
     )
 
 
-def spell_summary(summary: Summary | None, metric: Metric) -> str:
-    """Return `22.22 ± 1.63`; a dash without a summary, and in place of a width there is not."""
-    if summary is None:
+def _spell_effect(member: Member | None) -> str:
+    if member is None or member.comparison.effect is None:
         return DASH
-    half = summary.half_width
-    spread = DASH if half is None else spell_number(half * metric.scale, metric.digits)
-    return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {spread}"
-
-
-def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Return `-2.45 [-4.01, -0.89]`; a dash without a comparison."""
-    if comparison is None:
-        return DASH
-    scale, digits = metric.scale, metric.digits
-    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
-    return f"{spell_number(comparison.difference * scale, digits)}{interval}"
-
-
-def _spell_effect(comparison: Comparison | None) -> str:
-    if comparison is None or comparison.effect is None:
-        return DASH
-    interval = spell_interval(comparison.effect_low, comparison.effect_high, 1.0, 1)
-    return spell_number(comparison.effect, 1) + interval
+    interval = spell_interval(member.effect_low, member.effect_high, 1.0, 1)
+    return spell_number(member.comparison.effect, 1) + interval

@@ -4,6 +4,7 @@ import pytest
 import scipy.stats
 from synthetic import ended, make_study, rows_of
 
+from reports.arms import equals
 from reports.runs import arrange
 from reports.tables import tabulate
 from sweeps.results import RunResult
@@ -22,10 +23,10 @@ def test_each_arm_is_summarised_and_compared_with_erm(
     row = table.rows[2]
     assert table.baseline == "erm"
     assert row.summaries["test/error"].mean == pytest.approx(sum(errors["uniform"]) / 5)
-    assert row.comparison is not None
-    assert row.comparison.p == pytest.approx(p)
-    assert row.p_holm == pytest.approx(2 * p)
-    assert table.rows[0].comparison is None
+    assert row.compared is not None
+    assert row.compared.comparison.p == pytest.approx(p)
+    assert row.compared.p == row.compared.p_holm == pytest.approx(2 * p)
+    assert table.rows[0].compared is None
 
 
 def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its_name(
@@ -33,7 +34,7 @@ def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its
 ) -> None:
     table = tabulate(replace(study, baseline="midpoint"), results)
     assert table.baseline == "midpoint"
-    assert [row.comparison is None for row in table.rows] == [False, True, False]
+    assert [row.compared is None for row in table.rows] == [False, True, False]
     assert table.header[3] == "minus midpoint, points"
 
 
@@ -50,9 +51,9 @@ def test_a_diverged_seed_keeps_the_survivors_mean_out() -> None:
     row = table.rows[2]
     assert row.seeds == "4/5, 1 diverged"
     assert row.summaries == {}
-    assert row.comparison is None
+    assert row.compared is None
     assert rows_of(table.csv())[2]["test/error_mean"] == ""
-    assert "Holm over 1 comparison," in table.caption
+    assert "paired by seed, one comparison;" in table.caption
 
 
 def test_a_dagger_marks_what_is_not_told_apart_from_the_best() -> None:
@@ -73,5 +74,23 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     arms = {**study.arms, "midpoint": type(other)(data=data, epochs=10, batch_size=100)}
     mixed = replace(study, arms=arms, seeds=(0, 1))
     table = tabulate(mixed, ended(mixed, {}))
-    assert all(row.comparison is None and not row.is_best for row in table.rows)
+    assert all(row.compared is None and not row.is_best for row in table.rows)
     assert "different data" in table.caption
+
+
+def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
+    study = make_study()
+    partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}
+    table = tabulate(study, ended(study, partial))
+    assert [row.is_close for row in table.rows] == [True, False, False]
+    equal = {("midpoint", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
+    equal |= {("uniform", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
+    table = tabulate(study, ended(study, equal))
+    assert [(row.is_best, row.is_close) for row in table.rows[1:]] == [(True, False), (False, True)]
+
+
+def test_the_baseline_stands_for_all_arms_that_equal_it() -> None:
+    study = make_study(arms=("uniform", "erm", "midpoint"))
+    arms = {"again": study.arms["erm"], **study.arms}
+    found = equals(replace(study, arms=arms))
+    assert found == {"again": "erm", "uniform": "uniform", "erm": "erm", "midpoint": "midpoint"}

@@ -25,7 +25,9 @@ def test_a_report_has_every_promised_file(
 ) -> None:
     report = write(study, results, tmp_path / "new" / "small")
     names = {str(path.relative_to(tmp_path / "new")) for path in report.folder.rglob("*.*")}
-    files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv", "provenance.json"}
+    files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv"}
+    files |= {"provenance.json", "verdicts.csv"}
+    files |= {f"sensitivity.{kind}" for kind in ("md", "csv")}
     for name in ("learning_curves", "final_values"):
         files |= {f"figures/{name}.{kind}" for kind in ("svg", "png", "csv", "txt")}
     assert names == {f"small/{name}" for name in files}

@@ -16,8 +16,12 @@ def test_the_caption_says_what_the_numbers_are(
         "10 000 test images",
         "95 % t interval over seeds 0-4",
         "selection rule none (arms fixed in advance, last epoch",
-        "Holm over 2 comparisons, intervals unadjusted",
-        "a difference of 0.81 points (midpoint) or 1.62 points (uniform) is found 4 times in 5",
+        "intervals and p simultaneous over 2 comparisons (Bonferroni)",
+        "if the sd is the one observed, a difference of 0.81 points (midpoint) to 1.62 points "
+        "(uniform) is found 4 times in 5; at the upper 95 % limit of the sd, 1.93 points to 3.85 "
+        "points",
+        "d: mean over sd of the differences, times Hedges' factor",
+        "they leave out what another sample of the data and another kind of processor would change",
         "cpu, torch 2",
     ):
         assert part in caption

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 from decay import RampConfig, decay_study, decayed
+from matplotlib.figure import Figure as Canvas
 from synthetic import finish, make_study
 
 from reports.colours import arm_looks
-from reports.figures import Figure, draw_figures
+from reports.figures import Figure, clip, draw_figures, legend
 from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -71,8 +72,8 @@ def test_final_numbers_hold_every_seed_and_the_paired_differences(
     lines = numbers_of(draw(study, results)["final_values"])
     means = {(line["shown"], line["arm"]): float(line["mean"]) for line in lines if line["mean"]}
     rows = {row.arm: row for row in tabulate(study, results).rows}
-    assert rows["midpoint"].comparison is not None
-    assert means["difference", "midpoint"] == rows["midpoint"].comparison.difference
+    assert rows["midpoint"].compared is not None
+    assert means["difference", "midpoint"] == rows["midpoint"].compared.comparison.difference
     assert ("difference", "erm") not in means
     assert sum(line["shown"] == "value" and line["seed"] != "" for line in lines) == 15
 
@@ -122,3 +123,35 @@ def test_an_arm_that_changes_all_the_time_has_no_lines(decay: None) -> None:
     study = replace(study, arms=arms, baseline="few")
     caption = draw(study, tuple(decayed(run) for run in study.runs()))["learning_curves"].caption
     assert "from step 1, 2, 3 on" in caption
+
+
+def test_more_arms_than_lie_together_have_a_panel_each() -> None:
+    study = make_study(arms=("erm", *(f"beta-{index}" for index in range(9))))
+    figure = draw(study, tuple(map(finish, study.runs())))["learning_curves"]
+    assert "Grey: mean of erm." in figure.caption
+    assert {line["metric"] for line in numbers_of(figure)} == {"test/error"}
+    together = make_study(arms=("erm", *(f"beta-{index}" for index in range(7))))
+    figure = draw(together, tuple(map(finish, together.runs())))["learning_curves"]
+    assert "Grey" not in figure.caption
+
+
+def test_an_axis_of_percent_stays_within_0_and_100() -> None:
+    axes = Canvas().subplots()
+    axes.plot([0, 1], [-30, 140])
+    clip(axes, make_study().problem.metric("test/error"))
+    assert axes.get_ylim() == (0, 100)
+    axes.set_ylim(-5, 200)
+    clip(axes, make_study().problem.metric("test/nll"))
+    assert axes.get_ylim() == (-5, 200)
+
+
+def test_a_legend_of_long_names_stays_inside_the_picture() -> None:
+    canvas = Canvas(figsize=(6.8, 3), layout="constrained")
+    axes = canvas.subplots()
+    for arm in range(8):
+        axes.plot([0, 1], [arm, arm], label=f"mix.law beta, mix.law.alpha 0.5, number {arm}")
+    legend(canvas, axes)
+    canvas.draw_without_rendering()
+    box = canvas.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= canvas.bbox.width
+    assert 0 <= box.y0 < box.y1 <= canvas.bbox.height + 1

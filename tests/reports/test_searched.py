@@ -7,6 +7,7 @@ from synthetic_search import HISTORY, result_of, search_study
 
 from reports.build import build_report
 from reports.searched import gather, points_table, winner_table
+from reports.tables import Table, tabulate
 from sweeps.results import RunResult
 from sweeps.search import SelectionRule
 from sweeps.study import Study
@@ -32,6 +33,29 @@ def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selecte
 def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
+    searched = gather(grown, grown_results, HISTORY)
+    main = confirmed_table(grown, grown_results)
+    table = winner_table(searched, main)
+    assert [record["baseline"] for record in table.records] == ["erm", "uniform"]
+    assert [record["n"] for record in table.records] == [4, 4]
+    assert table.records[1]["difference"] == pytest.approx(0.18 - 0.2)
+
+
+def test_a_comparison_has_one_adjusted_p_in_both_tables(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    main = confirmed_table(grown, grown_results)
+    listing = winner_table(gather(grown, grown_results, HISTORY), main)
+    assert main.family.size == 3
+    (against_erm,) = (record for record in listing.records if record["baseline"] == "erm")
+    row = main.rows[2]
+    assert row.compared is not None
+    assert against_erm["p_adjusted"] == row.compared.p
+    assert "3 comparisons" in main.caption
+    assert "3 comparisons" in listing.caption
+
+
+def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table:
     confirmed = grown.confirmation()
     assert confirmed is not None
     results = [
@@ -39,10 +63,20 @@ def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
         for r in grown_results
         if r.run.arm.startswith("confirm ")
     ]
-    table = winner_table(gather(grown, grown_results, HISTORY), confirmed, results)
-    assert [record["baseline"] for record in table.records] == ["erm", "uniform"]
-    assert [record["n"] for record in table.records] == [4, 4]
-    assert table.records[1]["difference"] == pytest.approx(0.18 - 0.2)
+    selection = gather(grown, grown_results, HISTORY).selection("test/error")
+    return tabulate(confirmed, results, selection=selection)
+
+
+def test_no_figure_of_a_confirmation_says_that_its_arms_were_fixed_in_advance(
+    grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    build_report(
+        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
+    )
+    for name in ("learning_curves", "final_values"):
+        caption = (tmp_path / "r" / "figures" / f"{name}.txt").read_text()
+        assert "point 1 is the best of 4 points tried" in caption
+        assert "arms fixed in advance" not in caption
 
 
 def test_several_objectives_have_a_front(grown: Study) -> None:

@@ -9,14 +9,17 @@ import scipy.stats
 
 from reports.statistics import (
     Comparison,
+    Equivalence,
     IncompleteStudyError,
     compare,
     detectable_difference,
     effect_interval,
+    equivalence,
     hedges_factor,
     holm,
     summarise,
     summarise_runs,
+    upper_sd,
 )
 from sweeps.results import RunResult
 
@@ -103,13 +106,20 @@ def test_two_seeds_have_a_p_but_no_effect_size() -> None:
     assert comparison.effect is None
 
 
-@pytest.mark.parametrize("ours", [[0.3, 0.2, 0.1], [0.4, 0.3, 0.2], [0.2, 0.1, 0.0]])
-def test_differences_that_do_not_vary_have_no_p_and_no_effect(ours: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("ours", "p"), [([0.3, 0.2, 0.1], 1.0), ([0.4, 0.3, 0.2], 0.0), ([0.2, 0.1, 0.0], 0.0)]
+)
+def test_differences_that_do_not_vary_have_the_limit_of_p_and_no_effect(
+    ours: list[float], p: float
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = paired(ours, [0.3, 0.2, 0.1])
-    assert comparison.p is None
+    assert comparison.p == p
     assert comparison.effect is None
+    assert comparison.is_constant
+    assert comparison.interval(0.99) == (comparison.difference, comparison.difference)
+    assert (comparison.difference == 0) == (p == 1)
 
 
 def test_the_effect_interval_is_the_one_published() -> None:
@@ -218,3 +228,58 @@ def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResul
     errors = [metrics["test/error"] for metrics in uniform]
     assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
     assert set(summarise_runs(uniform[:1])) == {f"{metric}_mean" for metric in uniform[0]}
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_an_interval_of_any_level_is_the_one_of_scipy(confidence: float) -> None:
+    ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
+    expected = scipy.stats.ttest_rel(ours, theirs).confidence_interval(confidence)
+    found = paired(ours, theirs).interval(confidence)
+    assert found == pytest.approx((expected.low, expected.high))
+
+
+def test_the_upper_limit_of_the_sd_lies_above_the_truth_19_times_in_20() -> None:
+    draws = np.random.default_rng(6).normal(size=(40_000, 5)).std(axis=1, ddof=1)
+    above = np.mean([upper_sd(1.0, 5) * sd >= 1 for sd in draws])
+    assert above == pytest.approx(0.95, abs=0.005)
+
+
+def test_the_power_averages_less_where_the_sd_is_the_one_observed() -> None:
+    rng = np.random.default_rng(7)
+    sds = rng.normal(size=(4_000, 5)).std(axis=1, ddof=1)
+    critical = scipy.stats.t.ppf(0.975, 4)
+    truths = detectable_difference(5) * sds * math.sqrt(5)
+    power = scipy.stats.nct.sf(critical, 4, truths)
+    assert power.mean() == pytest.approx(0.685, abs=0.01)
+
+
+@pytest.mark.parametrize("margin", [0.005, 0.02, 0.5])
+def test_the_probabilities_of_equivalence_are_the_closed_form(margin: float) -> None:
+    ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
+    differences = np.subtract(ours, theirs)
+    scale = differences.std(ddof=1) / math.sqrt(5)
+    found = equivalence(paired(ours, theirs), margin)
+    assert found is not None
+    below, above = (
+        scipy.stats.t.cdf((-margin - differences.mean()) / scale, 4),
+        scipy.stats.t.sf((margin - differences.mean()) / scale, 4),
+    )
+    assert (found.below, found.above) == pytest.approx((below, above), abs=1e-12)
+    assert found.below + found.within + found.above == pytest.approx(1)
+
+
+def test_the_probabilities_of_equivalence_are_those_of_the_posterior_simulated() -> None:
+    differences = np.array([-0.01, 0.02, -0.03, -0.02, 0.0])
+    found = equivalence(paired(list(differences), [0.0] * 5), 0.01)
+    assert found is not None
+    rng = np.random.default_rng(8)
+    sds = differences.std(ddof=1) * np.sqrt(4 / rng.chisquare(4, size=400_000))
+    means = rng.normal(differences.mean(), sds / math.sqrt(5))
+    assert found.below == pytest.approx(np.mean(means < -0.01), abs=0.003)
+    assert found.above == pytest.approx(np.mean(means > 0.01), abs=0.003)
+
+
+def test_equivalence_needs_two_seeds_and_is_certain_where_nothing_varies() -> None:
+    assert equivalence(paired([0.1], [0.2]), 0.01) is None
+    found = equivalence(paired([0.4, 0.3, 0.2], [0.3, 0.2, 0.1]), 0.01)
+    assert found == Equivalence(below=0.0, within=0.0, above=1.0)

@@ -1,13 +1,23 @@
+import io
+import math
 import re
+from dataclasses import replace
 
+import pandas as pd
 import pytest
+import scipy.special
+import scipy.stats
 from decay import decay_study, decayed
-from synthetic import ended, make_study, rows_of
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+from synthetic import ended, finish, make_study, rows_of
 
+from mixup_core.tree import flatten
 from reports.runs import runs_csv
 from reports.tables import tabulate
+from sweeps.readouts import MeanOfLast
 from sweeps.results import RunResult
-from sweeps.study import Study
+from sweeps.study import Run, Study
 
 
 def test_markdown_shows_percent_interval_seeds_difference_and_bold(
@@ -16,7 +26,7 @@ def test_markdown_shows_percent_interval_seeds_difference_and_bold(
     lines = tabulate(study, results, made_with="cpu, torch 2").markdown().splitlines()
     assert re.match(r"\| arm +\| test error, % +\| n +\| minus erm, points ", lines[0])
     assert re.match(r"\| erm +\| 22\.58 ± 0\.49 +\| 5/5 \|", lines[2])
-    assert "| **uniform** | **19.64 ± 1.48** | 5/5 | -2.94 [-3.92, -1.96] " in lines[4]
+    assert "| **uniform** | **19.64 ± 1.48** | 5/5 | -2.94 [-4.18, -1.70] " in lines[4]
     assert len({len(line) for line in lines[:5]}) == 1
 
 
@@ -26,8 +36,8 @@ def test_a_missing_seed_shows_as_four_of_five_and_is_listed() -> None:
     table = tabulate(study, ended(study, {("uniform", 1): failed}))
     row = table.rows[2]
     assert (row.seeds, row.is_best, row.summaries["test/error"].n) == ("4/5", False, 4)
-    assert row.comparison is not None
-    assert row.comparison.n == 4
+    assert row.compared is not None
+    assert row.compared.comparison.n == 4
     assert "(n = 4)" in table.cells[2][3]
     assert "- uniform seed 1: failed, 3/10 epochs: RuntimeError: no memory" in table.markdown()
 
@@ -51,8 +61,9 @@ def test_an_empty_study_still_has_a_table() -> None:
 def test_the_sign_flip_p_is_printed_from_six_seeds_on() -> None:
     study = make_study(seeds=tuple(range(6)))
     table = tabulate(study, ended(study, {}))
-    assert "sign-flip p (Holm)" in table.header
-    assert table.rows[1].sign_flip_p_holm == pytest.approx(2 * 2 / 2**6)
+    assert "sign-flip p" in table.header
+    assert table.rows[1].compared is not None
+    assert table.rows[1].compared.sign_flip_p == pytest.approx(2 * 2 / 2**6)
 
 
 def test_the_order_of_results_does_not_move_a_byte(
@@ -94,15 +105,15 @@ def test_markup_in_names_is_escaped() -> None:
 
 def test_latex_is_a_whole_booktabs_table(study: Study, results: tuple[RunResult, ...]) -> None:
     text = tabulate(study, results).latex()
-    assert re.findall(r"\\(?:top|mid|bottom)rule", text) == [
-        "\\toprule",
-        "\\midrule",
-        "\\bottomrule",
-    ]
-    assert re.findall(r"\\begin\{(\w+)\}", text) == re.findall(r"\\end\{(\w+)\}", text)[::-1]
-    body = text.split("\\toprule")[1].split("\\bottomrule")[0]
-    lines = [line for line in body.splitlines() if line.endswith("\\\\")]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {7}
+    rules = ["\\toprule", "\\midrule", "\\bottomrule"]
+    assert re.findall(r"\\(?:top|mid|bottom)rule", text) == 2 * rules
+    ends = re.findall(r"\\(begin|end)\{(\w+)\}", text)
+    table = [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
+    assert ends == 2 * table
+    bodies = [part.split("\\bottomrule")[0] for part in text.split("\\toprule")[1:]]
+    lines = [[line for line in body.splitlines() if line.endswith("\\\\")] for body in bodies]
+    columns = [{len(re.findall(r"(?<!\\)&", line)) + 1 for line in part} for part in lines]
+    assert columns == [{5}, {4}]
     assert text.count("{") == text.count("}")
     assert text.isascii()
     assert "\\textbf{uniform} & \\textbf{19.64 $\\pm$ 1.48}" in text
@@ -120,3 +131,113 @@ def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay:
 def test_an_unknown_metric_is_a_plain_number_though_it_ends_in_error() -> None:
     metric = make_study().problem.metric("test/new_error")
     assert (metric.heading, metric.scale) == ("test/new_error", 1.0)
+
+
+@pytest.mark.parametrize("num_seeds", [5, 20])
+def test_latex_tables_fit_a_column_of_article(num_seeds: int) -> None:
+    study = make_study(seeds=tuple(range(num_seeds)))
+    text = tabulate(study, ended(study, {})).latex()
+    for body in text.split("\\toprule")[1:]:
+        lines = [
+            [width_of(cell) for cell in line.removesuffix("\\\\").split("&")]
+            for line in body.split("\\bottomrule")[0].splitlines()
+            if line.endswith("\\\\")
+        ]
+        columns = [max(column) for column in zip(*lines, strict=True)]
+        # 4 pt lie on each side of a column but the outer ones; \\columnwidth is 345 pt.
+        assert sum(columns) + 8 * (len(columns) - 1) <= 345
+
+
+def width_of(cell: str) -> float:
+    """Width in pt of a cell set in \\small of article, 9 pt."""
+    font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)
+    shown = re.sub(r"\\textbf|\\pm|[{}$\\]", "", cell.replace("\\pm", "+")).strip()
+    return float(TextPath((0, 0), shown or ".", prop=font).get_extents().width)
+
+
+def test_every_number_of_the_table_follows_from_runs_csv_by_scipy(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
+    arms = pd.read_csv(io.StringIO(tabulate(study, results).csv())).set_index("arm")
+    by_arm = {arm: part.set_index("seed") for arm, part in runs.groupby("arm")}
+    for metric in ("test/error", "test/nll", "test/calibration_error", "train/loss"):
+        for arm, part in by_arm.items():
+            found = scipy.stats.ttest_1samp(part[metric], 0).confidence_interval(0.95)
+            assert arms[f"{metric}_mean"][arm] == pytest.approx(part[metric].mean())
+            assert arms[f"{metric}_sd"][arm] == pytest.approx(part[metric].std(ddof=1))
+            assert arms[f"{metric}_ci_low"][arm] == pytest.approx(found.low)
+            assert arms[f"{metric}_ci_high"][arm] == pytest.approx(found.high)
+    baseline = by_arm["erm"]["test/error"]
+    tests = {
+        arm: scipy.stats.ttest_rel(by_arm[arm]["test/error"], baseline)
+        for arm in ("midpoint", "uniform")
+    }
+    for arm, test in tests.items():
+        differences = by_arm[arm]["test/error"] - baseline
+        simultaneous = test.confidence_interval(1 - 0.05 / 2)
+        assert arms["difference"][arm] == pytest.approx(differences.mean())
+        assert arms["difference_sd"][arm] == pytest.approx(differences.std(ddof=1))
+        assert arms["p"][arm] == pytest.approx(test.pvalue)
+        assert arms["p_adjusted"][arm] == pytest.approx(min(1, 2 * test.pvalue))
+        assert arms["difference_low"][arm] == pytest.approx(simultaneous.low)
+        assert arms["difference_high"][arm] == pytest.approx(simultaneous.high)
+        d = differences.mean() / differences.std(ddof=1)
+        hedges = scipy.special.gamma(2) / (math.sqrt(2) * scipy.special.gamma(1.5))
+        assert arms["d"][arm] == pytest.approx(d * hedges)
+    first, second = sorted(tests, key=lambda arm: tests[arm].pvalue)
+    assert arms["p_holm"][first] == pytest.approx(2 * tests[first].pvalue)
+    expected = max(2 * tests[first].pvalue, tests[second].pvalue)
+    assert arms["p_holm"][second] == pytest.approx(expected)
+
+
+def test_a_table_by_another_readout_follows_from_runs_csv_too_and_says_so() -> None:
+    study = replace(make_study(), readout=MeanOfLast(evaluations=4))
+    results = ended(study, {})
+    table = tabulate(study, results)
+    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
+    error = runs[runs["arm"] == "uniform"]["test/error"]
+    assert table.rows[2].summaries["test/error"].mean == pytest.approx(error.mean())
+    last = tabulate(make_study(), ended(make_study(), {})).rows[2].summaries["test/error"]
+    assert error.mean() > last.mean
+    assert "mean of the last 4 evaluations" in table.caption
+    assert "last epoch" not in table.caption
+
+
+def test_arms_that_compute_the_same_share_a_row_and_are_one_test() -> None:
+    study = make_study()
+    arms = {**study.arms, "plain": study.arms["erm"], "again": study.arms["uniform"]}
+    study = replace(study, arms=arms)
+    table = tabulate(study, [finish(run, error_of(run)) for run in study.runs()])
+    assert [cells[0] for cells in table.cells] == ["erm = plain", "midpoint", "uniform = again"]
+    assert table.family.size == 2
+    assert "arms that compute the same share a row: erm = plain, uniform = again" in table.caption
+    rows = rows_of(table.csv())
+    assert [row["arm"] for row in rows] == ["erm", "midpoint", "uniform", "plain", "again"]
+    assert [row["equal_to"] for row in rows] == ["", "", "", "erm", "uniform"]
+    assert rows[2]["p_adjusted"] == rows[4]["p_adjusted"]
+
+
+def error_of(run: Run) -> float:
+    law = flatten(run.config)["mix.law"]
+    return {"erm": 0.22, "midpoint": 0.21, "beta": 0.2}[law] + 0.001 * run.seed**2 * len(law)
+
+
+def test_two_seeds_are_warned_of_and_three_are_not() -> None:
+    for num_seeds, is_warned in ((2, True), (3, False)):
+        study = make_study(seeds=tuple(range(num_seeds)))
+        caption = tabulate(study, ended(study, {})).caption
+        assert ("WARNING, two seeds" in caption) == is_warned
+
+
+def test_the_power_of_many_arms_is_one_phrase() -> None:
+    study = make_study(arms=("erm", *(f"beta-{index}" for index in range(12))))
+    caption = tabulate(
+        study, [finish(run, 0.2 + 0.01 * hash_of(run)) for run in study.runs()]
+    ).caption
+    assert caption.count("found 4 times in 5") == 1
+    assert len(re.findall(r"\(beta-\d+\)", caption)) == 2
+
+
+def hash_of(run: Run) -> float:
+    return int(run.key[:4], 16) / 16**4

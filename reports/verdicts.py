@@ -1,0 +1,188 @@
+"""Verdict: what the runs say of each claim of a study, by the statistics of its tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reports.arms import equals
+from reports.captions import spell_family
+from reports.families import Family, Member, Pair, family_of
+from reports.listings import Listing
+from reports.runs import values_of
+from reports.spelling import DASH, spell_csv, spell_interval, spell_number
+from reports.tables import Table, can_be_judged
+from sweeps.claims import Claim
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+Outcome = Literal["holds", "fails", "undecided", "unfinished"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A claim and what the runs say of it. Numbers as stored, errors as fractions."""
+
+    claim: Claim
+    verdict: Outcome
+    """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
+    runs tell neither way."""
+    value: float | None = None
+    """Left minus right of two arms, else the mean of the left."""
+    low: float | None = None
+    """Lower end of the interval of `value`, simultaneous over all comparisons of its metric."""
+    high: float | None = None
+    reference: float | None = None
+    """What the source says of `value`: the number that the claim is about, or the difference of
+    the study's references; None if it gives none."""
+    n: int = 0
+    """Number of seeds."""
+
+
+def verdicts_of(
+    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
+) -> tuple[Verdict, ...]:
+    """Return the verdict of each claim, in the order of the study.
+
+    A claim about the metric of the table is judged by the table's own family; those about another
+    metric are a family together.
+
+    Args:
+        study: Whose arms the table is of.
+        arranged: Its results (`reports.runs.arrange`).
+        table: Made of the same results.
+    """
+    families = {table.metric: table.family}
+    for metric in {claim.metric for claim in study.claims} - {table.metric}:
+        pairs = [
+            (claim.left, claim.right)
+            for claim in study.claims
+            if claim.metric == metric and can_be_judged(claim, study)
+        ]
+        values = values_of(arranged, metric, study.readout)
+        families[metric] = family_of(pairs, values, equals(study))
+    return tuple(_verdict(study, claim, families[claim.metric]) for claim in study.claims)
+
+
+def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> Listing:
+    """Return the claims with their verdicts and the numbers behind each."""
+    metrics = {verdict.claim.metric for verdict in verdicts}
+    return Listing(
+        name="verdicts",
+        title="Claims of the sources",
+        header=("claim", "verdict", "compared", "value", "source says", "n"),
+        cells=tuple(
+            (
+                f"{verdict.claim.says} ({verdict.claim.source})",
+                verdict.verdict,
+                _spell_compared(study, verdict.claim),
+                *_spell_numbers(study, verdict),
+                str(verdict.n),
+            )
+            for verdict in verdicts
+        ),
+        caption="Computed from the runs, never written by hand; paired by seed, "
+        f"{study.readout}. less, greater: told apart at 5 %; at least, at most: not told to be on "
+        "the other side; within: the whole interval lies within the margin. Intervals are "
+        f"simultaneous over all comparisons of a metric; of {table.shown.label}: "
+        f"{spell_family(table.family)}."
+        + (" Each other metric is a family of its own." if metrics - {table.metric} else ""),
+        records=tuple(map(_record_of, verdicts)),
+    )
+
+
+def verdicts_csv(verdicts: tuple[Verdict, ...]) -> str:
+    """Return `verdicts.csv`: one line per claim, numbers at full precision."""
+    if not verdicts:
+        return ",".join(_COLUMNS) + "\n"
+    return spell_csv([_record_of(verdict) for verdict in verdicts])
+
+
+_COLUMNS = ("says", "verdict", "value", "low", "high", "reference", "n")
+
+
+def _record_of(verdict: Verdict) -> dict[str, Any]:
+    numbers = {name: getattr(verdict, name) for name in _COLUMNS[1:]}
+    return {"says": verdict.claim.says} | numbers
+
+
+def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
+    pair: Pair = (claim.left, claim.right)
+    member = family.members.get(pair)
+    shift, reference = 0.0, _difference_of_references(study, claim)
+    if not isinstance(claim.right, str):
+        shift = reference = float(claim.right)
+    expected = _seeds_needed(study, claim)
+    if member is None or member.comparison.n < expected:
+        n = 0 if member is None else member.comparison.n
+        return Verdict(claim=claim, verdict="unfinished", reference=reference, n=n)
+    low, high = member.low, member.high
+    return Verdict(
+        claim=claim,
+        verdict=_judged(claim, member),
+        value=member.comparison.difference + shift,
+        low=None if low is None else low + shift,
+        high=None if high is None else high + shift,
+        reference=reference,
+        n=member.comparison.n,
+    )
+
+
+def _judged(claim: Claim, member: Member) -> Outcome:
+    """Return what an interval of left minus right says of a claim."""
+    low, high = member.low, member.high
+    if low is None or high is None:
+        return "undecided"
+    is_less, is_greater = high < 0, low > 0
+    match claim.relation:
+        case "less":
+            return "holds" if is_less else "fails" if is_greater else "undecided"
+        case "greater":
+            return "holds" if is_greater else "fails" if is_less else "undecided"
+        case "at_least":
+            return "fails" if is_less else "holds"
+        case "at_most":
+            return "fails" if is_greater else "holds"
+        case "within":
+            margin = claim.margin or 0.0
+            if -margin <= low and high <= margin:
+                return "holds"
+            return "fails" if high < -margin or low > margin else "undecided"
+
+
+def _seeds_needed(study: Study, claim: Claim) -> int:
+    """Return the number of seeds of a finished comparison; out of reach if there can be none."""
+    if not can_be_judged(claim, study):
+        return len(study.seeds) + 1
+    sides = [side for side in (claim.left, claim.right) if isinstance(side, str)]
+    return len(set.intersection(*(set(study.seeds_of(side)) for side in sides)))
+
+
+def _difference_of_references(study: Study, claim: Claim) -> float | None:
+    ours = study.references.get(claim.left, {}).get(claim.metric)
+    theirs = study.references.get(str(claim.right), {}).get(claim.metric)
+    return None if ours is None or theirs is None else ours - theirs
+
+
+def _spell_compared(study: Study, claim: Claim) -> str:
+    shown = study.problem.metric(claim.metric)
+    relation = claim.relation.replace("_", " ")
+    if isinstance(claim.right, str):
+        right = claim.right
+    else:
+        right = spell_number(claim.right * shown.scale, shown.digits)
+    margin = ""
+    if claim.margin is not None:
+        margin = f" ± {spell_number(claim.margin * shown.scale, shown.digits)}"
+    return f"{shown.heading}: {claim.left} {relation} {right}{margin}"
+
+
+def _spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
+    shown = study.problem.metric(verdict.claim.metric)
+    scale, digits = shown.scale, shown.digits
+    value = reference = DASH
+    if verdict.value is not None:
+        interval = spell_interval(verdict.low, verdict.high, scale, digits)
+        value = spell_number(verdict.value * scale, digits) + interval
+    if verdict.reference is not None:
+        reference = spell_number(verdict.reference * scale, digits)
+    return value, reference

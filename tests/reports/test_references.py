@@ -1,0 +1,32 @@
+from dataclasses import replace
+
+import pytest
+from synthetic import ended, make_study
+
+from reports.references import reference_table
+from reports.runs import arrange
+
+
+def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
+    references = {"uniform": {"test/error": 0.19, "test/nll": 0.5}, "nobody": {"test/error": 0.1}}
+    study = replace(make_study(), references=references)
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert listing.cells[0] == (
+        "uniform", "test error, %", "19.64 ± 1.48", "5/5", "19.00", "0.64 points [-0.84, 2.12]",
+    )  # fmt: skip
+    assert listing.cells[1][1] == "test NLL, nats"
+    assert len(listing.cells) == 2
+    assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
+
+
+def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
+    study = replace(make_study(), references={"erm": {"test/error": 0.06}})
+    listing = reference_table(study, arrange(study, []))
+    assert listing is not None
+    assert listing.cells[0][2:] == ("—", "0/5", "6.00", "—")
+
+
+def test_a_study_without_references_has_no_such_table() -> None:
+    study = make_study()
+    assert reference_table(study, arrange(study, [])) is None

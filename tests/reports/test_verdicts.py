@@ -1,0 +1,143 @@
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from decay import decay_study, decayed
+from synthetic import ended, finish, make_study
+
+from reports.runs import arrange
+from reports.tables import tabulate
+from reports.verdicts import Verdict, verdict_table, verdicts_csv, verdicts_of
+from sweeps.claims import Claim, Relation
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def claim(
+    relation: Relation,
+    left: str = "uniform",
+    right: str | float = "erm",
+    metric: str = "test/error",
+    margin: float | None = None,
+) -> Claim:
+    return Claim(
+        says=f"{left} {relation} {right}", source="a paper, table 1", relation=relation,
+        left=left, right=right, metric=metric, margin=margin,
+    )  # fmt: skip
+
+
+def judged(study: Study, *claims: Claim, results: list[RunResult] | None = None) -> list[Verdict]:
+    study = replace(study, claims=claims)
+    results = ended(study, {}) if results is None else results
+    return list(verdicts_of(study, arrange(study, results), tabulate(study, results)))
+
+
+# uniform minus erm is -2.94 points, its interval over one comparison [-3.92, -1.96]
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        (claim("less"), "holds"),
+        (claim("greater"), "fails"),
+        (claim("at_least"), "fails"),
+        (claim("at_most"), "holds"),
+        (claim("within", margin=0.06), "holds"),
+        (claim("within", margin=0.03), "undecided"),
+        (claim("within", margin=0.01), "fails"),
+        (claim("less", right=0.3), "holds"),
+        (claim("at_least", right=0.196), "holds"),
+        (claim("greater", right=0.196), "undecided"),
+        (claim("within", right=0.2, margin=0.03), "holds"),
+        (claim("less", left="erm", right="erm", metric="test/nll"), "undecided"),
+    ],
+)
+def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
+    (found,) = judged(make_study(), made)
+    assert found.verdict == verdict
+    assert found.n == 5
+
+
+def test_the_numbers_behind_a_verdict_are_those_of_the_table_and_agree_with_its_p() -> None:
+    study = make_study()
+    study = replace(study, claims=(claim("less"), claim("less", left="midpoint")))
+    results = ended(study, {})
+    table = tabulate(study, results)
+    found = verdicts_of(study, arrange(study, results), table)
+    for verdict, row in zip(found, (table.rows[2], table.rows[1]), strict=True):
+        assert row.compared is not None
+        assert (verdict.value, verdict.low, verdict.high) == (
+            row.compared.comparison.difference, row.compared.low, row.compared.high,
+        )  # fmt: skip
+        assert (verdict.verdict == "holds") == row.compared.is_told
+
+
+def test_a_claim_about_a_number_has_the_mean_and_the_number_as_reference() -> None:
+    (found,) = judged(make_study(), claim("less", right=0.3))
+    assert found.value == pytest.approx(0.1944 + 0.002, abs=0.002)
+    assert found.reference == 0.3
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < (found.value or 0) < found.high < 0.3
+
+
+def test_the_reference_of_two_arms_is_the_difference_that_the_paper_prints() -> None:
+    study = replace(
+        make_study(),
+        references={"uniform": {"test/error": 0.05}, "erm": {"test/error": 0.06}},
+    )
+    assert judged(study, claim("less"))[0].reference == pytest.approx(-0.01)
+    assert judged(make_study(), claim("less"))[0].reference is None
+
+
+@pytest.mark.parametrize(
+    "made", [claim("less"), claim("less", left="nobody"), claim("less", metric="test/new")]
+)
+def test_a_claim_whose_runs_are_not_all_there_is_unfinished(made: Claim) -> None:
+    study = make_study()
+    results = ended(study, {("uniform", 1): {"epochs": 3}})
+    (found,) = judged(study, made, results=results)
+    assert (found.verdict, found.value) == ("unfinished", None)
+
+
+def test_a_claim_of_arms_measured_on_different_data_is_never_judged() -> None:
+    study = make_study()
+    data = replace(study.arms["uniform"].data, name="cifar10")
+    arms = {**study.arms, "uniform": replace(study.arms["uniform"], data=data)}
+    study = replace(study, arms=arms)
+    found = judged(study, claim("less"), claim("less", left="midpoint"), claim("less", right=0.3))
+    assert [verdict.verdict for verdict in found] == ["unfinished", "holds", "holds"]
+
+
+def test_one_seed_decides_nothing_and_numbers_that_do_not_vary_do(decay: None) -> None:
+    one = decay_study(seeds=1)
+    made = claim("greater", left="rate 2", right="rate 1", metric="margin")
+    assert judged(one, made, results=[decayed(r) for r in one.runs()])[0].verdict == "undecided"
+    three = decay_study(seeds=3)
+    (found,) = judged(three, made, results=[decayed(run) for run in three.runs()])
+    assert (found.verdict, found.low, found.high) == ("holds", found.value, found.value)
+    exact = claim("at_most", left="rate 1", right=0.0, metric="norm")
+    (found,) = judged(three, exact, results=[decayed(run) for run in three.runs()])
+    assert (found.verdict, found.value) == ("fails", 3.0)
+
+
+def test_verdicts_csv_has_its_columns_even_without_a_claim() -> None:
+    header = "says,verdict,value,low,high,reference,n"
+    assert verdicts_csv(()) == header + "\n"
+    text = verdicts_csv(tuple(judged(make_study(), claim("less"))))
+    assert text.splitlines()[0] == header
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["says"], row["verdict"], row["n"]) == ("uniform less erm", "holds", "5")
+    assert float(row["value"]) < 0
+
+
+def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
+    study = replace(make_study(), claims=(claim("within", right=0.2, margin=0.03),))
+    results = [finish(run) for run in study.runs()]
+    table = tabulate(study, results)
+    verdicts = verdicts_of(study, arrange(study, results), table)
+    listing = verdict_table(study, verdicts, table)
+    assert listing.cells[0][:3] == (
+        "uniform within 0.2 (a paper, table 1)", "holds",
+        "test error, %: uniform within 20.00 ± 3.00",
+    )  # fmt: skip
+    assert "3 comparisons" in listing.caption
