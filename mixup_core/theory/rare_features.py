@@ -33,35 +33,12 @@ from mixup_core.problem import MAX_SEED, Axis, Keying, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
 from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
 from mixup_core.tree import spelled
 
 NUM_FEATURES = 4
 """The first coordinates: v, u, v', u'."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Linear:
-    """Mixup: lam x + (1 - lam) x' patch by patch, label weight lam."""
-
-    tag: ClassVar = "linear"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CutMix:
-    """Each patch is kept with probability lam, else taken from x'; label weight: the share kept."""
-
-    tag: ClassVar = "cutmix"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mask:
-    """Each patch is kept with probability lam, else set to 0; the label stays."""
-
-    tag: ClassVar = "mask"
-
-
-Operation = Linear | CutMix | Mask
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

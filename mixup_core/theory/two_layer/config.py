@@ -7,6 +7,7 @@ from typing import ClassVar
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import require
+from mixup_core.theory.operations import Linear, Operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,26 +129,6 @@ class PatchNetwork:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PatchMixing:
-    """What the network is trained on: points, or pairs of them mixed patch by patch."""
-
-    law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair."""
-    pairs_per_class: int = 30
-    """Ordered pairs (i, j) over k, at least 1. They are drawn once, uniformly with replacement (a
-    point may meet itself), each with one lam: the loss is a Monte Carlo mean of J_MM. The pairs
-    are the same under every law; ERM has none and takes the points."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If there are no pairs.
-        """
-        require(self.pairs_per_class >= 1, "pairs_per_class >= 1", self, "pairs_per_class")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Rkc:
     """The gradient flow, by Runge-Kutta-Chebyshev steps of second order with error control."""
 
@@ -201,14 +182,21 @@ class TwoLayerConfig:
 
     data: PatchData = field(default_factory=PatchData)
     network: PatchNetwork = field(default_factory=PatchNetwork)
-    mix: PatchMixing = field(default_factory=PatchMixing)
+    law: Law = field(default_factory=Erm)
+    """Law of the weight lam of a pair of points. ERM has no pairs: it takes the points."""
+    operation: Operation = field(default_factory=Linear)
+    """What is done with lam, patch by patch."""
+    pairs_per_class: int = 30
+    """Ordered pairs (i, j) over k, at least 1. They are drawn once, uniformly with replacement (a
+    point may meet itself), each with one lam: the loss is a Monte Carlo mean of J_MM. The pairs are
+    the same under every law."""
     integrator: Integrator = field(default_factory=Rkc)
     first_time: float = 10.0
     """Flow time of the first record, positive and finite."""
     records_per_decade: int = 10
     """Records per factor of 10 in flow time, at least 1."""
-    epochs: int
-    """Number of records: with the defaults 61 reach the flow time 10^7."""
+    epochs: int = 61
+    """Number of records: 61 reach the flow time 10^7."""
     seed: int = 0
     """Names all random draws of the run, in 0..2^63-1."""
 
@@ -218,6 +206,7 @@ class TwoLayerConfig:
         Raises:
             RuleError: If a value is out of range, or the last flow time is beyond 10^15.
         """
+        require(self.pairs_per_class >= 1, "pairs_per_class >= 1", self, "pairs_per_class")
         require(0 < self.first_time < math.inf, "0 < first_time < inf", self, "first_time")
         require(self.records_per_decade >= 1, "records_per_decade >= 1", self, "records_per_decade")
         require(self.epochs >= 1, "epochs >= 1", self, "epochs")

@@ -4,14 +4,15 @@ import math
 
 import numpy as np
 
-from mixup_core.theory.two_layer.points import Array
+from mixup_core.theory.array_process import Arrays
 from mixup_core.theory.two_layer.rkc import Velocity
+from mixup_core.theory.weights import Floats
 
 
 class DescentSolver:
     """A state that moves by y <- y + step f(y); its time is the step times the iterations."""
 
-    def __init__(self, velocity: Velocity, y: Array, step: float) -> None:
+    def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
         """Stand at time 0.
 
         Args:
@@ -35,15 +36,10 @@ class DescentSolver:
             self.y = self.y + self._step * self._velocity(self.y)
         self.evaluations = max(steps, self.evaluations)
 
-    def to_array(self) -> Array:
-        """Return all that decides the next steps, as one vector."""
-        return np.concatenate([[self.evaluations], self.y.ravel()])
+    def state(self) -> Arrays:
+        """Return all that decides the next steps."""
+        return {"y": self.y, "steps": np.array(self.evaluations)}
 
-    def load_array(self, saved: Array) -> None:
-        """Take what `to_array` gave.
-
-        Raises:
-            ValueError: If it has another length.
-        """
-        self.y = saved[1:].reshape(self.y.shape)
-        self.evaluations = int(saved[0])
+    def load(self, state: Arrays) -> None:
+        """Take what `state` gave."""
+        self.y, self.evaluations = state["y"], int(state["steps"])

@@ -4,15 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.theory.two_layer.network import PatchOutputs
-from mixup_core.theory.two_layer.points import Array, PatchSet
+from mixup_core.theory.two_layer.points import PatchSet
+from mixup_core.theory.weights import Floats
 
 LEARNED_ACCURACY = 0.95
 """A feature is learned if the accuracy on it alone is at least this."""
 
 
 def feature_accuracy(
-    outputs: PatchOutputs, points: PatchSet, weights: Array
-) -> tuple[Array, Array]:
+    outputs: PatchOutputs, points: PatchSet, weights: Floats
+) -> tuple[Floats, Floats]:
     """Return the accuracy per class with one feature's patches alone, and with all patches.
 
     v_{y,l} counts as learned if points of class y are still classified right when all patches
@@ -29,7 +30,7 @@ def feature_accuracy(
     Returns:
         (k, 2), the accuracy on class y with feature l alone, and (k,), with both; in [0, 1].
     """
-    parts = points.counts[:, None] * outputs.by_patch(weights)
+    parts = points.counts * outputs.by_patch(weights)
     signals = (len(points.counts) - 1) // 2
     by_feature = parts[:, :-1].reshape(len(parts), 2, signals, -1).sum(axis=2)
     noise = parts[:, -1]
@@ -37,7 +38,7 @@ def feature_accuracy(
     return np.stack(alone, axis=1), _accuracy(by_feature.sum(axis=1) + noise, points)
 
 
-def is_right(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which points have their own class's output above every other: (points,).
 
     A tie is no answer: a network of zeros is right nowhere.
@@ -52,7 +53,7 @@ def is_right(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     return right
 
 
-def correlations(weights: Array, threshold: float) -> Array:
+def correlations(weights: Floats, threshold: float) -> Floats:
     """Return C_{y,l}, the summed correlations of class y's active neurons with v_{y,l}: (k, 2).
 
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
@@ -68,11 +69,11 @@ def correlations(weights: Array, threshold: float) -> Array:
     """
     classes, neurons, _ = weights.shape
     own = weights.reshape(classes, neurons, classes, 2)[range(classes), :, range(classes)]
-    summed: Array = np.where(own >= threshold, own, 0.0).sum(axis=1)
+    summed: Floats = np.where(own >= threshold, own, 0.0).sum(axis=1)
     return summed
 
 
-def _accuracy(outputs: Array, points: PatchSet) -> Array:
+def _accuracy(outputs: Floats, points: PatchSet) -> Floats:
     labels, classes = points.labels, len(outputs)
     right = is_right(outputs, labels)
     return np.bincount(labels, right, classes) / np.bincount(labels, None, classes)

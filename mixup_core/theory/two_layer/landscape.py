@@ -4,7 +4,8 @@ import numpy as np
 
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.network import PatchOutputs
-from mixup_core.theory.two_layer.points import Array, PatchSet
+from mixup_core.theory.two_layer.points import PatchSet
+from mixup_core.theory.weights import Floats
 
 
 class Landscape:
@@ -22,16 +23,16 @@ class Landscape:
         self._outputs = PatchOutputs(points, config)
         kinds, num_points, features = points.patches.shape
         self._targets = np.ascontiguousarray(points.targets)
-        self._counts = points.counts[:, None]
+        self._counts = points.counts
         self._patches = points.patches.reshape(kinds * num_points, features)
         self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
 
-    def loss(self, weights: Array) -> float:
+    def loss(self, weights: Floats) -> float:
         """Return J, in nats."""
         logs = _log_softmax(self._outputs(weights))
         return float(-(self._targets * logs).sum(axis=0).mean())
 
-    def downhill(self, weights: Array) -> Array:
+    def downhill(self, weights: Floats) -> Floats:
         """Return -grad J: (k, m, 2 k), the velocity of the gradient flow."""
         parts = self._outputs.by_patch(weights, self._slopes)
         logs = _log_softmax((parts * self._counts).sum(axis=1))
@@ -43,7 +44,7 @@ class Landscape:
         return velocity
 
 
-def _log_softmax(outputs: Array) -> Array:
-    shifted: Array = outputs - outputs.max(axis=0)
+def _log_softmax(outputs: Floats) -> Floats:
+    shifted: Floats = outputs - outputs.max(axis=0)
     shifted -= np.log(np.exp(shifted).sum(axis=0))
     return shifted

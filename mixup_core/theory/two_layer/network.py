@@ -4,13 +4,14 @@ import numpy as np
 
 from mixup_core.seeding import stream
 from mixup_core.theory.two_layer.config import TwoLayerConfig
-from mixup_core.theory.two_layer.points import Array, PatchSet
+from mixup_core.theory.two_layer.points import PatchSet
+from mixup_core.theory.weights import Floats
 
 BLOCK = 16_384
 """Pre-activations computed at a time: three buffers of them fit a core's second-level cache."""
 
 
-def activation(inputs: Array, rho: float, power: int) -> Array:
+def activation(inputs: Floats, rho: float, power: int) -> Floats:
     """Return R: 0 below 0, a polynomial up to rho, and linear above.
 
         R(x) = 0                                  x <= 0
@@ -27,12 +28,12 @@ def activation(inputs: Array, rho: float, power: int) -> Array:
     return rho * (clipped**power / power + np.maximum(scaled, 1) - 1)
 
 
-def activation_slope(inputs: Array, rho: float, power: int) -> Array:
+def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
     """Return R'(x) = clip(x / rho, 0, 1)^(alpha - 1)."""
     return np.clip(inputs / rho, 0, 1) ** (power - 1)
 
 
-def initial_weights(config: TwoLayerConfig) -> Array:
+def initial_weights(config: TwoLayerConfig) -> Floats:
     """Return the weights before training: (k, m, 2 k), each N(0, sigma_0^2)."""
     shape = (config.classes, config.neurons, 2 * config.classes)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
@@ -58,12 +59,12 @@ class PatchOutputs:
         self._rows = max(1, min(config.neurons, BLOCK // columns))
         self._buffers = np.empty((3, self._rows, columns))
 
-    def __call__(self, weights: Array) -> Array:
+    def __call__(self, weights: Floats) -> Floats:
         """Return the outputs g: (k, points)."""
-        outputs: Array = np.einsum("ypn,p->yn", self.by_patch(weights), self._counts)
+        outputs: Floats = (self.by_patch(weights) * self._counts).sum(axis=1)
         return outputs
 
-    def by_patch(self, weights: Array, slopes: Array | None = None) -> Array:
+    def by_patch(self, weights: Floats, slopes: Floats | None = None) -> Floats:
         """Return what each patch adds to each output, once: (k, patches, points).
 
         Args:
@@ -80,7 +81,7 @@ class PatchOutputs:
         outputs *= config.rho
         return outputs.reshape(self._shape)
 
-    def _add(self, weights: Array, output: Array, slopes: Array | None) -> None:
+    def _add(self, weights: Floats, output: Floats, slopes: Floats | None) -> None:
         """Add the activations of some neurons of one class, over rho, to its output.
 
         With t = clip(x / rho, 0, 1), R' = t^(alpha - 1) and R / rho = t R' / alpha +
@@ -99,10 +100,10 @@ class PatchOutputs:
         output += (ones @ clipped) / power
 
 
-def _power(values: Array, power: int, *, out: Array, square: Array) -> None:
+def _power(values: Floats, power: int, *, out: Floats, square: Floats) -> None:
     """Write values^power, for a power of at least 1, by repeated squaring in a spare array."""
     squared = values
-    product: Array | float = values if power & 1 else 1.0
+    product: Floats | float = values if power & 1 else 1.0
     while power := power >> 1:
         squared = np.multiply(squared, squared, out=square)
         if power & 1:

@@ -6,27 +6,28 @@ moves nor matters, so these 2 k coordinates are exact for any dimension d of the
 """
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Erm
 from mixup_core.seeding import Purpose, stream
+from mixup_core.theory.operations import CutMix, Linear, Mask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
-
-Array = NDArray[np.float64]
+from mixup_core.theory.weights import Floats, draw_weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchSet:
     """Points and their soft labels. Equal patches of a point stand once, with their number."""
 
-    patches: Array
+    patches: Floats
     """(patches, points, 2 k): first the C_P patches of feature 1, then those of feature 2, then
     the noise."""
-    counts: Array
-    """(patches,): how many equal patches each of these is."""
-    targets: Array
+    counts: Floats
+    """(patches, points): how many equal patches each of these is; 0 where there is none."""
+    targets: Floats
     """(k, points): probability of each class, columns sum to 1."""
 
     @property
@@ -36,9 +37,9 @@ class PatchSet:
         return labels
 
     @property
-    def pooled(self) -> Array:
+    def pooled(self) -> Floats:
         """(points, 2 k): the sum of a point's patches, all that a linear model sees of it."""
-        pooled: Array = np.einsum("p,pnc->nc", self.counts, self.patches)
+        pooled: Floats = np.einsum("pn,pnc->nc", self.counts, self.patches)
         return pooled
 
     @property
@@ -77,12 +78,12 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
         patches[signals + patch, points, 2 * labels + 1] = data.delta2 - beta[patch]
     for feature in range(2):
         patches[-1, points[:, None], 2 * noise_labels + feature] = gamma[feature]
-    counts = np.ones(2 * signals + 1)
+    counts = np.ones(patches.shape[:2])
     counts[-1] = data.patches - 2 * signals
     return PatchSet(patches=patches, counts=counts, targets=np.eye(classes)[:, labels])
 
 
-def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Array) -> PatchSet:
+def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
     """Return `lam x_i + (1 - lam) x_j` patch by patch, with targets mixed alike.
 
     Args:
@@ -95,9 +96,58 @@ def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Array) -> PatchSet:
     patches = points.patches
     return PatchSet(
         patches=weight * patches[:, own] + (1 - weight) * patches[:, partner],
-        counts=points.counts,
+        counts=points.counts[:, own],
         targets=lam * points.targets[:, own] + (1 - lam) * points.targets[:, partner],
     )
+
+
+def cut(
+    points: PatchSet, pairs: NDArray[np.int64], lam: Floats, rng: np.random.Generator
+) -> PatchSet:
+    """Return points whose patches are each x_i's with probability lam, else x_j's.
+
+    The weight of the label of x_i is the share of its patches. A mixed point has each kind of
+    patch twice, x_i's and x_j's, with their numbers.
+
+    Args:
+        points: Where the pairs are from.
+        pairs: (2, pairs), the i and the j.
+        lam: (pairs,), in [0, 1].
+        rng: Source of the choices.
+    """
+    own, partner = pairs
+    kept = _kept(points.counts[:, own], lam, rng)
+    share = kept.sum(axis=0) / points.counts[:, own].sum(axis=0)
+    return PatchSet(
+        patches=np.concatenate([points.patches[:, own], points.patches[:, partner]]),
+        counts=np.concatenate([kept, points.counts[:, own] - kept]),
+        targets=share * points.targets[:, own] + (1 - share) * points.targets[:, partner],
+    )
+
+
+def masked(
+    points: PatchSet, chosen: NDArray[np.int64], lam: Floats, rng: np.random.Generator
+) -> PatchSet:
+    """Return points whose patches are each left with probability lam; their labels stay.
+
+    A patch of zeros adds R(0) = 0 to every output, so it is the same as none.
+
+    Args:
+        points: Where the points are from.
+        chosen: (chosen points,), which of them.
+        lam: (chosen points,), in [0, 1].
+        rng: Source of the choices.
+    """
+    return PatchSet(
+        patches=points.patches[:, chosen],
+        counts=_kept(points.counts[:, chosen], lam, rng),
+        targets=points.targets[:, chosen],
+    )
+
+
+def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
+    """Return how many of some equal patches are kept, each with probability lam."""
+    return rng.binomial(counts.astype(np.int64), lam).astype(np.float64)
 
 
 def training_points(config: TwoLayerConfig) -> PatchSet:
@@ -114,20 +164,19 @@ def fresh_points(config: TwoLayerConfig) -> PatchSet:
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
     """Return what the loss is a mean over: the points under ERM, otherwise the mixed pairs."""
-    law = config.mix.law
-    if isinstance(law, Erm):
+    if isinstance(config.law, Erm):
         return points
-    num_pairs = config.mix.pairs_per_class * config.classes
+    num_pairs = config.pairs_per_class * config.classes
     num_points = points.targets.shape[1]
     pairs = stream(config.seed, "mixed pairs").integers(num_points, size=(2, num_pairs))
-    return mixed(points, pairs, _weights(law, num_pairs, config.seed))
-
-
-def _weights(law: Law, count: int, seed: int) -> Array:
-    match law:
-        case Erm():
-            return np.ones(count)
-        case Midpoint():
-            return np.full(count, 0.5)
-        case Beta(alpha=alpha):
-            return stream(seed, "mixing").beta(alpha, alpha, count)
+    rng = stream(config.seed, "mixing")
+    lam = draw_weights(config.law, num_pairs, rng)
+    match config.operation:
+        case Linear():
+            return mixed(points, pairs, lam)
+        case CutMix():
+            return cut(points, pairs, lam, rng)
+        case Mask():
+            return masked(points, pairs[0], lam, rng)
+        case _:
+            assert_never(config.operation)

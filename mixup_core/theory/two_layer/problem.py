@@ -1,8 +1,10 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Erm
 from mixup_core.problem import Axis, Keying, Metric, Problem
+from mixup_core.theory.operations import Linear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
+from mixup_core.theory.weights import PLAIN_METHODS
 
 METRICS = {
     "features/both": Metric(
@@ -39,9 +41,9 @@ that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the name of the law: `erm`, `midpoint`, `uniform`, or none."""
-    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
-    return laws.get(config.mix.law)
+    """Return the name of a plain law that mixes linearly: `erm`, `midpoint`, `uniform`, or none."""
+    is_plain = config.operation == Linear() or config.law == Erm()
+    return PLAIN_METHODS.get(config.law) if is_plain else None
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
@@ -67,7 +69,7 @@ TWO_LAYER = Problem(
     curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
     objectives=("features/missing", "features/one", "features/none", "test/error"),
     axis=Axis(label="flow time", unit="record", scale="log", metric="flow/time"),
-    keying=Keying(first={"mix.law": "erm", "epochs": None, "seed": 0}),
+    keying=Keying(first={"law": "erm", "epochs": 61, "seed": 0}),
     reserved={"seed": "is not set in a study file; give `seeds`"},
     population=lambda config: config.data,
     setting=setting,

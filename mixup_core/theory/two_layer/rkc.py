@@ -7,9 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from mixup_core.theory.two_layer.points import Array
+from mixup_core.theory.array_process import Arrays
+from mixup_core.theory.weights import Floats
 
-Velocity = Callable[[Array], Array]
+Velocity = Callable[[Floats], Floats]
 
 MAX_STAGES = 1_000
 """Of a step; more would let rounding grow."""
@@ -64,7 +65,7 @@ def stages_of(count: int) -> tuple[float, tuple[Stage, ...]]:
     return b[1] * w1, tuple(stages)
 
 
-def rkc_step(velocity: Velocity, y: Array, f: Array, step: float, count: int) -> Array:
+def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) -> Floats:
     """Return y one step later; `count - 1` evaluations.
 
     Args:
@@ -95,7 +96,7 @@ class RkcSolver:
     Only evaluations cost; their number grows with the square root of step times radius.
     """
 
-    def __init__(self, velocity: Velocity, y: Array, tolerance: float, scale: float) -> None:
+    def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
         """Stand at time 0.
 
         Args:
@@ -117,7 +118,7 @@ class RkcSolver:
         """Go on to a time exactly.
 
         Raises:
-            ArithmeticError: If no step is short enough.
+            ArithmeticError: If the velocity is not finite, or no step is short enough.
         """
         was_rejected = False
         while self.time < until:
@@ -148,27 +149,21 @@ class RkcSolver:
             self._age += 1
             was_rejected = False
 
-    def to_array(self) -> Array:
-        """Return all that decides the next steps, as one vector."""
-        scalars = [self.time, self.evaluations, self._step, self._radius, self._age]
-        scalars += [self._last_step, self._last_error]
-        return np.concatenate([scalars, self.y.ravel(), self._direction.ravel()])
+    def state(self) -> Arrays:
+        """Return all that decides the next steps."""
+        steering = [self.time, self.evaluations, self._step, self._radius, self._age]
+        steering += [self._last_step, self._last_error]
+        return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
-    def load_array(self, saved: Array) -> None:
-        """Take what `to_array` gave.
-
-        Raises:
-            ValueError: If it has another length.
-        """
-        size, shape = self.y.size, self.y.shape
-        scalars, y, direction = np.split(saved, [7, 7 + size])
-        self.y, self._direction = y.reshape(shape), direction.reshape(shape)
-        self.time, evaluations, self._step, self._radius, age = map(float, scalars[:5])
-        self._last_step, self._last_error = map(float, scalars[5:])
+    def load(self, state: Arrays) -> None:
+        """Take what `state` gave; the solver goes on to the last bit as if it had not stopped."""
+        self.y, self._direction = state["y"], state["direction"]
+        self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
+        self._last_step, self._last_error = map(float, state["steering"][5:])
         self.evaluations, self._age = int(evaluations), int(age)
         self._f = self._velocity(self.y)
 
-    def _count_and_evaluate(self, y: Array) -> Array:
+    def _count_and_evaluate(self, y: Floats) -> Floats:
         self.evaluations += 1
         return self._velocity(y)
 
@@ -188,24 +183,30 @@ class RkcSolver:
             factor *= min(1.0, trend)
         return max(0.1, factor)
 
-    def _error(self, after: Array, f: Array, step: float) -> float:
+    def _error(self, after: Floats, f: Floats, step: float) -> float:
         """Return the estimated error of a step over what is allowed; 1 is just allowed."""
         estimate = 0.8 * (self.y - after) + (0.4 * step) * (self._f + f)
         size = self._scale + np.maximum(np.abs(self.y), np.abs(after))
         return float(np.abs(estimate / size).max()) / self._tolerance
 
     def _estimate_radius(self) -> None:
-        """Set the spectral radius, a fifth larger than found, from the last one's direction."""
+        """Set the spectral radius, a fifth larger than found, from the last one's direction.
+
+        Raises:
+            ArithmeticError: If the velocity is not finite.
+        """
         distance = 1e-6 * float(np.linalg.norm(self.y))
         direction, radius = self._direction, 0.0
         for _ in range(MAX_POWER_ITERATIONS):
             length = float(np.linalg.norm(direction))
-            if not length > 0:
+            if length == 0:
                 break
             nudge = (distance / length) * direction
             direction = (self._count_and_evaluate(self.y + nudge) - self._f) / distance
             before, radius = radius, float(np.linalg.norm(direction))
             if abs(radius - before) <= 0.02 * radius:
                 break
+        if not math.isfinite(radius):
+            raise ArithmeticError(f"`the velocity is finite` must hold, got ({radius=}).")
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0

@@ -4,7 +4,8 @@ import pytest
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
 from mixup_core.theory.two_layer.features import correlations, feature_accuracy, is_right
 from mixup_core.theory.two_layer.network import PatchOutputs
-from mixup_core.theory.two_layer.points import Array, fresh_points
+from mixup_core.theory.two_layer.points import fresh_points
+from mixup_core.theory.weights import Floats
 
 CONFIG = TwoLayerConfig(
     epochs=1,
@@ -13,7 +14,7 @@ CONFIG = TwoLayerConfig(
 )
 
 
-def knowing(features: list[tuple[int, int]]) -> Array:
+def knowing(features: list[tuple[int, int]]) -> Floats:
     """Weights whose first neuron of class y has a correlation of 3 with v_{y,l}, l from 1."""
     weights = np.zeros((4, 4, 8))
     for y, feature in features:
@@ -21,7 +22,7 @@ def knowing(features: list[tuple[int, int]]) -> Array:
     return weights
 
 
-def accuracy(weights: Array) -> tuple[Array, Array]:
+def accuracy(weights: Floats) -> tuple[Floats, Floats]:
     points = fresh_points(CONFIG)
     return feature_accuracy(PatchOutputs(points, CONFIG), points, weights)
 
@@ -55,7 +56,7 @@ def test_removing_a_feature_is_setting_its_patches_to_zero() -> None:
             np.maximum(inputs, 0) ** power / (power * rho ** (power - 1)),
             inputs - (1 - 1 / power) * rho,
         )
-        outputs = np.einsum("yrpn,p->yn", excited, points.counts)
+        outputs = np.einsum("yrpn,pn->yn", excited, points.counts)
         right = (outputs.argmax(axis=0) == points.labels).reshape(4, 50)
         np.testing.assert_array_equal(alone[:, feature], right.mean(axis=1))
     assert ((alone > 0) & (alone < 1)).any()

@@ -8,7 +8,7 @@ from mixup_core.theory.two_layer.points import PatchSet, draw_points
 
 def points(inputs: list[list[float]], labels: list[int]) -> PatchSet:
     targets = np.eye(max(labels) + 1)[:, labels]
-    return PatchSet(patches=np.array([inputs]), counts=np.ones(1), targets=targets)
+    return PatchSet(patches=np.array([inputs]), counts=np.ones((1, len(labels))), targets=targets)
 
 
 def test_a_line_through_the_origin_separates_what_it_can() -> None:

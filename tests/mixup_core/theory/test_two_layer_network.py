@@ -9,10 +9,11 @@ from mixup_core.theory.two_layer.network import (
     activation_slope,
     initial_weights,
 )
-from mixup_core.theory.two_layer.points import Array, training_points
+from mixup_core.theory.two_layer.points import training_points
+from mixup_core.theory.weights import Floats
 
 
-def written_out(inputs: Array, rho: float, power: int) -> Array:
+def written_out(inputs: Floats, rho: float, power: int) -> Floats:
     """The activation in its three branches, as the paper prints them."""
     return np.piecewise(
         inputs,

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.theory.two_layer.config import PatchData, PatchMixing, TwoLayerConfig
+from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 from mixup_core.theory.two_layer.points import (
     PatchSet,
+    cut,
     draw_points,
     fresh_points,
+    masked,
     mixed,
     training_points,
     training_set,
@@ -18,7 +20,7 @@ DATA = PatchData(classes=5, points_per_class=40, signal_patches=2, noise_classes
 
 
 def config(law: Law, **changes: object) -> TwoLayerConfig:
-    return TwoLayerConfig(epochs=1, mix=PatchMixing(law=law), **changes)
+    return TwoLayerConfig(epochs=1, law=law, **changes)
 
 
 @pytest.fixture
@@ -73,7 +75,8 @@ def test_every_other_class_is_as_likely_a_noise_class() -> None:
 
 def test_the_noise_patch_stands_for_all_that_are_equal_to_it(points: PatchSet) -> None:
     assert DATA.patches == 4 + 12 * 25
-    assert points.counts.tolist() == [1, 1, 1, 1, 300]
+    assert points.counts.shape == (5, 200)
+    assert (points.counts == np.array([[1], [1], [1], [1], [300]])).all()
     explicit = np.concatenate([points.patches[:4], np.repeat(points.patches[4:], 300, axis=0)])
     assert explicit.shape[0] == DATA.patches
     np.testing.assert_allclose(points.pooled, explicit.sum(axis=0), rtol=1e-12)
@@ -90,6 +93,36 @@ def test_mixing_is_patch_by_patch_and_on_targets_alike(points: PatchSet) -> None
         target[points.labels[i]] += own
         target[points.labels[j]] += partner
         np.testing.assert_allclose(both.targets[:, index], target)
+
+
+def test_cutmix_takes_each_patch_from_either_point_and_the_label_by_their_share(
+    points: PatchSet,
+) -> None:
+    i, j, lam = 0, 190, 0.3
+    pairs = np.tile([[i], [j]], 2_000)
+    cuts = cut(points, pairs, np.full(2_000, lam), np.random.default_rng(0))
+    own, partner = cuts.counts[:5], cuts.counts[5:]
+    np.testing.assert_array_equal(own + partner, points.counts[:, pairs[0]])
+    assert set(np.unique(own[:4])) == {0, 1}
+    # Every patch is x_i's with probability lam: 304 of them, in 2,000 points.
+    np.testing.assert_allclose(own.mean(axis=1) / points.counts[:, i], lam, atol=0.045)
+    spread = 300 * lam * (1 - lam)
+    assert own[4].var() == pytest.approx(spread, rel=0.15)
+    share = own.sum(axis=0) / DATA.patches
+    np.testing.assert_allclose(cuts.targets[points.labels[i]], share)
+    np.testing.assert_allclose(cuts.targets[points.labels[j]], 1 - share)
+    expected = own.T @ points.patches[:, i] + partner.T @ points.patches[:, j]
+    np.testing.assert_allclose(cuts.pooled, expected, rtol=1e-12)
+
+
+def test_masking_drops_patches_and_keeps_the_label(points: PatchSet) -> None:
+    chosen = np.full(2_000, 7)
+    left = masked(points, chosen, np.full(2_000, 0.8), np.random.default_rng(0))
+    assert set(np.unique(left.counts[:4])) == {0, 1}
+    np.testing.assert_allclose(left.counts.mean(axis=1) / points.counts[:, 7], 0.8, atol=0.04)
+    assert (left.targets == points.targets[:, [7]]).all()
+    expected = left.counts.T @ points.patches[:, 7]
+    np.testing.assert_allclose(left.pooled, expected, rtol=1e-12)
 
 
 def test_erm_trains_on_the_points_and_mixes_no_pairs() -> None:
@@ -114,9 +147,7 @@ def test_every_law_has_the_same_points_and_the_same_pairs() -> None:
 
 def test_beta_weights_have_the_moments_of_the_law() -> None:
     run = config(Beta(alpha=2.0), data=PatchData(classes=3, points_per_class=50))
-    pairs = TwoLayerConfig(
-        epochs=1, data=run.data, mix=PatchMixing(law=Beta(alpha=2.0), pairs_per_class=4_000)
-    )
+    pairs = TwoLayerConfig(epochs=1, data=run.data, law=Beta(alpha=2.0), pairs_per_class=4_000)
     targets = training_set(pairs, training_points(pairs)).targets
     top = targets.max(axis=0)
     lam = top[top < 1]  # max(lam, 1 - lam) of pairs of two classes

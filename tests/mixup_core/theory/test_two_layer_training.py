@@ -1,145 +1,124 @@
-import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from processes import assert_resumes_anywhere, finished, last
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import DivergedError, StateError, problem_named
+from mixup_core.problem import DivergedError, problem_named
 from mixup_core.rules import RuleError
+from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
 from mixup_core.theory.two_layer.config import (
     Descent,
     Integrator,
     PatchData,
-    PatchMixing,
     PatchNetwork,
     Rkc,
     TwoLayerConfig,
 )
-from mixup_core.theory.two_layer.training import TwoLayerTraining, start
+from mixup_core.theory.two_layer.problem import method
+from mixup_core.theory.two_layer.training import start
 from mixup_core.tree import built, flatten, with_values
 
-
-def config(law: Law, integrator: Integrator | None = None, epochs: int = 12) -> TwoLayerConfig:
-    """A run of a tenth of a second: three classes."""
-    return TwoLayerConfig(
-        data=PatchData(classes=3, points_per_class=10, test_points_per_class=20),
-        network=PatchNetwork(power=6, init=0.1),
-        mix=PatchMixing(law=law, pairs_per_class=15),
-        integrator=integrator or Rkc(),
-        records_per_decade=4,
-        epochs=epochs,
-    )
+UNIFORM = Beta(alpha=1.0)
+SMALL = TwoLayerConfig(
+    data=PatchData(classes=3, points_per_class=10, test_points_per_class=20),
+    network=PatchNetwork(power=6, init=0.1),
+    pairs_per_class=15,
+    records_per_decade=4,
+    epochs=6,
+)
+"""A run of a tenth of a second."""
 
 
-def finished(run: TwoLayerConfig) -> TwoLayerTraining:
-    training = TwoLayerTraining(run)
-    for _ in training:
-        pass
-    return training
-
-
-@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.5)], ids=["erm", "mid", "beta"])
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), UNIFORM], ids=["erm", "midpoint", "uniform"])
 @pytest.mark.parametrize("integrator", [Rkc(), Descent(step=2.0)], ids=["rkc", "descent"])
 def test_a_run_that_is_interrupted_anywhere_ends_with_the_same_bits(
     law: Law, integrator: Integrator
 ) -> None:
-    run = config(law, integrator, epochs=9)
-    unbroken = finished(run)
-    training = TwoLayerTraining(run)
-    states = [training.to_bytes() for _ in training]
-    for done in (1, 2, 5, 8):
-        resumed = TwoLayerTraining(run)
-        resumed.load_bytes(states[done - 1], training.records[:done])
-        assert resumed.to_bytes() == states[done - 1]
-        for _ in resumed:
-            pass
-        assert resumed.records == unbroken.records
-        assert resumed.to_bytes() == unbroken.to_bytes()
+    assert_resumes_anywhere(replace(SMALL, law=law, integrator=integrator))
 
 
 def test_records_stand_at_the_same_flow_times_under_every_law_on_a_log_axis() -> None:
-    erm, midpoint = (finished(config(law, epochs=5)) for law in (Erm(), Midpoint()))
-    times = [[record.metrics["flow/time"] for record in run.records] for run in (erm, midpoint)]
-    assert times[0] == times[1]
+    times = [
+        [record.metrics["flow/time"] for record in finished(replace(SMALL, law=law, epochs=5))]
+        for law in (Erm(), Midpoint(), UNIFORM)
+    ]
+    assert times[0] == times[1] == times[2]
     np.testing.assert_allclose(times[0], 10 * 10 ** np.array([0, 0.25, 0.5, 0.75, 1]))
 
 
 def test_descent_records_the_first_whole_step_at_or_after_a_time() -> None:
-    run = finished(config(Erm(), Descent(step=3.0), epochs=5))
-    assert [record.metrics["flow/time"] for record in run.records] == [12, 18, 33, 57, 102]
-    assert [record.metrics["flow/evaluations"] for record in run.records] == [4, 6, 11, 19, 34]
+    records = finished(replace(SMALL, integrator=Descent(step=3.0), epochs=5))
+    assert [record.metrics["flow/time"] for record in records] == [12, 18, 33, 57, 102]
+    assert [record.metrics["flow/evaluations"] for record in records] == [4, 6, 11, 19, 34]
 
 
 def test_a_longer_run_goes_on_where_a_shorter_one_ended() -> None:
-    shorter, longer = finished(config(Midpoint(), epochs=4)), config(Midpoint(), epochs=7)
-    assert stage_keys(longer)[:4] == stage_keys(shorter.config)
-    training = TwoLayerTraining(longer)
-    training.load_bytes(shorter.to_bytes(), shorter.records)
-    for _ in training:
-        pass
-    assert training.records == finished(longer).records
+    shorter, longer = (replace(SMALL, law=Midpoint(), epochs=epochs) for epochs in (3, 6))
+    assert stage_keys(longer)[:3] == stage_keys(shorter)
+    first, second = start(shorter, None, "cpu"), start(longer, None, "cpu")
+    records = list(first)
+    second.load_bytes(first.to_bytes(), records)
+    assert records + list(second) == finished(longer)
 
 
 @pytest.mark.parametrize(("law", "one", "both"), [(Erm(), 3, 0), (Midpoint(), 0, 3)])
 def test_erm_learns_one_feature_of_a_class_and_midpoint_both(law: Law, one: int, both: int) -> None:
-    run = with_values(config(law, epochs=24), {"network.power": 8})
-    metrics = finished(run).records[-1].metrics
+    metrics = last(with_values(SMALL, {"law": law, "network.power": 8, "epochs": 24}))
     assert metrics["train/error"] == metrics["test/error"] == 0
     assert metrics["features/one"] == pytest.approx(one / 3)
     assert metrics["features/both"] == pytest.approx(both / 3)
     assert metrics["features/none"] == 0
     assert metrics["features/missing"] == pytest.approx(one / 6)
     assert 0 <= metrics["train/excess_loss"] < 0.001
-    # Theta(log k) at least where a feature is learned.
+    # Of order log k at least where a feature is learned.
     assert metrics["correlation/stronger"] > 5
     assert (metrics["correlation/weaker"] > 5) == (both == 3)
 
 
-def test_gradient_descent_and_the_flow_learn_the_same_features() -> None:
-    for law in (Erm(), Midpoint()):
-        flow, descent = (
-            finished(config(law, integrator, epochs=8)).records[-1].metrics
-            for integrator in (Rkc(), Descent(step=1.0))
-        )
-        places = [name for name in flow if name.startswith("accuracy/")]
-        assert len(places) == 6
-        assert 0 < flow["features/missing"] < 1
-        assert [flow[place] for place in places] == [descent[place] for place in places]
+@pytest.mark.parametrize("law", [Erm(), Midpoint()], ids=["erm", "midpoint"])
+def test_gradient_descent_agrees_with_the_flow_at_four_classes_and_power_eight(law: Law) -> None:
+    config = TwoLayerConfig(data=PatchData(classes=4), law=law, epochs=41, seed=1)
+    flow, descent = last(config), last(replace(config, integrator=Descent(step=15.0)))
+    assert flow["flow/time"] == 1e5 == descent["flow/time"] - 5
+    assert 0 < flow["features/missing"] < 1
+    for name in flow:
+        if name.startswith("accuracy/"):
+            assert flow[name] == descent[name], name
+        if name.startswith("correlation/"):
+            assert flow[name] == pytest.approx(descent[name], rel=0.05, abs=0.1), name
+    assert flow["flow/evaluations"] < descent["flow/evaluations"] / 2
 
 
 def test_features_by_class_are_those_that_the_shares_are_made_of() -> None:
-    metrics = finished(config(Erm())).records[-1].metrics
+    metrics = last(SMALL)
     alone = np.array([[metrics[f"accuracy/class{y}/feature{f}"] for f in (1, 2)] for y in range(3)])
     learned = (alone >= 0.95).sum(axis=1)
     assert metrics["features/one"] == pytest.approx((learned == 1).mean())
+    assert metrics["features/both"] == pytest.approx((learned == 2).mean())
+    assert metrics["features/none"] == pytest.approx((learned == 0).mean())
     assert metrics["features/min_accuracy"] == alone.min()
+    assert metrics["features/mean_accuracy"] == pytest.approx(alone.mean())
 
 
-def test_weights_that_are_not_finite_end_the_run() -> None:
-    for integrator in (Rkc(), Descent()):
-        training = TwoLayerTraining(config(Erm(), integrator))
-        state = np.load(io.BytesIO(training.to_bytes()))
-        broken = np.where(np.arange(len(state)) < 7, state, np.nan)
-        training._solver.load_array(broken)
-        with pytest.raises(DivergedError) as caught:
-            next(iter(training))
-        assert caught.value.epoch == 0
+@pytest.mark.parametrize("integrator", [Rkc(), Descent()], ids=["rkc", "descent"])
+def test_weights_that_are_not_finite_end_the_run(integrator: Integrator) -> None:
+    process = start(replace(SMALL, integrator=integrator), None, "cpu")
+    process.state["y"] = np.full_like(process.state["y"], np.nan)
+    with pytest.raises(DivergedError) as caught:
+        next(iter(process))
+    assert caught.value.epoch == 0
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"no state", TwoLayerTraining(config(Erm(), Descent())).to_bytes()]
-)
-def test_what_is_no_state_of_the_run_is_refused(content: bytes) -> None:
-    with pytest.raises(StateError):
-        TwoLayerTraining(config(Erm())).load_bytes(content, [])
-
-
-def test_a_state_holds_no_objects() -> None:
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(StateError):
-        TwoLayerTraining(config(Erm())).load_bytes(buffer.getvalue(), [])
+@pytest.mark.parametrize("operation", [CutMix(), Mask()], ids=["cutmix", "mask"])
+def test_operations_train_the_network_on_something_else_than_mixup(operation: Operation) -> None:
+    run = replace(SMALL, law=UNIFORM, epochs=9)
+    plain, other = last(run), last(replace(run, operation=operation))
+    assert other["train/loss"] != plain["train/loss"]
+    assert other["train/error"] < 0.2
+    assert last(replace(run, law=Erm(), operation=operation)) == last(replace(run, law=Erm()))
 
 
 def test_a_config_is_built_from_its_paths_and_comes_back() -> None:
@@ -148,10 +127,10 @@ def test_a_config_is_built_from_its_paths_and_comes_back() -> None:
         {
             "data.classes": 8,
             "network.init": 0.07,
-            "mix.law": {"beta": 2.0},
+            "law": {"beta": 2.0},
+            "operation": "cutmix",
             "integrator.name": "gradient-descent",
             "integrator.step": 10,
-            "epochs": 5,
         },
     )
     assert (run.classes, run.neurons, run.rho, run.data.patches) == (8, 24, 1 / 8, 770)
@@ -166,82 +145,67 @@ def test_a_config_is_built_from_its_paths_and_comes_back() -> None:
     [
         ("data.classes", 1),
         ("data.points_per_class", 0),
-        ("data.noise_classes", 6),
+        ("data.signal_patches", 0),
+        ("data.noise_patches", -1),
+        ("data.noise_classes", 3),
         ("data.delta1", 1.1),
         ("data.delta3", 0.06),
         ("data.delta4", float("nan")),
+        ("data.test_points_per_class", 0),
+        ("network.neurons", 0),
         ("network.power", 1),
         ("network.rho", 0.0),
         ("network.init", float("inf")),
-        ("mix.pairs_per_class", 0),
+        ("pairs_per_class", 0),
         ("integrator.tolerance", 0.0),
         ("first_time", 0.0),
+        ("records_per_decade", 0),
         ("epochs", 0),
         ("epochs", 1_000),
+        ("seed", -1),
     ],
 )
 def test_values_out_of_range_are_refused_with_their_path(path: str, value: float) -> None:
     with pytest.raises(RuleError) as caught:
-        with_values(TwoLayerConfig(epochs=5), {path: value})
+        with_values(SMALL, {path: value})
     assert path in caught.value.fields
 
 
-def test_the_problem_starts_its_runs_and_names_their_keys() -> None:
+def test_a_step_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(RuleError, match="0 < step < inf"):
+        Descent(step=0.0)
+
+
+def test_only_mixing_that_is_linear_has_a_plain_name() -> None:
+    assert method(replace(SMALL, law=UNIFORM)) == "uniform"
+    assert method(replace(SMALL, law=UNIFORM, operation=CutMix())) is None
+    assert method(replace(SMALL, law=Erm(), operation=CutMix())) == "erm"
+
+
+def test_records_measure_what_the_problem_names_and_each_class() -> None:
     problem = problem_named("two-layer")
-    assert problem.config is TwoLayerConfig
-    run = config(Erm(), epochs=1)
-    training = problem.start(run, None, "cpu")
-    (record,) = training
-    assert set(problem.metrics) <= set(record.metrics)
-    assert {name for name in record.metrics if name not in problem.metrics} == {
+    metrics = last(replace(SMALL, epochs=1))
+    assert set(problem.metrics) <= set(metrics)
+    assert metrics.keys() - problem.metrics.keys() == {
         f"{kind}/class{y}/feature{feature}"
         for kind in ("accuracy", "correlation")
         for y in range(3)
         for feature in (1, 2)
     }
-    assert run_key(run) != run_key(with_values(run, {"network.init": 0.2}))
-    assert run_key(run) == run_key(with_values(run, {"integrator.tolerance": 0.01}))
 
 
-@pytest.mark.parametrize("law", [Erm(), Midpoint()], ids=["erm", "mid"])
-def test_gradient_descent_agrees_with_the_flow_at_four_classes_and_power_eight(law: Law) -> None:
-    flow, descent = (
-        finished(
-            TwoLayerConfig(
-                data=PatchData(classes=4),
-                mix=PatchMixing(law=law),
-                integrator=integrator,
-                epochs=41,
-                seed=1,
-            )
-        )
-        .records[-1]
-        .metrics
-        for integrator in (Rkc(), Descent(step=10.0))
-    )
-    assert flow["flow/time"] == descent["flow/time"] == 1e5
-    assert 0 < flow["features/missing"] < 1
-    for name in flow:
-        if name.startswith("accuracy/"):
-            assert flow[name] == descent[name], name
-        if name.startswith("correlation/"):
-            assert flow[name] == pytest.approx(descent[name], rel=0.05, abs=0.1), name
-    assert flow["flow/evaluations"] < descent["flow/evaluations"] / 2
+def test_defaults_decide_no_key() -> None:
+    assert run_key(SMALL) == run_key(with_values(SMALL, {"integrator.tolerance": 0.01}))
+    assert run_key(SMALL) == run_key(with_values(SMALL, {"operation": Linear()}))
+    assert run_key(SMALL) != run_key(with_values(SMALL, {"network.init": 0.2}))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_the_theorems_show_at_six_classes_and_power_eight() -> None:
-    counts = {}
-    for law in (Erm(), Midpoint()):
-        run = TwoLayerConfig(mix=PatchMixing(law=law), epochs=61)
-        metrics = finished(run).records[-1].metrics
-        assert metrics["train/error"] == 0
-        assert metrics["linear/separable"] == 0
-        counts[law] = round(6 * metrics["features/one"]), round(6 * metrics["features/both"])
-    assert counts[Midpoint()] == (0, 6)
-    assert counts[Erm()][0] >= 4
-
-
-def test_start_makes_a_run_before_its_first_record() -> None:
-    assert start(config(Erm()), None, "cpu").records == []
+@pytest.mark.parametrize(("law", "one", "both"), [(Erm(), 5, 1), (Midpoint(), 0, 6)])
+def test_the_theorems_show_at_six_classes_and_power_eight(law: Law, one: int, both: int) -> None:
+    metrics = last(TwoLayerConfig(law=law))
+    assert metrics["train/error"] == 0
+    assert metrics["linear/separable"] == 0
+    assert metrics["features/one"] == pytest.approx(one / 6)
+    assert metrics["features/both"] == pytest.approx(both / 6)
