@@ -42,8 +42,8 @@ class AlternatingLineConfig:
     lr: float = 1e-3
     """Learning rate of Adam, positive and finite."""
     radius: float = 0.15
-    """How far around a point the mixed labels count in `middle/optimal`, in (0, 1/2). A choice of
-    ours for what a network resolves; the source has none."""
+    """How far around a point the mixed labels count in `middle/optimal`, in (0, 1/2). What a
+    network resolves, a choice of ours by the published probabilities at alpha = 1 and 32."""
     steps_per_epoch: int = 50
     """Steps from one record to the next, at least 1."""
     epochs: int = 100

@@ -26,6 +26,7 @@ def test_disagreement_counts_the_four_outcomes() -> None:
     assert disagreement(own, mixed, "sampled") == pytest.approx(chance)
     assert disagreement(own, mixed, "argmax") == pytest.approx(0.9)
     assert disagreement(1 - own, mixed, "argmax") == pytest.approx(0.1)
+    assert disagreement(np.array([0.49]), mixed, "argmax") == pytest.approx(0.9)
 
 
 @pytest.mark.slow
