@@ -126,7 +126,7 @@ def _learning_curves(
         metric: {arm: _curve(arranged[arm], metric, problem.axis) for arm in arms}
         for metric in metrics
     }
-    marks = _marks(study)
+    marks = {arm: _marks(study, arm) for arm in arms}
     with mpl.rc_context(STYLE):
         if has_many:
             canvas = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
@@ -145,7 +145,7 @@ def _together(
     curves: Mapping[str, Mapping[str, _Curve]],
     table: Table,
     axis: Axis,
-    marks: Sequence[int],
+    marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> Canvas:
     """Return one panel per metric with all arms in each."""
@@ -155,7 +155,7 @@ def _together(
         shown = table.problem.metric(metric)
         for arm, curve in by_arm.items():
             _draw_curve(axes, arm, curve, shown.scale, looks[arm])
-        for mark in marks:
+        for mark in {mark for of_arm in marks.values() for mark in of_arm}:
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
         axes.set_ylabel(shown.heading)
         _draw_axis(axes, axis)
@@ -168,7 +168,7 @@ def _multiples(
     curves: Mapping[str, _Curve],
     table: Table,
     axis: Axis,
-    marks: Sequence[int],
+    marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> Canvas:
     """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
@@ -182,7 +182,7 @@ def _multiples(
         means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
         axes.plot(places, means, color="#999999", linewidth=1)
         _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
-        for mark in marks:
+        for mark in marks[arm]:
             axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
         axes.set_title("\n".join(textwrap.wrap(arm, 24)), fontsize=8)
         _draw_axis(axes, axis)
@@ -203,15 +203,15 @@ def _panels(
         yield from [metric for metric in group if metric in measured][:1]
 
 
-def _marks(study: Study) -> list[int]:
-    """Return the numbers of records after which an arm changes, of arms that change seldom.
+def _marks(study: Study, arm: str) -> tuple[int, ...]:
+    """Return the numbers of records after which an arm changes, if it does so seldom.
 
     An axis that is no count of records has no marks.
     """
     if study.problem.axis.metric is not None:
-        return []
-    changing = (changes(config) for config in study.arms.values())
-    return sorted({mark for marks in changing if len(marks) <= _MOST_CHANGES for mark in marks})
+        return ()
+    marks = changes(study.arms[arm])
+    return marks if len(marks) <= _MOST_CHANGES else ()
 
 
 def _draw_axis(axes: Axes, axis: Axis) -> None:
@@ -271,13 +271,19 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -
 
 
 def _curves_caption(
-    table: Table, axis: Axis, metrics: Sequence[str], marks: Sequence[int], *, has_many: bool
+    table: Table,
+    axis: Axis,
+    metrics: Sequence[str],
+    marks: Mapping[str, Sequence[int]],
+    *,
+    has_many: bool,
 ) -> str:
     labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
+    places = sorted({mark for of_arm in marks.values() for mark in of_arm})
     marked = (
         f" Dotted vertical lines: an arm goes on in another way from {axis.unit} "
-        f"{', '.join(map(str, marks))} on."
-        if marks
+        f"{', '.join(map(str, places))} on."
+        if places
         else ""
     )
     grey = f" Grey: mean of {table.baseline}." if has_many else ""
@@ -464,6 +470,8 @@ def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
 
 def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
     """Return a drawn canvas as a figure, without dates inside."""
+    canvas.get_layout_engine().execute(canvas)
+    canvas.set_layout_engine("none")  # laid out once, not again for each format
     svg, png = io.BytesIO(), io.BytesIO()
     canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     canvas.savefig(png, format="png", dpi=200, metadata={"Software": None})

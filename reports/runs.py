@@ -77,6 +77,7 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
     """
     arranged = arrange(study, results)
     metrics = metrics_of(study, arranged)
+    varying = study.varying()
     records = []
     for arm, by_seed in arranged.items():
         flat = flatten(study.arms[arm])
@@ -85,7 +86,7 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
             records.append(
                 {"run_key": result.run.key, "arm": arm, "seed": seed}
                 | {"epochs": len(result.records)}
-                | {_column(path): flat.get(path) for path in study.varying()}
+                | {_column(path): flat.get(path) for path in varying}
                 | {
                     name: study.readout.of(result.records, name) if is_complete else None
                     for name in metrics
