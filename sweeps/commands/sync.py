@@ -43,7 +43,13 @@ def open_tracker(request: Request, lease: Lease) -> "Tracker":
             request.home.tracking_uri,
             summarise=summarise_runs,
             artifact_location=request.home.artifact_location,
-            tags=origin_tags(),
+            tags={
+                **origin_tags(),
+                "command": command_line(),
+                "mlflow.source.name": f"mixsweep run {request.reference}",
+                "mlflow.source.type": "LOCAL",
+            },
+            data_checksums=request.data_checksums(),
         ),
         may_write=lease.is_held,
     )

@@ -8,17 +8,37 @@ import click
 
 from sweeps.commands.request import RefusedError, home_option
 from sweeps.home import Home
+from sweeps.reading.study_file import load_study
 
 
 @click.command()
+@click.argument("study", required=False)
 @home_option
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
-def ui(home: Path, port: int) -> int:
-    """Open MLflow's pages on this home, for this machine only."""  # noqa: DOC501
+def ui(study: str | None, home: Path, port: int) -> int:
+    """Open MLflow's pages on this home, for this machine only.
+
+    Says where each study is shown, or STUDY alone: its arms, and the learning curves of its runs.
+    """  # noqa: DOC501
+    from sweeps.tracking.database import relocate
+    from sweeps.tracking.views import study_links
+
     place = Home(folder=home)
-    if not (home / "mlflow.db").is_file():
-        raise RefusedError(f"{home / 'mlflow.db'}: not found; run a study first")
-    click.echo(f"http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    database = home / "mlflow.db"
+    if not database.is_file():
+        raise RefusedError(f"{database}: not found; run a study first")
+    relocate(database)
+    links = study_links(place.tracking_uri, f"http://127.0.0.1:{port}")
+    if study is not None:
+        name = study if study in links else load_study(study).name
+        if name not in links:
+            raise RefusedError(f"{name}: not in {database}; run it first")
+        links = {name: links[name]}
+    for name, of_study in links.items():
+        click.echo(
+            f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
+        )
+    click.echo(f"all of them in a moment at http://127.0.0.1:{port}  (Ctrl-C ends it)")
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     server = [

@@ -5,6 +5,8 @@ runs of that arm, and one run of level `sweep` carries the report. What is writt
 `sweeps.tracking.projection`, when in `sweeps.tracking.tracker`.
 """
 
+import hashlib
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +22,12 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
 from mlflow import MlflowClient
-from mlflow.entities import Metric, Param, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
 from sweeps.sqlite_files import alone, database_file
+from sweeps.tracking.database import artifacts_beside, clear_metrics, relocate
 from sweeps.tracking.progress import Row
 
 Level = Literal["sweep", "config", "seed"]
@@ -40,6 +43,8 @@ MAX_TAG = 8000
 
 _PAGE = 1000
 """Runs asked for in one call."""
+_DIGEST = 32
+"""Characters of the digest of a data set; MLflow takes 36."""
 _NAMED_BY: Mapping[str, tuple[str, ...]] = {
     "sweep": ("study", "config_id"),
     "config": ("arm", "config_id"),
@@ -90,6 +95,8 @@ class Entry:
     tags: dict[str, str]
     params: dict[str, str]
     metric_names: tuple[str, ...]
+    data_digests: tuple[str, ...]
+    """Of the data sets that the run was said to be trained on."""
     rows: list[Row] | None
     """None until they are read (`Experiment.rows`)."""
 
@@ -161,6 +168,9 @@ class Experiment:
             artifact_location: Where artifacts go when the address is a database, for its default
                 is the working directory of whoever creates it; None where a server decides.
         """
+        database = database_file(uri)
+        if database is not None and artifact_location == artifacts_beside(database):
+            relocate(database)
         opened = cls.find(uri, name)
         if opened is None:
             client = _connect(uri)
@@ -212,6 +222,13 @@ class Experiment:
         del self.entries[entry.identity]
         self.write(entry, tags=dict(zip(_NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry
+
+    def clear(self, entry: Entry) -> None:
+        """Take all metrics from a run, where the database is a file; elsewhere they stay."""
+        database = database_file(self.client.tracking_uri)
+        if database is not None:
+            clear_metrics(database, entry.run_id)
+            entry.metric_names, entry.rows = (), []
 
     def children(self, parent: Entry) -> list[Entry]:
         """Return the runs of an arm."""
@@ -269,9 +286,41 @@ class Experiment:
             self.client.set_terminated(entry.run_id, status=status, end_time=ended_at_ms)
         entry.status = status
 
+    def tell_data(self, entry: Entry, name: str, checksums: Mapping[str, str]) -> None:
+        """Say which files a run was trained on.
+
+        Args:
+            entry: The run.
+            name: Name of the data set.
+            checksums: File to checksum.
+        """
+        source = json.dumps({"tags": dict(checksums)}, sort_keys=True)
+        digest = hashlib.sha256(source.encode()).hexdigest()[:_DIGEST]
+        if digest not in entry.data_digests:
+            dataset = Dataset(name=name, digest=digest, source_type="code", source=source)
+            context = InputTag("mlflow.data.context", "training and evaluation")
+            self.client.log_inputs(entry.run_id, [DatasetInput(dataset, [context])])
+            entry.data_digests = (*entry.data_digests, digest)
+
     def attach(self, entry: Entry, folder: Path) -> None:
         """Make every file of a folder an artifact of a run."""
         self.client.log_artifacts(entry.run_id, str(folder))
+
+
+def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
+    """Return name to identity and tags of each experiment; none where there is no database."""
+    database = database_file(uri)
+    if database is not None and not database.exists():
+        return {}
+    found: dict[str, tuple[str, Mapping[str, str]]] = {}
+    token = None
+    client = _connect(uri)
+    while True:
+        page = client.search_experiments(max_results=_PAGE, page_token=token)
+        found |= {one.name: (one.experiment_id, dict(one.tags)) for one in page}
+        token = page.token
+        if not token:
+            return dict(sorted(found.items()))
 
 
 def is_refusal(error: Exception) -> bool:
@@ -313,5 +362,6 @@ def _entry(run: MlflowRun) -> Entry:
         tags=dict(run.data.tags),
         params=dict(run.data.params),
         metric_names=metric_names,
+        data_digests=tuple(data.dataset.digest for data in run.inputs.dataset_inputs),
         rows=None if metric_names else [],
     )

@@ -26,6 +26,7 @@ from sweeps.tracking.experiment import (
 )
 from sweeps.tracking.progress import Progress, Row, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, texts
+from sweeps.tracking.views import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
 
 _MAX_DIFFERENCES = 3
 
@@ -40,7 +41,7 @@ class Projection:
     uri: str
     """The tracking address."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a projection is of, and what it says beside
         self,
         study: Study,
         uri: str,
@@ -48,6 +49,7 @@ class Projection:
         summarise: Summarise,
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
+        data_checksums: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """Describe the projection; MLflow is opened by the first method that needs it.
 
@@ -58,12 +60,14 @@ class Projection:
             artifact_location: Where artifacts go when the address is a database; None where a
                 server decides.
             tags: Set on each run when it is created: commit, dirty, submission_id.
+            data_checksums: Data set to file to checksum.
         """
         self.grow(study)
         self.uri = uri
         self._summarise = summarise
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
+        self._data_checksums = dict(data_checksums or {})
         self._opened: Experiment | None = None
 
     @property
@@ -136,6 +140,8 @@ class Projection:
             experiment.write(child, tags={PARENT_TAG: entry.run_id})
         is_live = any(progress.is_live for progress in seeds)
         experiment.set_status(entry, "RUNNING" if is_live else _STATUS[outcome])
+        self._tell_data(entry, arm)
+        experiment.tag(self._views(experiment))
 
     def settle(self) -> None:
         """Leave no run of the study RUNNING: nobody trains it any more."""
@@ -143,6 +149,7 @@ class Projection:
         for entry in experiment.entries.values():
             if entry.status == "RUNNING":
                 experiment.set_status(entry, "KILLED")
+        experiment.tag(self._views(experiment))
 
     def log_report(self, folder: Path, note: str) -> None:
         """Attach a report to the study.
@@ -154,14 +161,16 @@ class Projection:
         """
         experiment, study = self._experiment(), self.study
         flats = [_spelled(study.arms[arm]) for arm in self._plan.fixed]
+        shared = dict(set.intersection(*(set(flat.items()) for flat in flats)))
         wanted = Wanted(
             level="sweep",
             name=(study.name, self._plan.settings),
             tags={NOTE_TAG: note[:MAX_TAG], "dataset": self._dataset(self._plan.fixed[0])},
             first_tags=self._tags,
-            params=dict(set.intersection(*(set(flat.items()) for flat in flats))),
+            params={path: value for path, value in shared.items() if path != "seed"},
         )
         entry = experiment.bring(self._titled(wanted, study.name))
+        self._tell_data(entry, self._plan.fixed[0])
         experiment.attach(entry, folder)
         experiment.set_status(entry, "FINISHED")
 
@@ -171,15 +180,7 @@ class Projection:
             experiment = Experiment.open(
                 self.uri, study.name, artifact_location=self._artifact_location
             )
-            metric = study.headline if study.search is None else study.search.objectives[0]
-            is_greater_better = not study.problem.metric(metric).is_lower_better
-            experiment.tag(
-                {
-                    NOTE_TAG: study.description,
-                    "mlflow.experiment.primaryMetric.name": f"{metric}_mean",
-                    "mlflow.experiment.primaryMetric.greaterIsBetter": str(is_greater_better),
-                }
-            )
+            experiment.tag({NOTE_TAG: study.description, **self._views(experiment)})
             adopted = [self._adopt(experiment, arm) for arm in plan.fixed]
             if all(adopted):
                 former = experiment.entries.get(("sweep", (study.name, "")))
@@ -187,6 +188,32 @@ class Projection:
                     experiment.rename(former, (study.name, plan.settings))
             self._opened = experiment
         return self._opened
+
+    def _views(self, experiment: Experiment) -> dict[str, str]:
+        """Return what the pages on the study are to show, by what its arms differ in by now."""
+        study = self.study
+        metric = study.headline if study.search is None else study.search.objectives[0]
+        is_lower_better = study.problem.metric(metric).is_lower_better
+        arms = [entry for entry in experiment.entries.values() if entry.level == "config"]
+        params = dict.fromkeys(study.varying())
+        for path in sorted({path for arm in arms for path in arm.params}):
+            if len({arm.params.get(path) for arm in arms}) > 1:
+                params[path] = None
+        said = {name for arm in arms for name in arm.tags}
+        return {
+            PRIMARY_TAG: f"{metric}_mean",
+            PRIMARY_IS_GREATER_BETTER_TAG: str(not is_lower_better),
+            **view_tags(
+                metric=f"{metric}_mean",
+                is_lower_better=is_lower_better,
+                metrics=sorted({name for arm in arms for name in arm.metric_names}),
+                results=sorted(
+                    (name for name in study.problem.metrics if name in said),
+                    key=lambda name: name != metric,
+                ),
+                params=[path for path in params if path not in study.problem.keying.never],
+            ),
+        }
 
     def _adopt(self, experiment: Experiment, arm: str) -> bool:
         """Let an arm's run from before configurations had names stand for it, if it is its own."""
@@ -196,6 +223,7 @@ class Projection:
         for child in experiment.children(former)[:1]:
             if self._plan.keys_at(int(child.tags["seed"]))[arm] != child.tags["run_key"]:
                 return False
+        experiment.clear(former)  # its means stood at the number of seeds, not of epochs
         experiment.rename(former, (arm, self._plan.config_id(arm)))
         return True
 
@@ -256,6 +284,11 @@ class Projection:
     def _grouping_tags(self, arm: str) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""
         return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm)}
+
+    def _tell_data(self, entry: Entry, arm: str) -> None:
+        name = self._dataset(arm)
+        if checksums := self._data_checksums.get(name):
+            self._experiment().tell_data(entry, name, checksums)
 
     def _dataset(self, arm: str) -> str:
         return self.study.problem.dataset(self.study.arms[arm])

@@ -87,7 +87,7 @@ def texts(
 
 def main_metrics(problem: Problem, measured: Mapping[str, object] | set[str]) -> tuple[str, ...]:
     """Return the metrics that a report leads with, of those that were measured."""
-    heads = [name for name in problem.headline if name in measured]
+    heads = [name for name in problem.headline if name in measured][:1]
     beside = [
         pattern.replace("*", name.partition("/")[0]) for name in heads for pattern in problem.beside
     ]

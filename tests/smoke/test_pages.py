@@ -1,5 +1,6 @@
 """The pages a user opens, loaded in headless Chromium."""
 
+import csv
 import re
 import shutil
 import socket
@@ -29,21 +30,24 @@ def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 
 @pytest.fixture(scope="module")
-def pages(finished: CommandLine) -> Iterator[str]:
-    """Return the address of `mixsweep ui` on a finished home."""
+def links(finished: CommandLine) -> Iterator[dict[str, str]]:
+    """Return the links that `mixsweep ui` prints for a finished home, while they work."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = finished.start("ui", "--port", str(port))
-    address = f"http://127.0.0.1:{port}"
+    server = finished.start("ui", "digits", "--port", str(port))
+    assert server.stdout is not None
+    said = [server.stdout.readline() for _ in range(4)]
+    assert said[0] == "digits\n"
     try:
         for _ in range(120):
             try:
-                urllib.request.urlopen(address, timeout=2).close()
+                urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=2).close()
                 break
             except OSError:
                 time.sleep(0.5)
-        yield address
+        named = (line.partition("http") for line in said[1:3])
+        yield {name.strip(): f"http{link.strip()}" for name, _, link in named}
     finally:
         server.terminate()
         server.communicate(timeout=30)
@@ -55,6 +59,7 @@ def _seen(address: str, profile: Path, patience_ms: int) -> str:
     quiet = [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--window-size=1900,1000",
     ]  # fmt: skip
     shown = subprocess.run(
         [BROWSER, *quiet, f"--user-data-dir={profile}", f"--virtual-time-budget={patience_ms}",
@@ -64,19 +69,56 @@ def _seen(address: str, profile: Path, patience_ms: int) -> str:
     return shown.stdout
 
 
-def test_mlflow_shows_one_run_per_arm(pages: str, tmp_path: Path) -> None:
-    page = _seen(f"{pages}/#/experiments/1/runs", tmp_path / "profile", 25_000)
-    for shown in ("digits", "erm", "midpoint", "uniform"):
-        assert re.search(rf">\s*{shown}\s*<", page), shown
+def _table(page: str) -> list[dict[str, str]]:
+    """Return the cells of MLflow's table of runs by column, row by row."""
+    rows: dict[int, dict[str, str]] = {}
+    for part in page.split('row-index="')[1:]:
+        cells = rows.setdefault(int(part.partition('"')[0]), {})
+        for cell in part.split('role="gridcell" col-id="')[1:]:
+            column, _, content = cell.partition('"')
+            text = re.sub(
+                r"<[^>]*>", " ", content.partition(">")[2].partition('role="gridcell"')[0]
+            )
+            cells[column.replace("`", "").partition(".")[2]] = text.split("<")[0].strip()
+    return [rows[index] for index in sorted(rows)]
 
 
-def test_mlflow_answers_this_machine_only(pages: str) -> None:
-    port = int(pages.rpartition(":")[2])
-    request = urllib.request.Request(pages, headers={"Host": "elsewhere.example"})
+def test_the_printed_link_shows_the_arms_sorted_with_their_results(
+    finished: CommandLine, links: dict[str, str], tmp_path: Path
+) -> None:
+    rows = _table(_seen(links["arms"], tmp_path / "profile", 30_000))
+    table = list(csv.DictReader(finished.report("digits", "table.csv").decode().splitlines()))
+    table.sort(key=lambda arm: float(arm["test/error_mean"]))
+    for row, arm in zip(rows, table, strict=True):
+        error = float(arm["test/error_mean"])
+        assert row["Run Name"] == arm["arm"]
+        assert float(row["test/error_mean"]) == error
+        assert row["test/error"] == f"{100 * error:.2f} %"
+        assert row["n"] == "1/1"
+        assert row["mix.law"] in {"erm", "midpoint", "beta"}
+
+
+def test_the_printed_link_shows_the_learning_curves_of_each_run(
+    links: dict[str, str], tmp_path: Path
+) -> None:
+    page = _seen(links["learning curves"], tmp_path / "profile", 30_000)
+    for run in ("erm seed=0", "midpoint seed=0", "uniform seed=0"):
+        assert re.search(rf">\s*{run}\s*<", page), run
+    assert re.search(r">\s*error\s*<|test/error", page)
+
+
+def test_mlflow_answers_this_machine_only(links: dict[str, str]) -> None:
+    address = links["arms"].partition("/#")[0]
+    port = int(address.rpartition(":")[2])
+    request = urllib.request.Request(address, headers={"Host": "elsewhere.example"})
     with pytest.raises(OSError, match="403"):
         urllib.request.urlopen(request, timeout=10)
     with socket.socket() as outside, pytest.raises(OSError, match="refused"):
         outside.connect(("127.0.0.2", port))
+
+
+def test_a_study_that_was_not_run_has_no_link(finished: CommandLine) -> None:
+    assert "quickstart: not in" in finished("ui", "quickstart", code=2).stderr
 
 
 def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path: Path) -> None:

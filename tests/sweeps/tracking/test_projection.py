@@ -22,6 +22,7 @@ from tests.sweeps.tracked import (
     reconcile,
     results_of,
     runs_of,
+    summarise,
 )
 
 pytestmark = pytest.mark.filterwarnings(
@@ -303,6 +304,78 @@ def test_other_settings_have_runs_beside(study: Study, home: Path, client: Mlflo
     assert "erm erm (epochs=2) seed=1" in runs_of(study, client, "seed")
     tracked = read_runs(Home(folder=home).tracking_uri, study.name)
     assert sorted(run.params["epochs"] for run in tracked if run.arm == "erm") == [2, 2, 3, 3]
+
+
+def written_before_configurations_had_names(
+    study: Study, home: Path, client: MlflowClient
+) -> dict[str, str]:
+    """Run name to identity of a finished study as it was written then."""
+    (home / "reports").mkdir(exist_ok=True)
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    projection_of(study, home).log_report(home / "reports", "")
+    experiment = client.get_experiment_by_name(study.name)
+    found = client.search_runs([experiment.experiment_id])
+    for run in found:
+        run_id, tags = run.info.run_id, run.data.tags
+        if "config_id" in tags:
+            client.delete_tag(run_id, "config_id")
+        if tags["level"] == "config":
+            client.delete_tag(run_id, "seeds")
+            client.log_metric(run_id, "test/error_mean", 0.5, NOON_MS, step=2)
+        elif tags["level"] == "seed":
+            client.set_tag(run_id, "mlflow.runName", f"seed={tags['seed']}")
+    return {run.info.run_name: run.info.run_id for run in found}
+
+
+def test_runs_from_before_configurations_had_names_are_adopted(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    before = written_before_configurations_had_names(study, home, client)
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    projection_of(study, home).log_report(home / "reports", "")
+    found = client.search_runs([client.get_experiment_by_name(study.name).experiment_id])
+    assert {run.info.run_name: run.info.run_id for run in found} == before
+    content_of(study, client)
+
+
+def test_runs_of_other_settings_from_before_configurations_had_names_are_left_alone(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    before = written_before_configurations_had_names(study, home, client)
+    kept = content_of(study, client, once=False)
+    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
+    edited = replace(study, arms=arms)
+    reconcile(projection_of(edited, home), results_of(edited, 2, 2, 2, 2))
+    projection_of(edited, home).log_report(home / "reports", "")
+    assert kept <= content_of(study, client, once=False)
+    found = client.search_runs([client.get_experiment_by_name(study.name).experiment_id])
+    assert len(found) == 2 * len(before)
+
+
+def test_an_arm_says_which_files_it_was_trained_on_once(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    for _ in range(2):
+        projection = Projection(
+            study,
+            Home(folder=home).tracking_uri,
+            summarise=summarise,
+            data_checksums={"fashion-mnist": {"train-images": "03af"}, "cifar10": {}},
+        )
+        reconcile(projection, results_of(study, 3, 3, 3, 3))
+    (data,) = runs_of(study, client, "config")["erm erm"].inputs.dataset_inputs
+    assert (data.dataset.name, len(data.dataset.digest)) == ("fashion-mnist", 32)
+    assert "03af" in data.dataset.source
+
+
+def test_what_the_arms_share_are_the_params_of_the_study(
+    study: Study, home: Path, client: MlflowClient, tmp_path: Path
+) -> None:
+    projection_of(study, home).log_report(tmp_path, "| arm |")
+    experiment = client.get_experiment_by_name(study.name)
+    (sweep,) = client.search_runs([experiment.experiment_id], "tags.level = 'sweep'")
+    assert sweep.data.params["epochs"] == "3"
+    assert not {"mix.law", "seed"} & sweep.data.params.keys()
 
 
 def test_runs_of_others_in_the_experiment_are_left_alone(

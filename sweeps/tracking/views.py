@@ -1,0 +1,182 @@
+"""Views: links to a study in MLflow's pages, and how those pages then look.
+
+MLflow's pages open on another kind of work, and show no metric of a run. A link may name a view
+that lies in a tag of the experiment: filter, order and columns. That format is MLflow's own and may
+change with its version; `tests/smoke/test_pages.py` reads the pages in a browser.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from sweeps.tracking.experiment import experiments
+
+ADDRESS = "http://127.0.0.1:5000"
+"""Where `mixsweep ui` serves MLflow's pages unless told otherwise."""
+
+PRIMARY_TAG = "mlflow.experiment.primaryMetric.name"
+"""Tag of an experiment: the metric that its runs are compared by."""
+PRIMARY_IS_GREATER_BETTER_TAG = "mlflow.experiment.primaryMetric.greaterIsBetter"
+
+_VIEW_TAG = "mlflow.sharedViewState."
+_ARMS, _SEEDS = "arms", "seeds"
+_MEANS = "means"
+_MAX_DRAWN = 20
+"""Arms in a chart."""
+_WIDE, _NARROW = 150, 70
+"""Pixels of a column."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Links:
+    """Where MLflow shows a study."""
+
+    arms: str
+    """Its arms as a table, sorted by their means of the headline metric."""
+    seeds: str
+    """The learning curves of its runs."""
+
+
+def study_links(uri: str, address: str = ADDRESS) -> dict[str, Links]:
+    """Return the links to each study that MLflow has, by name; none where it has no database.
+
+    Args:
+        uri: The tracking address.
+        address: Where MLflow's pages are served.
+    """
+    found = {}
+    for name, (experiment_id, tags) in experiments(uri).items():
+        if PRIMARY_TAG not in tags:
+            continue  # somebody else's
+        page = f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning"
+        is_rising = tags.get(PRIMARY_IS_GREATER_BETTER_TAG) != "True"
+        arms = {
+            "searchFilter": _of_level("config"),
+            "orderByKey": _column("metrics", tags[PRIMARY_TAG]),
+            "orderByAsc": str(is_rising).lower(),
+        }
+        seeds = {"searchFilter": _of_level("seed")}
+        found[name] = Links(
+            arms=page + _query(tags, _ARMS, arms),
+            seeds=page + _query(tags, _SEEDS, seeds) + "&compareRunsMode=CHART",
+        )
+    return found
+
+
+def view_tags(
+    *,
+    metric: str,
+    is_lower_better: bool,
+    metrics: Sequence[str],
+    results: Sequence[str],
+    params: Sequence[str],
+) -> dict[str, str]:
+    """Return the tags of an experiment that hold the views of its links.
+
+    Args:
+        metric: What arms are sorted by.
+        is_lower_better: Whether the lowest comes first.
+        metrics: What arms have; the means are drawn, the others can be asked for.
+        results: Tags of arms that say a result, that of `metric` first.
+        params: Paths whose values tell arms apart.
+    """
+    columns = {
+        **dict.fromkeys((_column("tags", name) for name in results[:1]), _WIDE),
+        _column("metrics", metric): _WIDE,
+        _column("tags", "n"): _NARROW,
+        **dict.fromkeys((_column("params", path) for path in params), _WIDE),
+        **dict.fromkeys((_column("tags", name) for name in results[1:]), _WIDE),
+    }
+    arms = {
+        "searchFilter": _of_level("config"),
+        "orderByKey": _column("metrics", metric),
+        "orderByAsc": is_lower_better,
+        "selectedColumns": list(columns),
+        "columnOrder": list(columns),
+        "columnWidths": columns,
+        "compareRunCharts": [_chart(name, is_drawn=name.endswith("_mean")) for name in metrics],
+        "compareRunSections": [{"uuid": _MEANS, "name": "mean over seeds", "display": True}],
+    }
+    seeds = {
+        "searchFilter": _of_level("seed"),
+        "orderByKey": _column("attributes", "Created"),
+        "orderByAsc": True,
+        "selectedColumns": [_column("params", path) for path in params],
+        "runsHiddenMode": "SHOW_ALL",
+    }
+    return {f"{_VIEW_TAG}{key}": _packed(view) for key, view in ((_ARMS, arms), (_SEEDS, seeds))}
+
+
+_DEFAULT_VIEW: Mapping[str, Any] = {
+    "startTime": "ALL",
+    "lifecycleFilter": "Active",
+    "datasetsFilter": [],
+    "modelVersionFilter": "All Runs",
+    "columnOrder": [],
+    "columnWidths": {},
+    "runsExpanded": {},
+    "runsPinned": [],
+    "runsHidden": [],
+    "runsVisibilityMap": {},
+    "runsHiddenMode": "FIRST_20_RUNS",
+    "viewMaximized": False,
+    "runListHidden": False,
+    "isAccordionReordered": False,
+    "useGroupedValuesInCharts": True,
+    "hideEmptyCharts": True,
+    "groupBy": None,
+    "groupsExpanded": {},
+    "autoRefreshEnabled": True,
+    "globalLineChartConfig": {
+        "xAxisKey": "step",
+        "lineSmoothness": 0,
+        "selectedXAxisMetricKey": "",
+    },
+}
+
+
+def _query(tags: Mapping[str, str], key: str, otherwise: Mapping[str, str]) -> str:
+    """Return the part of a link that names a view; what it can say itself if there is none."""
+    named = {"viewStateShareKey": key} if f"{_VIEW_TAG}{key}" in tags else otherwise
+    return "".join(f"&{name}={quote(value, safe='')}" for name, value in named.items())
+
+
+def _chart(metric: str, *, is_drawn: bool) -> dict[str, Any]:
+    """Return a chart by epochs; MLflow makes one of its own for a metric that has none here."""
+    return {
+        "uuid": metric,
+        "type": "LINE",
+        "metricKey": metric,
+        "metricSectionId": _MEANS,
+        "deleted": not is_drawn,
+        "isGenerated": False,
+        "runsCountToCompare": _MAX_DRAWN,
+        "xAxisKey": "step",
+        "xAxisScaleType": "linear",
+        "scaleType": "linear",
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "selectedXAxisMetricKey": "",
+        "lineSmoothness": 0,
+        "range": {},
+        "ignoreOutliers": False,
+        "useGlobalXaxisKey": True,
+        "useGlobalLineSmoothing": True,
+    }
+
+
+def _packed(view: Mapping[str, Any]) -> str:
+    content = json.dumps({**_DEFAULT_VIEW, **view}).encode()
+    return "deflate;" + base64.b64encode(zlib.compress(content)).decode()
+
+
+def _of_level(level: str) -> str:
+    return f"tags.level = '{level}'"
+
+
+def _column(kind: str, name: str) -> str:
+    return f"{kind}.`{name}`"

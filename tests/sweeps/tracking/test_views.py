@@ -1,0 +1,95 @@
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlflow import MlflowClient
+
+from mixup_core.tree import with_values
+from sweeps.home import Home
+from sweeps.study import Study
+from sweeps.tracking.views import study_links
+from tests.sweeps.tracked import projection_of, reconcile, results_of
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
+)
+
+
+def view_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:
+    packed = tags[f"mlflow.sharedViewState.{key}"].removeprefix("deflate;")
+    view: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return view
+
+
+def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_what_arms_differ_in(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    projection = projection_of(study, home)
+    reconcile(projection, results_of(study, 3, 3, 3, 3))
+    projection.settle()
+    tags = client.get_experiment_by_name(study.name).tags
+    arms = view_of(tags, "arms")
+    assert arms["searchFilter"] == "tags.level = 'config'"
+    assert (arms["orderByKey"], arms["orderByAsc"]) == ("metrics.`test/error_mean`", True)
+    assert arms["selectedColumns"] == [
+        "tags.`test/error`",
+        "metrics.`test/error_mean`",
+        "tags.`n`",
+        "params.`mix.law`",
+        "tags.`train/loss`",
+    ]
+    drawn = [chart["metricKey"] for chart in arms["compareRunCharts"] if not chart["deleted"]]
+    assert drawn == ["test/error_mean", "train/loss_mean"]
+    assert view_of(tags, "seeds")["searchFilter"] == "tags.level = 'seed'"
+    assert tags["mlflow.experiment.primaryMetric.name"] == "test/error_mean"
+    assert tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "False"
+
+
+def test_settings_that_differ_between_arms_of_one_name_are_columns(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
+    other = projection_of(replace(study, arms=arms), home)
+    reconcile(other, results_of(replace(study, arms=arms), 2, 2, 2, 2))
+    other.settle()
+    tags = client.get_experiment_by_name(study.name).tags
+    assert "params.`epochs`" in view_of(tags, "arms")["selectedColumns"]
+
+
+def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: MlflowClient) -> None:
+    projection_of(study, home).settle()
+    number = client.get_experiment_by_name(study.name).experiment_id
+    links = study_links(Home(folder=home).tracking_uri, "http://127.0.0.1:5001")[study.name]
+    page = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning"
+    assert links.arms == f"{page}&viewStateShareKey=arms"
+    assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
+
+
+def test_a_study_from_before_there_were_views_is_linked_with_filter_and_order(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    number = client.create_experiment(study.name)
+    client.set_experiment_tag(number, "mlflow.experiment.primaryMetric.name", "test/error_mean")
+    links = study_links(Home(folder=home).tracking_uri)[study.name]
+    assert links.arms.endswith(
+        "&searchFilter=tags.level%20%3D%20%27config%27"
+        "&orderByKey=metrics.%60test%2Ferror_mean%60&orderByAsc=true"
+    )
+
+
+def test_experiments_of_others_are_not_linked(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    client.create_experiment(study.name)
+    assert study.name not in study_links(Home(folder=home).tracking_uri)
+
+
+def test_a_home_without_a_database_has_no_links(tmp_path: Path) -> None:
+    assert study_links(Home(folder=tmp_path).tracking_uri) == {}
+    assert list(tmp_path.iterdir()) == []
