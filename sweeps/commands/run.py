@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
@@ -26,6 +27,7 @@ from sweeps.study import Study
 
 if TYPE_CHECKING:
     from sweeps.searching.sources import RunSource
+    from sweeps.tracking.tracker import Tracker
 
 
 class SearchLostError(Exception):
@@ -71,26 +73,45 @@ def run(  # noqa: PLR0913  its options
             results = train(
                 source, store, tracker, lease, placement, keep_final_states=keep_final_states
             )
-            if source.trouble is not None:
-                raise SearchLostError(
-                    f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
-                )
+            _require_whole(source, request)
             request = request.refreshed()
             report = write_report(request, source.study, results, None)
             tracker.grow(source.study)
             tracker.log_report(report.folder, report.markdown)
-        finally:
-            tracker.grow(source.study)
-            stored: Sequence[RunResult] = ()
-            with suppress(StoreError):  # the store may be what ended the launch
-                stored = read_results(source.study.runs(), store)
-            arrived = tracker.close(stored)
+        except KeyboardInterrupt:
+            tracker.settle(store)
+            raise
+        except BaseException:
+            _close(tracker, source, store)
+            raise
+        arrived = _close(tracker, source, store)
     click.echo(report.markdown)
     if not arrived:
         click.echo(
             f"tracking is incomplete; when the server is back: {request.spell('sync')}", err=True
         )
     return conclude(request, results, report)
+
+
+def _require_whole(source: "RunSource", request: Request) -> None:
+    """Check that no runs are left that did not come.
+
+    Raises:
+        SearchLostError: If the storage of the search stopped answering.
+    """
+    if source.trouble is not None:
+        raise SearchLostError(
+            f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
+        )
+
+
+def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
+    """Let MLflow show what the store holds of every run; return whether all of it arrived."""
+    tracker.grow(source.study)
+    stored: Sequence[RunResult] = ()
+    with suppress(StoreError):  # the store may be what ended the launch
+        stored = read_results(source.study.runs(), store)
+    return tracker.close(stored)
 
 
 def _require_data(study: Study) -> None:

@@ -3,7 +3,6 @@
 import logging
 import os
 import secrets
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,13 +34,13 @@ from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import Watch
+from sweeps.scratch import scratch
 from sweeps.searching.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
 _OBJECT_STORE_BYTES = 100 * 2**20
-_MAX_TEMPDIR = 30
 
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
@@ -66,12 +65,13 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     first = source.more(())
     if first:
         with (
-            _cluster(placement, runs=_num_waiting(source, first)) as slots,
+            scratch() as folder,
+            _cluster(placement, folder, runs=_num_waiting(source, first)) as slots,
             Interrupts() as interrupts,
         ):
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease)
-            _tune(first, watch, interrupts, slots, keep_final_states=keep_final_states)
+            _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
@@ -85,11 +85,12 @@ def _num_waiting(source: RunSource, first: Sequence[PlannedRun]) -> int:
     return len(first) if search is None else search.points * len(source.study.seeds)
 
 
-def _tune(
+def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     first: Sequence[PlannedRun],
     watch: Watch,
     interrupts: Interrupts,
     slots: Slots,
+    folder: Path,
     *,
     keep_final_states: bool,
 ) -> None:
@@ -115,55 +116,54 @@ def _tune(
             "driver": watch.lease.holder,
         }
 
-    with tempfile.TemporaryDirectory(prefix="mixsweep-", ignore_cleanup_errors=True) as scratch:
-        tune.Tuner(
-            tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
-            tune_config=tune.TuneConfig(
-                search_alg=RunSearcher(watch.source, parameters, watch.join, first),
-                scheduler=LiveTrials(),
-                num_samples=-1,
-                max_concurrent_trials=slots.limit,
-                reuse_actors=True,
-                trial_dirname_creator=lambda trial: trial.trial_id,
-            ),
-            run_config=tune.RunConfig(
-                name=f"{watch.source.study.name}-{watch.lease.token}",
-                storage_path=scratch,
-                verbose=0,
-                callbacks=[watch, interrupts],
-                failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
-            ),
-        ).fit()
+    tune.Tuner(
+        tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
+        tune_config=tune.TuneConfig(
+            search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+            scheduler=LiveTrials(),
+            num_samples=-1,
+            max_concurrent_trials=slots.limit,
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: trial.trial_id,
+        ),
+        run_config=tune.RunConfig(
+            name=f"{watch.source.study.name}-{watch.lease.token}",
+            storage_path=str(folder / "tune"),
+            verbose=0,
+            callbacks=[watch, interrupts],
+            failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+        ),
+    ).fit()
 
 
 @contextmanager
-def _cluster(placement: Placement, *, runs: int) -> Iterator[Slots]:
-    """Join or start a Ray cluster and say how many runs it trains side by side."""
+def _cluster(placement: Placement, folder: Path, *, runs: int) -> Iterator[Slots]:
+    """Join or start a Ray cluster and say how many runs it trains side by side.
+
+    Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+    """
     joins = "RAY_ADDRESS" in os.environ
     threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-    with tempfile.TemporaryDirectory(
-        prefix="ray-", dir=_short_folder(), ignore_cleanup_errors=True
-    ) as scratch:
-        if joins:
-            ray.init(logging_level="WARNING", log_to_driver=False)
-        else:
-            ray.init(
-                address="local",
-                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                logging_level="WARNING",
-                log_to_driver=False,
-                runtime_env=threads,
-                _temp_dir=scratch,
-            )
-        try:
-            slots = placement.on(_nodes(), runs=runs, can_grow=joins)
-            # So many trials may wait for a node that joins; Ray's own default is one.
-            os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
-            yield slots
-        finally:
-            ray.shutdown()
+    if joins:
+        ray.init(logging_level="WARNING", log_to_driver=False)
+    else:
+        ray.init(
+            address="local",
+            num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            logging_level="WARNING",
+            log_to_driver=False,
+            runtime_env=threads,
+            _temp_dir=str(folder / "ray"),
+        )
+    try:
+        slots = placement.on(_nodes(), runs=runs, can_grow=joins)
+        # So many trials may wait for a node that joins; Ray's own default is one.
+        os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+        yield slots
+    finally:
+        ray.shutdown()
 
 
 def _nodes() -> list[Node]:
@@ -172,8 +172,3 @@ def _nodes() -> list[Node]:
         for node in ray.nodes()
         if node["Alive"]
     ]
-
-
-def _short_folder() -> str | None:
-    """Return a folder whose path leaves room for the names of Ray's sockets, 107 bytes at most."""
-    return None if len(tempfile.gettempdir()) <= _MAX_TEMPDIR else "/tmp"  # noqa: S108

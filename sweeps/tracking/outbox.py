@@ -87,6 +87,11 @@ class Outbox(Generic[Item]):
                 self._waiting.setdefault(rank, {})[item] = due
             self._changed.notify()
 
+    def forget(self) -> None:
+        """Drop what waits."""
+        with self._changed:
+            self._waiting.clear()
+
     def close(self, timeout: float, patience: float = math.inf) -> bool:
         """Deliver what is left and end the thread; return whether everything was delivered.
 

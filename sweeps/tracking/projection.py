@@ -84,11 +84,18 @@ class Projection:
         self._opened = None
 
     def reconcile_run(self, progress: Progress) -> None:
-        """Bring MLflow to what is known of a run, and to its arm if that is not there yet."""
+        """Bring MLflow to what is known of a run, and to its arm if that is not there yet.
+
+        A run that never began is not in MLflow.
+        """
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
+        wanted = self._wanted_seed(progress, parent)
+        has_begun = progress.outcome != "missing" or progress.is_live
+        if not has_begun and wanted.identity not in experiment.entries:
+            return
         entry = experiment.bring(
-            self._wanted_seed(progress, parent),
+            wanted,
             partial(_missing, progress.rows(), progress.is_live),
         )
         if progress.is_live:

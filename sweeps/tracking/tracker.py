@@ -3,11 +3,14 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreError
 from sweeps.home import masked
-from sweeps.results import RunResult
+from sweeps.results import RunResult, read_results
 from sweeps.study import Run, Study
 from sweeps.tracking.experiment import is_refusal
 from sweeps.tracking.outbox import Outbox
@@ -114,6 +117,20 @@ class Tracker:
         self.reconcile(results)
         self._outbox.post(("end", ""), rank=_LAST)
         return self._outbox.close(timeout, patience) and not self._has_dropped
+
+    def settle(self, store: Store, timeout: float = 5.0) -> None:
+        """End within seconds, after an interrupt: no run stays RUNNING, the rest is left to `sync`.
+
+        Args:
+            store: What it holds of the runs that were in training is written.
+            timeout: Seconds after which what is left is given up.
+        """
+        self._outbox.forget()
+        live = [progress.run for progress in self._latest.values() if progress.is_live]
+        with suppress(StoreError):  # it may be what ended the launch
+            self.reconcile(read_results(live, store))
+        self._outbox.post(("end", ""), rank=_LAST)
+        self._outbox.close(timeout, patience=1.0)
 
     def _post(self, progress: Progress, *, rank: int = _TRAINED) -> None:
         run, known = progress.run, self._latest.get(progress.run.key)
