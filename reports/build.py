@@ -107,19 +107,23 @@ def build_report(  # noqa: PLR0913  what a report is made from
     )
     listings = tuple(listing for listing in found if listing is not None)
     figures = (*draw_figures(parts.study, parts.results, table, parts.looks), *parts.figures)
-    contents: dict[str, str | bytes] = {
+    texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
         "verdicts.csv": verdicts_csv(verdicts),
-        "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
-        "report.html": render_page(
-            parts.study, table, figures, provenance, leading=claims, listings=listings
-        ),
     }
     for listing in listings:
-        contents |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
+        texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
+    page = render_page(
+        parts.study, table, figures, provenance, leading=claims, listings=listings, files=texts
+    )
+    contents: dict[str, str | bytes] = {
+        **texts,
+        "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
+        "report.html": page,
+    }
     for figure in figures:
         contents |= {
             f"figures/{figure.name}.svg": figure.svg,

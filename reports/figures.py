@@ -470,7 +470,9 @@ def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
 
 def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
     """Return a drawn canvas as a figure, without dates inside."""
-    canvas.get_layout_engine().execute(canvas)
+    engine = canvas.get_layout_engine()
+    assert engine is not None, "figures are made with a constrained layout"
+    engine.execute(canvas)
     canvas.set_layout_engine("none")  # laid out once, not again for each format
     svg, png = io.BytesIO(), io.BytesIO()
     canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})

@@ -24,6 +24,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     *,
     leading: Sequence[Listing] = (),
     listings: Sequence[Listing] = (),
+    files: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page as HTML. Everything put into it is escaped.
 
@@ -34,6 +35,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
         provenance: What `reports.provenance.describe` returned; the only source of times.
         leading: Tables before it.
         listings: Tables after it.
+        files: Name to content of the files beside the page that it carries for download.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -45,7 +47,11 @@ def render_page(  # noqa: PLR0913  what a page is made of
         leading=leading,
         listings=listings,
         minutes={arm: _minutes_per_run(study, arm, provenance["runs"]) for arm in study.arms},
-        figures=[(figure, _data_uri(figure.svg)) for figure in figures],
+        figures=[(figure, _data_uri(figure.svg, "image/svg+xml")) for figure in figures],
+        downloads={
+            name: _data_uri(content.encode(), "text/plain;charset=utf-8")
+            for name, content in (files or {}).items()
+        },
         facts=_facts(provenance),
         num_runs=len(provenance["runs"]),
         source=provenance["source"],
@@ -60,8 +66,8 @@ def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) 
     return sum(seconds) / len(seconds) / 60 if seconds else None
 
 
-def _data_uri(svg: bytes) -> str:
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+def _data_uri(content: bytes, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:

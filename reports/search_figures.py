@@ -273,6 +273,8 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
             axes.set_xlabel(parameter.path)
             if isinstance(parameter.distribution, Real) and parameter.distribution.is_log:
                 axes.set_xscale("log")
+            if isinstance(parameter.distribution, Integer):
+                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if isinstance(parameter.distribution, Categorical):
                 choices = parameter.distribution.choices
                 axes.set_xticks(range(len(choices)), [str(choice) for choice in choices])

@@ -1,12 +1,17 @@
+import base64
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 from synthetic import finish, make_study
 
+from reports.build import build_report
 from reports.colours import arm_looks
 from reports.figures import draw_figures
 from reports.page import render_page
 from reports.provenance import describe
 from reports.tables import tabulate
+from sweeps.claims import Claim
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -48,7 +53,7 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
     )
     page = Checked()
     figures = draw_figures(study, results, table, arm_looks(study.arms))
-    page.feed(render_page(study, table, figures, found))
+    page.feed(render_page(study, table, figures, found, files={"table.csv": table.csv()}))
     page.close()
     assert page.open == []
     return page
@@ -60,7 +65,7 @@ def test_the_page_is_well_formed_and_needs_no_network(
     page = check(study, results)
     assert len(set(page.ids)) == len(page.ids)
     assert page.tags.count("img") == 2
-    assert all(address.startswith("data:image/svg+xml;base64,") for address in page.addresses)
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
     assert not {"script", "link", "iframe"} & set(page.tags)
 
 
@@ -94,3 +99,26 @@ def test_a_study_without_results_has_a_page() -> None:
     page = check(study, results)
     assert "15 of 15 runs" in page.words
     assert "img" not in page.tags
+
+
+def test_the_page_carries_its_files_for_download(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    (address,) = (a for a in check(study, results).addresses if a.startswith("data:text/plain"))
+    content = base64.b64decode(address.partition("base64,")[2]).decode()
+    assert content == tabulate(study, results).csv()
+
+
+def test_claims_come_before_the_results(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    claim = Claim(
+        says="Uniform has less error", source="a paper", relation="less", left="uniform",
+        right="erm", metric="test/error",
+    )  # fmt: skip
+    study = replace(study, claims=(claim,))
+    report = build_report(study, results, tmp_path / "r", data_checksums={}, command="x")
+    page, table = ((report.folder / name).read_text() for name in ("report.html", "table.md"))
+    assert page.index("Uniform has less error") < page.index("<h2>Results</h2>")
+    assert table.index("Uniform has less error") < table.index("| arm ")
+    assert "holds" in (report.folder / "verdicts.csv").read_text()
