@@ -49,6 +49,8 @@ def test_a_step_is_stable_as_far_as_it_says_and_not_much_further(count: int) -> 
     edge = 0.65 * (count**2 - 1)
     assert all(factor(reach) <= 1 + 1e-12 for reach in np.linspace(0, edge, 101))
     assert factor(1.1 * edge) > 1
+    # Damped: what has decayed enough to leave the first order behind stays below 1.
+    assert max(factor(reach) for reach in np.linspace(min(4, edge / 2), edge, 101)) < 0.97
 
 
 def test_the_stages_are_consistent() -> None:
@@ -101,6 +103,20 @@ def test_the_solver_agrees_with_an_implicit_one_on_the_network() -> None:
         solver = RkcSolver(landscape.downhill, start, tolerance, scale=config.rho)
         solver.advance(end)
         np.testing.assert_allclose(solver.y, expected, rtol=0, atol=allowed)
+
+
+@pytest.mark.parametrize("end", [3.0, 30.0, 200.0])
+def test_a_solver_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> None:
+    config, landscape = small_flow()
+    start = initial_weights(config)
+    first, second = (RkcSolver(landscape.downhill, start, 1e-3, config.rho) for _ in range(2))
+    first.advance(end)
+    second.load(first.state())
+    for later in (1.5 * end, 4 * end):
+        first.advance(later)
+        second.advance(later)
+        assert (first.y == second.y).all()
+        assert first.evaluations == second.evaluations
 
 
 def test_gradient_descent_comes_to_the_flow_as_its_steps_shrink() -> None:
