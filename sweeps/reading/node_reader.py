@@ -159,6 +159,10 @@ class NodeReader:
         leaf, value = paths.leaves[path], node.value
         if not (isinstance(value, str) and value in leaf.options):
             value = self.value(leaf.hint, node)
+        written = node.value if leaf.options and isinstance(node.value, dict) else {}
+        for content in (part.value for part in written.values() if isinstance(part.value, dict)):
+            for key in (key for key in content if f"{path}.{key}" in paths.reserved):
+                self.report(content[key], paths.reserved[f"{path}.{key}"])
         return Setting(value=value, node=node)
 
     def is_path(self, paths: TreePaths, path: str, node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.strict_yaml import Node, Place, Problem, read_yaml
-from sweeps.reading.tree_paths import TreePaths
+from sweeps.reading.tree_paths import config_paths
 
 
 def override(root: Node, text: str) -> list[Problem]:
@@ -70,7 +70,7 @@ def _nested(root: Node, path: str) -> list[str]:
     assert isinstance(root.value, dict)
     named = root.value.get("problem")
     name = next((name for name in PROBLEMS if named is not None and named.value == name), "images")
-    groups = TreePaths(problem_named(name).config).groups
+    groups = config_paths(problem_named(name)).groups
     names = path.split(".")
     deep = max((n for n in range(len(names)) if ".".join(names[:n]) in groups), default=0)
     return [*names[:deep], ".".join(names[deep:])]

@@ -14,7 +14,7 @@ from mixup_core.rules import RuleError
 from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, parts
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
-from sweeps.reading.tree_paths import TreePaths, members, stand_in
+from sweeps.reading.tree_paths import TreePaths, config_paths, members, stand_in
 
 Schema = dict[str, Any]
 
@@ -40,7 +40,7 @@ def study_schema() -> Schema:
     cases, definitions = [], {}
     for name in PROBLEMS:
         problem = problem_named(name)
-        paths = TreePaths(problem.config, problem.reserved)
+        paths = config_paths(problem)
         definitions[name] = _mapping({path: _leaf(leaf) for path, leaf in paths.leaves.items()})
         is_named = {"properties": {"problem": {"const": name}}}
         is_meant = is_named | ({} if name == "images" else {"required": ["problem"]})
@@ -83,7 +83,8 @@ def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
         return _distribution(values[leaf.path])
     kinds = []
     for tag, kind in leaf.options.items():
-        below = {part.name: values[f"{leaf.path}.{part.name}"] for part in parts(kind)}
+        names = [part.name for part in parts(kind) if f"{leaf.path}.{part.name}" in values]
+        below = {name: values[f"{leaf.path}.{name}"] for name in names}
         fields = {name: {"anyOf": [_distribution(value), value]} for name, value in below.items()}
         alone = list(fields.values()) if len(fields) == 1 else []
         kinds.append(_mapping({tag: {"anyOf": [_mapping(fields), *alone]}}) | {"minProperties": 1})

@@ -127,7 +127,8 @@ class SpaceReader:
 
     def _fields(self, path: str, tag: str, node: Node, when: When) -> list[Parameter]:
         """Return the fields of one kind of a choice; a value stands for the one choice there is."""
-        names = [part.name for part in parts(self._paths.leaves[path].options[tag])]
+        kind = self._paths.leaves[path].options[tag]
+        names = [p.name for p in parts(kind) if f"{path}.{p.name}" in self._paths.leaves]
         is_field = isinstance(node.value, dict) and not set(node.value).isdisjoint(names)
         is_alone = len(names) == 1 and not is_field
         given = {names[0]: node} if is_alone else self._read.mapping(node)

@@ -18,7 +18,7 @@ from sweeps.reading.space_reader import SpaceReader
 from sweeps.reading.strict_yaml import Node, plain, write_yaml
 from sweeps.reading.strict_yaml import Problem as Found
 from sweeps.reading.study_keys import StudyKeys
-from sweeps.reading.tree_paths import Settings, TreePaths
+from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.search import Search, confirming
 from sweeps.study import Study
 
@@ -82,7 +82,7 @@ class StudyReader:
             self._read.report(self._nodes["problem"], text)
             return False
         self._problem: Problem = problem_named(name)
-        self._paths = TreePaths(self._problem.config, self._problem.reserved)
+        self._paths = config_paths(self._problem)
         self._needs = None if self._problem.data is None else self._problem.data()
         return True
 
@@ -110,6 +110,8 @@ class StudyReader:
                 self._read.report(node, f"{rule}, got {name!r}")
             arms[name] = config
             names[key] = name
+        if not self._read.problems:
+            self._check_teachers(arms, arms)
         grid.report_unmet()
         if not arms and not self._read.problems:
             self._read.report(self._nodes["exclude"], "leaves out every arm")
@@ -131,6 +133,28 @@ class StudyReader:
                     name = arm_name("" if listed is None and point else arm, values)
                     given = [setting.node for setting in (*point.values(), *override.values())]
                     yield name, config, [*given, listed or self._nodes["base"]][0]
+
+    def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
+        """Report what learns from no arm of the study, from itself, or from an unfit one."""
+        teaching = self._problem.teaching
+        teachers = {} if teaching is None else {k: teaching.arm(c) for k, c in configs.items()}
+        listed = self._read.mapping(self._nodes.get("arms"))
+        for name, teacher in teachers.items():
+            chain = [name]
+            while (following := teachers.get(chain[-1])) is not None and following not in chain:
+                chain.append(following)
+            if teaching is None or teacher is None:
+                continue
+            if following is not None:
+                texts = [f"learns from itself: {' <- '.join([*chain, following])}"]
+            elif teacher not in arms:
+                hint = self._read.did_you_mean(teacher, arms)
+                texts = [f"names a teacher that is no arm, got {teacher!r}{hint}"]
+            else:
+                unfit = teaching.unfit(configs[name], arms[teacher])
+                texts = [f"cannot learn from {teacher!r}: {error}" for error in unfit]
+            for text in texts:
+                self._read.report(listed.get(name, self._root), f"{name} {text}")
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report more runs, or more epochs of all runs, than a study may have."""
@@ -205,8 +229,9 @@ class StudyReader:
             return None
         num_confirming = (len(arms) + 1) * len(search.confirm_seeds)
         num_runs = (len(arms) + search.points) * len(few) + num_confirming
-        corners = map(search.config_of, search.space.corners())
+        corners = [search.config_of(values) for values in search.space.corners()]
         longest = max(config.epochs for config in (*corners, *arms.values()))
+        self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
         for config in (search.base, *arms.values()) if search.confirm_seeds else ():
             for error in self._problem.feasibility(confirming(config)):

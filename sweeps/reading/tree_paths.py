@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, product
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from mixup_core.problem import DataError
+from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
 from mixup_core.tree import REQUIRED, Among, Leaf, built, leaves, parts
 from sweeps.reading.strict_yaml import REFUSED, Node
@@ -100,6 +100,12 @@ class TreePaths:
                 if gone >= fields | wholes:
                     return None, frozenset(gone), errors
                 gone |= wholes if gone >= fields else fields
+
+
+def config_paths(problem: Problem) -> TreePaths:
+    """Return the paths of a problem's configuration that a study file may set."""
+    seed = {"seed": "is not set in a study file; give `seeds`"}
+    return TreePaths(problem.config, seed | dict(problem.reserved))
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
