@@ -91,7 +91,7 @@ def test_the_printed_link_shows_the_arms_sorted_with_their_results(
     table.sort(key=lambda arm: float(arm["test/error_mean"]))
     for row, arm in zip(rows, table, strict=True):
         error = float(arm["test/error_mean"])
-        assert row["Run Name"] == arm["arm"]
+        assert row["Run Name"].split()[-1] == arm["arm"]
         assert float(row["test/error_mean"]) == error
         assert row["test/error"] == f"{100 * error:.2f} %"
         assert row["n"] == "1/1"
