@@ -102,6 +102,7 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
+    # Images were the only problem when the first results were stored: their keys have no name.
     named = {} if config.problem == "images" else {"problem": config.problem}
     hashed = _with_one_spelling({"numerics": NUMERICS_VERSION, **named, "config": dict(content)})
     canonical = json.dumps(hashed, sort_keys=True, allow_nan=False)
