@@ -37,7 +37,12 @@ def stage_key(config: Config, epoch: int) -> str:
     Args:
         config: The run.
         epoch: Number of epochs finished, in 1..config.epochs.
+
+    Raises:
+        RuleError: If the run has no such stage.
     """
+    if not 1 <= epoch <= config.epochs:
+        raise RuleError("1 <= epoch <= epochs", {"epoch": epoch, "epochs": config.epochs})
     return stage_keys(config)[epoch - 1]
 
 
@@ -53,7 +58,7 @@ def stage_keys(config: Config) -> tuple[str, ...]:
     for epoch in range(config.epochs):
         now = keying.of_epoch(config, epoch)
         if epoch == 0 or now != decided:
-            decided, spelled = now, json.dumps(_with_one_spelling(now))
+            decided, spelled = now, _canonical(now)
         key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
         keys.append(key)
     return tuple(keys)
@@ -102,10 +107,15 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
+    # Images were the only problem when the first results were stored: their keys have no name.
     named = {} if config.problem == "images" else {"problem": config.problem}
-    hashed = _with_one_spelling({"numerics": NUMERICS_VERSION, **named, "config": dict(content)})
-    canonical = json.dumps(hashed, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:32]
+    hashed = {"numerics": NUMERICS_VERSION, **named, "config": dict(content)}
+    return hashlib.sha256(_canonical(hashed).encode()).hexdigest()[:32]
+
+
+def _canonical(value: Any) -> str:
+    """Return a value as JSON that is the same in whatever order its fields are declared."""
+    return json.dumps(_with_one_spelling(value), sort_keys=True, allow_nan=False)
 
 
 def _with_one_spelling(value: Any) -> Any:

@@ -14,7 +14,8 @@ class EpochRecord:
     metrics: Mapping[str, float]
     """Slashed name to value, for example `train/loss` (nats), `test/error` (fraction in [0, 1]).
 
-    `train/*` is there in every epoch, `val/*` and `test/*` where the configuration evaluates.
+    Which are there depends on the problem (`Problem.metrics`), and may differ from epoch to epoch:
+    images record `train/*` in each, `val/*` and `test/*` where the configuration evaluates.
     """
 
     def to_plain(self) -> dict[str, Any]:

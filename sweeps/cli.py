@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from mixup_core.images.data.catalog import DataError
+from mixup_core.problem import DataError
 from mixup_core.store.files import StoreError, StoreFullError
 from sweeps.commands.data import data
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status

@@ -80,7 +80,7 @@ class Search:
     """A space, the objectives minimised in it, and everything that decides the proposals."""
 
     base: Config
-    """Configuration that points change; measured on validation images, blind to test images."""
+    """Configuration that points change, as a search may train it (`HeldOut.hidden`)."""
     space: Space
     points: int
     """Points to try."""
@@ -96,8 +96,8 @@ class Search:
     select: SelectionRule = "val-mean"
     """How the point to confirm is chosen (`select_point`)."""
     confirm_seeds: tuple[int, ...] = ()
-    """Seeds at which the winner and the arms are trained again on train + val, other seeds than
-    the study's; empty: nothing is confirmed, and no test image is ever looked at."""
+    """Seeds at which the winner and the arms are trained again as `confirming` says, other seeds
+    than the study's; empty: nothing is confirmed, and what was held out stays so."""
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a point."""

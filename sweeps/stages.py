@@ -59,7 +59,8 @@ class Plan:
     finished: tuple[Run, ...]
     """Runs whose last epoch is stored."""
     pending: tuple[PlannedRun, ...]
-    """The others: trunks before the runs that fork from them, else in the order given."""
+    """The others: teachers before their pupils, trunks before the runs that fork from them, else
+    in the order given."""
 
     @property
     def epochs_naive(self) -> int:
@@ -118,7 +119,10 @@ def plan_runs(
 
     sharers = Counter(key for _, keys in unfinished for key in keys)
     shared_keys = {key for key, number in sharers.items() if number > 1}
-    unfinished.sort(key=lambda entry: (_num_teachers(entry[0]), -_depth(entry[1], shared_keys)))
+    trainers = {keys[-1]: run for run, keys in unfinished}
+    unfinished.sort(
+        key=lambda entry: (_num_teachers(entry[0], trainers), -_depth(entry[1], shared_keys))
+    )
 
     resumable = {key for key, has_state in stored.items() if has_state}
     trained_by = {
@@ -170,9 +174,22 @@ def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str
     return (keys[first - 1],) if 0 < first < len(keys) else ()
 
 
-def _num_teachers(run: Run) -> int:
-    """Return 0 for a run without a teacher, else 1: a teacher is trained before its pupils."""
-    return 0 if run.teacher is None else 1
+def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
+    """Return how long the chain of teachers above a run is, up to one that need not be trained.
+
+    Args:
+        run: The pupil; without a teacher it has none above it.
+        trainers: Final stage key to a run that is left to train and ends there.
+    """
+    above: set[str] = set()
+    learner: Run | None = run
+    while learner is not None and learner.teacher is not None:
+        taught_by = stage_keys(learner.teacher)[-1]
+        if taught_by in above:  # a pupil that learns in no epoch ends where its teacher does
+            break
+        above.add(taught_by)
+        learner = trainers.get(taught_by)
+    return len(above)
 
 
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:

@@ -30,7 +30,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """The run's name (`mixup_core.images.config.run_key`)."""
+        """The run's name (`mixup_core.keys.run_key`)."""
         return run_key(self.config)
 
 

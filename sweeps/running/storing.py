@@ -40,7 +40,7 @@ class Assignment:
     teacher: Config | None
     """The finished run that this one learns from; its last state is in the store."""
     data_root: str | None
-    """Folder of the data sets on every node; None: each node's own, see `fetching.data_root`."""
+    """Folder of the data sets on every node; None: each node's own."""
     on_gpu: bool
     report_every: float = 1.0
     """Seconds between two reports, but for epochs that other runs wait for."""

@@ -102,7 +102,7 @@ def _started(assignment: Assignment, device: str) -> Process:
     if state is None:
         raise StoreError(
             "`the last state of its teacher is stored` must hold, got none: the teacher failed, or "
-            "its state is damaged; the same command again trains what is missing."
+            "its state is damaged; the same command again trains it, unless it diverged."
         )
     teacher = Teacher(config=assignment.teacher, state=state)
     return problem.start(assignment.config, root, device, teacher)

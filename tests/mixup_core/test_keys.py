@@ -139,6 +139,12 @@ def test_stage_keys_of_all_epochs_differ() -> None:
     assert stage_keys(MIXED) == tuple(stage_key(MIXED, epoch) for epoch in (1, 2, 3, 4))
 
 
+@pytest.mark.parametrize("epoch", [-1, 0, 5])
+def test_a_run_has_no_stage_before_its_first_epoch_or_after_its_last(epoch: int) -> None:
+    with pytest.raises(RuleError, match="1 <= epoch <= epochs"):
+        stage_key(MIXED, epoch)
+
+
 def test_an_epoch_that_is_decided_otherwise_is_a_change() -> None:
     assert changes(MIXED) == (2,)
     assert changes(BASE) == ()
@@ -232,6 +238,22 @@ def test_a_field_added_later_enters_a_key_only_where_it_is_set() -> None:
     ):
         assert run_key(other) != run_key(before)
         assert stage_keys(other)[-1] != stage_keys(before)[-1]
+
+
+def test_the_order_in_which_fields_are_declared_enters_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decided = {"alpha": 0.5, "scope": "batch"}
+    found = set()
+    for names in (("alpha", "scope"), ("scope", "alpha")):
+        keying = Keying(of_epoch=lambda config, epoch, names=names: {n: decided[n] for n in names})
+        problem = Problem(
+            name="toy", title="toy", config=Toy, process="none:none", metrics={}, headline=(),
+            keying=keying,
+        )  # fmt: skip
+        monkeypatch.setattr(keys, "problem_of", lambda config, problem=problem: problem)
+        found.add((run_key(Toy()), stage_keys(Toy())))
+    assert len(found) == 1
 
 
 @pytest.mark.usefixtures("toy")

@@ -205,6 +205,22 @@ def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(scho
     assert [p.run.arm for p in lost.pending].count("master") == 2
 
 
+@pytest.mark.parametrize("arms", [("first", "second", "third"), ("third", "second", "first")])
+def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
+    school: Study, arms: tuple[str, ...]
+) -> None:
+    configs = {
+        "first": toy.ToyConfig(epochs=2, drift=3.0),
+        "second": toy.ToyConfig(epochs=3, drift=2.0, teacher="first"),
+        "third": toy.ToyConfig(epochs=5, drift=1.0, teacher="second"),
+    }
+    study = replace(school, arms={arm: configs[arm] for arm in arms}, seeds=(0,), baseline="first")
+    plan = plan_runs(study.runs(), {}, kept=study.teachers())
+    assert [planned.run.arm for planned in plan.pending] == ["first", "second", "third"]
+    keys = [planned.run.key for planned in plan.pending]
+    assert [[need.run for need in p.needs] for p in plan.pending] == [[], [keys[0]], [keys[1]]]
+
+
 def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
     other = replace(school, arms=school.arms | {"master": toy.ToyConfig(epochs=5, drift=3.0)})
     keys = [{run.key for run in study.runs_of("pupil")} for study in (school, other)]

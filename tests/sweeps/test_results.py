@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.tree import with_values
+from sweeps.results import read_results
+from sweeps.study import Run
+
+RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path))
+
+
+def put(store: Store, run: Run, epochs: int) -> None:
+    store.write(
+        stage_keys(run.config)[epochs - 1],
+        records=[EpochRecord(epoch=epoch, metrics={"x": float(epoch)}) for epoch in range(epochs)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(epochs)],
+        environment={},
+        state=None,
+    )
+
+
+def test_a_run_of_which_nothing_is_stored_is_missing(store: Store) -> None:
+    (result,) = read_results([RUN], store)
+    assert (result.outcome, result.records, result.facts) == ("missing", (), ())
+
+
+def test_the_deepest_stage_is_the_result(store: Store) -> None:
+    put(store, RUN, 1)
+    put(store, RUN, 2)
+    (result,) = read_results([RUN], store)
+    assert (result.outcome, len(result.records), len(result.facts)) == ("partial", 2, 2)
+    put(store, RUN, 3)
+    assert read_results([RUN], store)[0].outcome == "complete"
+
+
+def test_a_stage_whose_manifest_is_damaged_gives_way_to_the_one_before(
+    store: Store, tmp_path: Path
+) -> None:
+    put(store, RUN, 1)
+    put(store, RUN, 3)
+    (damaged,) = tmp_path.glob(f"stages/*/{stage_keys(RUN.config)[-1]}*.json")
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    (result,) = read_results([RUN], store)
+    assert (result.outcome, len(result.records)) == ("partial", 1)
+
+
+@pytest.mark.parametrize("kind", ["diverged", "failed"])
+def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: str) -> None:
+    put(store, RUN, 1)
+    failure = Failure(run_key=RUN.key, kind=kind, message="as told", epoch=1, attempts=1)  # type: ignore[arg-type]
+    store.write_failure(failure)
+    assert read_results([RUN], store)[0].outcome == kind
+    put(store, RUN, 3)
+    (result,) = read_results([RUN], store)
+    assert (result.outcome, result.failure) == ("complete", failure)
+
+
+def test_results_come_in_the_order_of_the_runs(store: Store) -> None:
+    other = Run(arm="other", config=with_values(RUN.config, {"seed": 1}))
+    put(store, other, 3)
+    found = read_results([RUN, other, RUN], store)
+    assert [result.outcome for result in found] == ["missing", "complete", "missing"]
+    assert [result.run.arm for result in found] == ["erm", "other", "erm"]

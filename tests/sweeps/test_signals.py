@@ -1,0 +1,37 @@
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from sweeps.signals import ending_signals, hear
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_before() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_ending_signal_is_heard_as_an_interrupt(number: signal.Signals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    hear()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    hear()
+    assert ending_signals() == (signal.SIGINT, signal.SIGTERM)
+    signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_handler_of_ones_own_hears_instead() -> None:
+    heard: list[int] = []
+    hear(lambda number, frame: heard.append(number))
+    signal.raise_signal(signal.SIGTERM)
+    assert heard == [signal.SIGTERM]
