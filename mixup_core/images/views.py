@@ -5,7 +5,6 @@ and shows each training image beside a fixed image of the paired class, so that 
 either. Validation and test images stand alone: their second view is zero in normalised space.
 """
 
-
 import torch
 from torch import Tensor
 
