@@ -26,7 +26,7 @@ def sensitivity_table(
     """
     families = {
         readout: family
-        for readout in _readouts(table.readout)
+        for readout in _readouts(table)
         if (family := _family(arranged, table, readout)).members
     }
     if len(families) < 2 or table.readout not in families:
@@ -75,9 +75,15 @@ def changed_by_readout(listing: Listing | None) -> list[str]:
     return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
 
 
-def _readouts(primary: Readout) -> dict[Readout, None]:
-    few = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)
-    return dict.fromkeys((primary, Last(), few, Averaged()))
+def _readouts(table: Table) -> dict[Readout, None]:
+    """Return the read-outs to try, the primary first.
+
+    A mean over records is none where they do not stand one epoch after the other.
+    """
+    primary = table.readout
+    mean = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)
+    means = (mean,) if table.problem.axis.metric is None else ()
+    return dict.fromkeys((primary, Last(), *means, Averaged()))
 
 
 def _family(

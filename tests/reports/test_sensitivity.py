@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from decay import decay_study, decayed
 from synthetic import finish, make_study
 
 from mixup_core.records import EpochRecord
@@ -97,3 +98,9 @@ def test_the_number_of_evaluations_is_the_study_s_and_one_readout_makes_no_table
     else:
         assert listing is not None
         assert listing.cells[0][1] == "mean of the last 4 evaluations, primary"
+
+
+def test_records_along_another_axis_than_epochs_are_not_averaged(decay: None) -> None:
+    study = decay_study()
+    results = [decayed(run) for run in study.runs()]
+    assert sensitivity_table(arrange(study, results), tabulate(study, results)) is None
