@@ -1,0 +1,122 @@
+"""When stages are stored and which of them stay, without Ray."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from mixup_core.images.config import DataConfig, Mlp, TrainConfig
+from mixup_core.images.training import start
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.tree import with_values
+from sweeps.results import read_results
+from sweeps.running.storing import Assignment, Storing
+from sweeps.stages import plan_runs
+from sweeps.study import Run
+
+BASE = TrainConfig(
+    data=DataConfig(name="digits", num_train=100),
+    model=Mlp(hidden=(8,)),
+    epochs=4,
+    batch_size=50,
+)
+
+
+@pytest.fixture(autouse=True)
+def _store_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
+
+
+def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> None:
+    """Train one run as its trial would, up to some epoch, as if its process died there."""
+    run = Run(arm="arm", config=config)
+    plan = plan_runs([run], store.keys())
+    keep = plan.pending[0].keep if plan.pending else frozenset()
+    assignment = Assignment(
+        config=config, keep=keep, keep_final_state=False, store=store.url, teacher=None,
+        data_root="", on_gpu=False,
+    )  # fmt: skip
+    storing = Storing(assignment, "cpu")
+    state = storing.resume(lambda: start(config, None, "cpu"))
+    epochs = None if until is None else until - len(state.records)
+    for _ in itertools.islice(iter(state), epochs):
+        storing.add(state, 1.0)
+
+
+def _outcome(store: Store, config: TrainConfig) -> str:
+    (result,) = read_results([Run(arm="arm", config=config)], store)
+    return result.outcome
+
+
+def test_a_longer_run_leaves_the_result_of_a_shorter_one(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    longer = with_values(BASE, {"epochs": 8})
+    for config in (BASE, longer):
+        _train(store, config)
+    assert _outcome(store, BASE) == "complete"
+    assert _outcome(store, longer) == "complete"
+
+
+def test_a_finished_run_keeps_its_records_and_no_state(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    _train(store, BASE)
+    assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_killed_run_leaves_nothing_behind_once_it_has_finished(tmp_path: Path, stop: int) -> None:
+    undisturbed, store = Store(str(tmp_path / "a")), Store(str(tmp_path / "b"))
+    _train(undisturbed, BASE)
+    _train(store, BASE, until=stop)
+    assert dict(store.keys())[stage_keys(BASE)[stop - 1]]
+    _train(store, BASE)
+    assert store.keys() == undisturbed.keys()
+    key = stage_keys(BASE)[-1]
+    ended, whole = store.read(key), undisturbed.read(key)
+    assert ended is not None
+    assert whole is not None
+    assert ended.records == whole.records
+
+
+def test_a_run_asks_for_its_own_stages_however_many_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def list_everything(store: Store) -> NoReturn:
+        raise AssertionError
+
+    assignment = Assignment(
+        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), teacher=None,
+        data_root="", on_gpu=False,
+    )  # fmt: skip
+    _train(Store(str(tmp_path)), BASE, until=2)
+    monkeypatch.setattr(Store, "keys", list_everything)
+    storing = Storing(assignment, "cpu")
+    state = storing.resume(lambda: start(BASE, None, "cpu"))
+    assert len(state.records) == 2
+    for _ in state:
+        storing.add(state, 1.0)
+    monkeypatch.undo()
+    assert _outcome(Store(str(tmp_path)), BASE) == "complete"
+
+
+def test_what_another_run_stored_on_its_way_is_left_alone(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
+    fork = with_values(mixed, {"mix.switch_epoch": 2})
+    _train(store, mixed, until=3)
+    before = set(store.keys())
+    _train(store, fork)
+    assert before <= set(store.keys())
+    _train(store, mixed)
+    assert _outcome(store, mixed) == _outcome(store, fork) == "complete"
+
+
+def test_two_stages_stay_while_a_run_is_under_way(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    longer = dataclasses.replace(BASE, epochs=9)
+    _train(store, longer, until=6)
+    keys = stage_keys(longer)
+    assert set(store.keys()) == {keys[4], keys[5]}
