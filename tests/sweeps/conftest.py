@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from mlflow import MlflowClient
 
 from mixup_core.laws import Midpoint
 from mixup_core.tree import with_values
 from sweeps.home import Home
+from sweeps.reading.schema import study_schema
 from sweeps.study import Study
 from tests.sweeps.tracked import ERM
 
@@ -34,3 +36,11 @@ def study(request: pytest.FixtureRequest) -> Study:
 @pytest.fixture
 def client(home: Path) -> MlflowClient:
     return MlflowClient(Home(folder=home).tracking_uri)
+
+
+@pytest.fixture(scope="session")
+def schema_of_studies() -> jsonschema.Draft202012Validator:
+    """Checked and made once: it is half a megabyte."""
+    schema = study_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)

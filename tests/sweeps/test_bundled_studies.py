@@ -7,7 +7,6 @@ import yaml
 import sweeps.studies
 from mixup_core.images.config import Adam, DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.laws import Beta, Erm, Midpoint
-from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies, load_study
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
@@ -26,12 +25,14 @@ def test_every_file_is_a_bundled_study_with_its_description() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(file: Path) -> None:
+def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
+    file: Path, schema_of_studies: jsonschema.Draft202012Validator
+) -> None:
     study = load_study(file.stem)
     assert study.name == file.stem
     assert f"`mixsweep run {file.stem}`" in study.description
     assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
-    jsonschema.validate(yaml.safe_load(study.source), study_schema())
+    schema_of_studies.validate(yaml.safe_load(study.source))
 
 
 @pytest.mark.parametrize(

@@ -534,10 +534,10 @@ def test_reading_a_study_loads_neither_torch_nor_ray_nor_mlflow() -> None:
     assert result.stdout == "[]\n"
 
 
-def test_the_schema_agrees_with_the_reader_on_names_types_and_choices(load: Load) -> None:
-    schema = study_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+def test_the_schema_agrees_with_the_reader_on_names_types_and_choices(
+    load: Load, schema_of_studies: jsonschema.Draft202012Validator
+) -> None:
+    validator = schema_of_studies
     good = [
         SMALL,
         SMALL + "arms: {a: {mix.law: midpoint}, b: {mix.law: {beta: 1}}}\ngrid: {epochs: [1, 2]}\n",
