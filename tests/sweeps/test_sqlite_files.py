@@ -101,7 +101,7 @@ def test_databases_are_made_for_their_owner_alone_under_any_umask(tmp_path: Path
     home = Home(folder=tmp_path / "home")
     before = os.umask(0)
     try:
-        Experiment.open(home.tracking_uri, "a", artifact_location=home.artifact_location, tags={})
+        Experiment.open(home.tracking_uri, "a", artifact_location=home.artifact_location)
         with alone(home.folder / "optuna.db"):
             optuna.create_study(storage=home.optuna_url)
     finally:
