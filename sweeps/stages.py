@@ -87,7 +87,7 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
     ends = [stage_keys(run.config)[-1] for run in runs]
     kept = frozenset(ends) if keep_final_states else study.teachers()
     # A run that counts as finished is not looked at again before its report.
-    stored = store.keys(proven=ends, proven_states=kept)
+    stored = store.keys(proven=ends, proven_states=study.teachers())
     return plan_runs(runs, stored, kept=kept)
 
 

@@ -63,6 +63,7 @@ class Request:
             return SearchHistory()
         from sweeps.searching.proposals import read_history
 
+        require_search(self.home.optuna_url)
         return read_history(self.study, self.home.optuna_url)
 
     @property
