@@ -1,14 +1,14 @@
 """Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.views import TrainingImages
+from mixup_core.images.views import PADDING, TrainingImages
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing import draw_lambdas, draw_partners, mix
 from mixup_core.seeding import stream
@@ -45,6 +45,9 @@ class Draws:
     """(images,), float32, along `order`."""
     scaling: Tensor
     """gamma of each image and of each partner, (2, images), float32, along `order`."""
+    moves: Tensor | None = None
+    """Crop and mirroring of each image and of each partner, (2, images, 3), int64, along `order`;
+    None: they are not augmented."""
     sizes: list[int]
     """Of the batches along `order`."""
 
@@ -56,9 +59,9 @@ class Draws:
         order = stream(config.seed, "batch order", epoch).permutation(len(images))
         scaling, mixing = (stream(config.seed, p, epoch) for p in ("view scaling", "mixing"))
         gamma = scaling.random((2, len(images)), dtype="float32")
-        return cls._mixed(config, law, torch.from_numpy(order), torch.from_numpy(gamma), mixing).to(
-            images.labels.device
-        )
+        draws = cls._mixed(config, law, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
+        moves = _moves(config, epoch, len(images))
+        return replace(draws, moves=moves).to(images.labels.device)
 
     @classmethod
     def for_probing(
@@ -87,8 +90,19 @@ class Draws:
 
     def to(self, device: torch.device) -> "Draws":
         """Return the draws on a device."""
-        moved = {name: getattr(self, name).to(device) for name in self.__slots__ if name != "sizes"}
+        tensors = {name: getattr(self, name) for name in self.__slots__ if name != "sizes"}
+        moved = {name: part.to(device) for name, part in tensors.items() if part is not None}
         return Draws(sizes=self.sizes, **moved)
+
+
+def _moves(config: TrainConfig, epoch: int, num_images: int) -> Tensor | None:
+    augment = config.data.augment
+    if augment == "none":
+        return None
+    rng = stream(config.seed, "augmentation", epoch)
+    corner = rng.integers(2 * PADDING + 1, size=(2, num_images, 2))
+    mirrored = rng.integers(2, size=(2, num_images, 1)) * (augment == "crop-flip")
+    return torch.from_numpy(np.concatenate([corner, mirrored], axis=2))
 
 
 def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
@@ -105,11 +119,12 @@ def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
         start += size
         own, lam = draws.order[part], draws.lam[part]
         labels = partner_labels = images.labels[own]
-        inputs = mixed = images.batch(own, draws.scaling[0, part])
+        moves = (None, None) if draws.moves is None else draws.moves[:, part].unbind(0)
+        inputs = mixed = images.batch(own, draws.scaling[0, part], moves[0])
         if law != Erm():
             partner = draws.partners[part]
             partner_labels = images.labels[partner]
-            mixed = mix(inputs, images.batch(partner, draws.scaling[1, part]), lam)
+            mixed = mix(inputs, images.batch(partner, draws.scaling[1, part], moves[1]), lam)
         yield Batch(
             images=inputs, mixed=mixed, labels=labels, partner_labels=partner_labels, lam=lam
         )

@@ -1,6 +1,7 @@
 """TrainConfig: everything that decides the numbers of one run of image training."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
 
 from mixup_core.images.choices.averaging import Averaging, Ema
@@ -20,6 +21,7 @@ from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
 from mixup_core.images.choices.probes import OF_CONCATENATED_VIEWS, OF_SINGLE_VIEWS, Probe
 from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.data.catalog import DATA_NAMES
+from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
@@ -68,6 +70,22 @@ class DataConfig:
     """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`)."""
     num_train: int | None = None
     """Size of a random training subset, drawn per seed; None takes all images."""
+    train_fraction: float | None = None
+    """In the place of `num_train`: the subset as a fraction of the images at hand, in (0, 1], to
+    the nearest image."""
+    balanced: bool = False
+    """Whether a subset holds as many images of each class, but for a remainder."""
+    label_noise: float = 0.0
+    """Probability that a training label is replaced by another class, each as likely, in [0, 1];
+    drawn per seed. Validation and test labels stay."""
+    augment: Literal["none", "crop", "crop-flip"] = "none"
+    """What is done to each training image at each access: a crop after padding by 4 black pixels,
+    and a mirror image at every second."""
+    corruptions: tuple[Annotated[str, Among(CORRUPTIONS)], ...] = ()
+    """Corrupted test images that are measured beside `test/*`, each as `test_<corruption>/*` and
+    their mean as `test_corrupted/*`; cifar10 and cifar100 only, none without `test`."""
+    severity: int | None = None
+    """Severity of the corruptions, 1 to 5; None: all five together."""
     val_size: int = 0
     """Training images held out for `val/*`, the same ones at every seed; 0 trains on all."""
     test: bool = True
@@ -80,7 +98,8 @@ class DataConfig:
     folder: str | None = None
     """`image-folder` only: directory that holds `train/<class>/*` and `test/<class>/*`."""
     image_size: int | None = None
-    """`image-folder` only: images are resized and centre-cropped to this side, in pixels."""
+    """Side in pixels to which images are resized (and centre-cropped if they are no squares);
+    None: that of the catalogue. An `image-folder` needs one."""
     digest: str | None = None
     """`image-folder` only: sha256 over names and contents, filled in when a study is read. It
     stands for `folder` in the keys."""
@@ -96,15 +115,54 @@ class DataConfig:
         require(self.val_size >= 0, "val_size >= 0", self, "val_size")
         require(self.pool >= 1, "pool >= 1", self, "pool")
         require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
+        self._check_subset()
+        require(0 <= self.label_noise <= 1, "0 <= label_noise <= 1", self, "label_noise")
+        has_any = not self.corruptions or self.name in CORRUPTED
+        require(
+            has_any, f"corruptions belong to {' and '.join(CORRUPTED)}", self, "corruptions", "name"
+        )
+        is_once = len(set(self.corruptions)) == len(self.corruptions)
+        require(is_once, "each corruption stands once", self, "corruptions")
+        fits = self.severity is None or 1 <= self.severity <= NUM_SEVERITIES
+        require(fits, "1 <= severity <= 5", self, "severity")
         size = self.image_size
         require(size is None or size >= 4, "image_size >= 4", self, "image_size")
         if self.name == "image-folder":
             require(self.folder is not None, "an image-folder names its folder", self, "folder")
             require(size is not None, "an image-folder has an image_size", self, "image_size")
         else:
-            for part in ("folder", "image_size", "digest"):
+            for part in ("folder", "digest"):
                 belongs = f"{part} belongs to image-folder"
                 require(getattr(self, part) is None, belongs, self, part, "name")
+
+    def _check_subset(self) -> None:
+        fraction = self.train_fraction
+        fits = fraction is None or 0 < fraction <= 1
+        require(fits, "0 < train_fraction <= 1", self, "train_fraction")
+        is_one = fraction is None or self.num_train is None
+        require(is_one, "a subset has a size or a fraction", self, "train_fraction", "num_train")
+        is_cut = not self.balanced or self.num_train is not None or fraction is not None
+        require(is_cut, "balanced is of a subset", self, "balanced", "num_train", "train_fraction")
+
+    def size_of_subset(self, available: int) -> int:
+        """Return the number of training images of a run, of those at hand."""
+        if self.train_fraction is not None:
+            return max(1, math.floor(self.train_fraction * available + 0.5))
+        return available if self.num_train is None else self.num_train
+
+    def as_loaded(self) -> "DataConfig":
+        """Return the configuration without what has an effect only after images are loaded."""
+        return replace(
+            self,
+            num_train=None,
+            train_fraction=None,
+            balanced=False,
+            label_noise=0.0,
+            augment="none",
+            views="single",
+            pool=1,
+            oracle=False,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,5 +1,8 @@
 """Error, negative log-likelihood and calibration error of a network on a split."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import fmean
 from typing import Literal
 
 import torch
@@ -37,6 +40,16 @@ def evaluate(
         "nll": float(cross_entropy(logits.double(), labels)),
         "calibration_error": calibration_error(logits, labels),
     }
+
+
+def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return `test_corrupted/*`, the means of `test_<corruption>/*` over corruptions, if any."""
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for metric, value in metrics.items():
+        split, _, name = metric.partition("/")
+        if split.startswith("test_"):
+            by_name[name].append(value)
+    return {f"test_corrupted/{name}": fmean(values) for name, values in by_name.items()}
 
 
 def calibration_error(logits: Tensor, labels: Tensor) -> float:

@@ -10,6 +10,7 @@ from mixup_core.images.config import DataConfig, Filter, Plain, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, is_present
 from mixup_core.images.data.folders import describe, folder_digest
+from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
@@ -21,7 +22,12 @@ MAX_EPOCHS = 10_000
 METRICS = {
     f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
     for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
-    for split, title in (("test", "test"), ("val", "validation"))
+    for split, title in (
+        ("test", "test"),
+        ("val", "validation"),
+        ("test_corrupted", "corrupted test"),
+        *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
+    )
     for name, label, unit in (
         ("error", "error", "%"),
         ("nll", "NLL", "nats"),
@@ -52,7 +58,7 @@ METRICS = {
     "train/nc4_disagreement": Metric(label="NC4, disagreement with the nearest mean", unit="%"),
 }
 
-_SPLIT = ("data.num_train", "data.val_size", "data.folder", "data.name")
+_SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
 
 def of_epoch(config: TrainConfig, epoch: int) -> Any:
@@ -100,15 +106,22 @@ class ImageData:
 
     def missing(self, config: TrainConfig) -> str | None:
         """Return that a data set is not here and how to get it; an image-folder was looked at."""
-        name, root = config.data.name, data_root()
-        if config.data.folder is not None or is_present(name, root):
-            return None
-        return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
+        root = data_root()
+        for name in _needed(config.data):
+            if not is_present(name, root):
+                return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
+        return None
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum."""
         data = config.data
-        return {data.name: checksums(data)} if is_present(data.name, data_root()) else {}
+        is_here = all(is_present(name, data_root()) for name in _needed(data))
+        return {data.name: checksums(data)} if is_here else {}
+
+
+def _needed(data: DataConfig) -> tuple[str, ...]:
+    """Return the names under which what a run loads is fetched."""
+    return (data.name, *([f"{data.name}-c"] if data.test and data.corruptions else []))
 
 
 def described(data: DataConfig) -> DatasetInfo:
@@ -145,7 +158,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             fields=("data.val_size", "data.folder", "data.name"),
         )
         return
-    num_train = available if data.num_train is None else data.num_train
+    num_train = data.size_of_subset(available)
     if num_train > available:
         yield RuleError(
             "num_train <= training images without val_size",
@@ -245,7 +258,8 @@ def setting(config: TrainConfig, metric: str) -> str:
     views = " (two views by channel concatenation)" if data.views == "concat" else ""
     is_val = metric.startswith("val/")
     count = f"{data.val_size if is_val else info.num_test:,}".replace(",", " ")
-    return f"{info.title}{views}, {count} {'validation' if is_val else 'test'} images"
+    size = f" at {info.image_size} pixels" if data.image_size is not None else ""
+    return f"{info.title}{size}{views}, {count} {'validation' if is_val else 'test'} images"
 
 
 def method(config: TrainConfig) -> str | None:
@@ -260,10 +274,9 @@ def method(config: TrainConfig) -> str | None:
 def num_images(config: TrainConfig) -> int:
     """Return the training images of one epoch."""
     data = config.data
-    if data.num_train is not None:
-        return data.num_train
     info = described(data)
-    return info.num_train - data.val_size + (info.num_test if data.oracle else 0)
+    available = info.num_train - data.val_size + (info.num_test if data.oracle else 0)
+    return data.size_of_subset(available)
 
 
 IMAGES = Problem(
@@ -332,7 +345,7 @@ IMAGES = Problem(
     tags=tags,
     measures=measures,
     setting=setting,
-    population=lambda config: (config.data.name, config.data.digest),
+    population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
     method=method,
     dataset=lambda config: config.data.name,
     work=num_images,

@@ -18,7 +18,7 @@ from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
-from mixup_core.images.evaluation import evaluate
+from mixup_core.images.evaluation import corrupted_means, evaluate
 from mixup_core.images.forward import forward
 from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import build_model
@@ -184,8 +184,7 @@ def fit(
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seed, device)
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
-        for split, part in (("val", data.val), ("test", data.test))
-        if part is not None
+        for split, part in data.held_out().items()
     }
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
@@ -200,6 +199,7 @@ def fit(
                 for suffix, network in state.networks().items():
                     measured = evaluate(network, part, config.precision)
                     metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+            metrics |= corrupted_means(metrics)
         subject = Subject(
             config=config,
             epoch=epoch,

@@ -7,11 +7,15 @@ either. Validation and test images stand alone: their second view is zero in nor
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.seeding import stream
+
+PADDING = 4
+"""Black pixels around an image that a random crop may show."""
 
 
 def pair_classes(num_classes: int, seed: int) -> Tensor:
@@ -91,6 +95,29 @@ class NormalisedPixels:
         """Return (batch, channels, height, width), float32; zero is the mean pixel."""
         return torch.addcmul(self._shift, self._pixels[indices].float(), self._scale)
 
+    def moved(self, indices: Tensor, moves: Tensor) -> Tensor:
+        """Return images cropped out of their surroundings of black pixels, and mirrored.
+
+        Args:
+            indices: (batch,), int64.
+            moves: (batch, 3), int64: row and column at which the crop begins, each in
+                [0, 2 PADDING], PADDING for the image as it is; 1 to mirror it.
+
+        Returns:
+            (batch, channels, height, width), float32.
+        """
+        pixels = pad(self._pixels[indices], [PADDING] * 4)
+        height, width = (size - 2 * PADDING for size in pixels.shape[2:])
+        first_row, first_column, is_mirrored = moves.unbind(1)
+        rows = first_row[:, None] + torch.arange(height, device=moves.device)
+        along = torch.arange(width, device=moves.device)
+        columns = torch.where(is_mirrored[:, None] == 1, along.flip(0), along)
+        columns = first_column[:, None] + columns
+        image = torch.arange(len(moves), device=moves.device)[:, None, None]
+        # Indexing puts the channels last: (batch, height, width, channels).
+        chosen = pixels[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+        return torch.addcmul(self._shift, chosen.float(), self._scale)
+
 
 class TrainingImages:
     """The training images of one run: its subset, its views, its labels, on a device."""
@@ -104,19 +131,20 @@ class TrainingImages:
             ValueError: If the subset is larger than the images at hand, or classes cannot be
                 paired.
         """
-        chosen = _subset(images, data.num_train, seed)
+        chosen = _subset(images, data, seed)
         self._pixels = NormalisedPixels(chosen, info, data.pool, device)
         self._view_partners = None
         if data.views == "concat":
             paired = pair_classes(info.num_classes, seed)
             self._view_partners = draw_view_partners(chosen.labels, paired, seed).to(device)
-        self.labels = chosen.labels.to(device)
-        """(images,), int64."""
+        labels = with_noise(chosen.labels, info.num_classes, data.label_noise, seed)
+        self.labels = labels.to(device)
+        """(images,), int64; with `data.label_noise` not always the right ones."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, indices: Tensor, scaling: Tensor) -> Tensor:
+    def batch(self, indices: Tensor, scaling: Tensor, moves: Tensor | None = None) -> Tensor:
         """Return the images as one access shows them.
 
         With concatenated views this is `concat([gamma x, (1 - gamma) x'])` over channels, x' the
@@ -125,16 +153,20 @@ class TrainingImages:
         Args:
             indices: (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); unused for single views.
+            moves: As for `NormalisedPixels.moved`, the same for both views; None: as they are.
 
         Returns:
             (batch, channels or 2 channels, height, width), float32.
         """
-        own = self._pixels[indices]
+        own = self._seen(indices, moves)
         if self._view_partners is None:
             return own
         gamma = scaling.view(-1, 1, 1, 1)
-        beside = self._pixels[self._view_partners[indices]]
+        beside = self._seen(self._view_partners[indices], moves)
         return torch.cat([gamma * own, (1 - gamma) * beside], dim=1)
+
+    def _seen(self, indices: Tensor, moves: Tensor | None) -> Tensor:
+        return self._pixels[indices] if moves is None else self._pixels.moved(indices, moves)
 
 
 class EvaluationImages:
@@ -158,14 +190,58 @@ class EvaluationImages:
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own
 
 
-def _subset(images: Images, num_train: int | None, seed: int) -> Images:
-    if num_train is None:
+def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int) -> Tensor:
+    """Return labels of which each is, with some probability, another class, each as likely.
+
+    Args:
+        labels: (images,), int64.
+        num_classes: At least 2 if there is noise.
+        rate: The probability, in [0, 1]; at 0 nothing is drawn.
+        seed: Seed of the run.
+    """
+    if rate == 0:
+        return labels
+    rng = stream(seed, "label noise")
+    is_wrong = torch.from_numpy(rng.random(len(labels)) < rate)
+    step = torch.from_numpy(rng.integers(1, num_classes, len(labels)))
+    return torch.where(is_wrong, (labels + step) % num_classes, labels)
+
+
+def _subset(images: Images, data: DataConfig, seed: int) -> Images:
+    """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
+
+    Raises:
+        ValueError: If there are too few images, or too few of a class.
+    """
+    if data.num_train is None and data.train_fraction is None:
         return images
+    num_train = data.size_of_subset(len(images))
     if num_train > len(images):
         raise ValueError(
             "`data.num_train <= training images` must hold, "
             f"got ({num_train=}, training images={len(images)})."
         )
-    order = stream(seed, "training subset").permutation(len(images))
-    chosen = torch.from_numpy(order[:num_train])
+    order = torch.from_numpy(stream(seed, "training subset").permutation(len(images)))
+    if data.balanced:
+        order = _dealt(images.labels[order], order)
+    chosen = order[:num_train]
+    counts = torch.unique(images.labels[chosen], return_counts=True)[1]
+    if data.balanced and int(counts.max() - counts.min()) > 1:
+        raise ValueError(
+            "`a balanced subset finds enough images of each class` must hold, "
+            f"got ({num_train=}, fewest={int(counts.min())}, most={int(counts.max())})."
+        )
     return Images(pixels=images.pixels[chosen], labels=images.labels[chosen])
+
+
+def _dealt(labels: Tensor, order: Tensor) -> Tensor:
+    """Return images class by class in turn: the first of each, the second of each, and so on.
+
+    Args:
+        labels: (images,), int64, along `order`.
+        order: (images,), int64.
+    """
+    rank = torch.empty(len(labels), dtype=torch.int64)
+    for label in torch.unique(labels).tolist():
+        rank[labels == label] = torch.arange(int((labels == label).sum()))
+    return order[torch.argsort(rank, stable=True)]

@@ -1,59 +1,209 @@
-"""One set of promises for every entry of every registry."""
+"""One set of promises for every entry of every registry: train, store, resume, evaluate."""
 
+import dataclasses
+import itertools
 import typing
 from typing import Any
 
 import pytest
 import torch
 
+from mixup_core.images.choices.probes import Probe
 from mixup_core.images.config import (
     DataConfig,
-    MixConfig,
+    LrSchedule,
     Model,
+    Objective,
+    Optimizer,
     TrainConfig,
 )
-from mixup_core.images.data.catalog import CATALOG, DATA_NAMES
+from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DatasetInfo
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
+from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS
+from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import MODELS
-from mixup_core.images.training import fit
+from mixup_core.images.objectives import OBJECTIVES
+from mixup_core.images.probes import PROBES
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
-from mixup_core.tree import parsed
+from mixup_core.problem import Teacher
+from mixup_core.records import EpochRecord
+from mixup_core.schedules import Schedule
+from mixup_core.tree import parsed, with_values
 
-SPELLINGS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
+LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
+SCHEDULES: list[Any] = [
+    None,
+    {"phases": [{"law": "midpoint", "until": 1}, {"beta": 1.0}]},
+    "easy",
+    "hard",
+    "easy-hard-easy",
+    {"linear": {"start": 0.5, "end": 4.0}},
+    {"cosine": {"start": 4.0, "end": 0.5}},
+]
+GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
+OBJECTIVE_SPELLINGS: list[Any] = [
+    "plain",
+    {"regmixup": {"eta": 0.5}},
+    {"filter": GUIDED},
+    {"filter": {**GUIDED, "keep": "high", "norm": "kept"}},
+    {"filter": {**GUIDED, "keep": "all"}},
+]
+OPTIMIZERS: list[Any] = ["adam", "adamw", {"name": "sgd", "momentum": 0.9, "nesterov": True}]
+RATES: list[Any] = ["constant", {"warm-up": 1}, "cosine", {"step": {"at": [1]}}]
+SMALL = TrainConfig(
+    data=DataConfig(name="digits"), model=parsed(Model, "mlp"), epochs=2, batch_size=10
+)
+CPU = torch.device("cpu")
+
+
+def _named(options: Any) -> set[str]:
+    """Return the tags or names of a choice's types."""
+    kinds = [kind for kind in typing.get_args(options) if dataclasses.is_dataclass(kind)]
+    return {getattr(kind, "tag", "") or kind.name for kind in kinds}  # type: ignore[attr-defined]
+
+
+def _kinds(options: Any, spellings: list[Any]) -> set[type]:
+    return {type(parsed(options, spelling)) for spelling in spellings if spelling is not None}
+
+
+def _splits(info: DatasetInfo, num: int) -> Splits:
+    rng = torch.Generator().manual_seed(0)
+    shape = (num, info.channels, info.image_size, info.image_size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
+    train = Images(pixels=pixels, labels=torch.arange(num) % info.num_classes)
+    few = Images(pixels=pixels[:8], labels=train.labels[:8])
+    return Splits(info=info, train=train, val=few, test=few)
+
+
+def _keeps_its_promises(
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None
+) -> list[EpochRecord]:
+    """Train, stop after the first epoch, store, resume: the same records and the same bytes."""
+    whole = TrainingState.initial(config, data.info, CPU)
+    records = list(fit(config, data, whole, teacher=teacher))
+    if config.epochs > 1:
+        stopped = TrainingState.initial(config, data.info, CPU)
+        first = list(itertools.islice(fit(config, data, stopped, teacher=teacher), 1))
+        resumed = TrainingState.initial(config, data.info, CPU)
+        resumed.load_bytes(stopped.to_bytes(), first)
+        assert first + list(fit(config, data, resumed, teacher=teacher)) == records
+        assert resumed.to_bytes() == whole.to_bytes()
+    last = records[-1].metrics
+    assert last.keys() <= IMAGES.metrics.keys()
+    assert 0 <= last["val/error"] <= 1
+    assert 0 <= last["test/calibration_error"] <= 1
+    assert len(set(stage_keys(config))) == config.epochs
+    assert len(run_key(config)) == 32
+    return records
 
 
 def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
     assert set(DATA_NAMES) == set(DATASETS)
-    assert [kind.name for kind in typing.get_args(Model)] == list(MODELS)
     assert set(CATALOG) == set(DATASETS) - {"image-folder"}
+    assert _named(Model) == set(MODELS)
+    assert _named(Objective) == set(OBJECTIVES)
+    assert _named(Probe) == set(PROBES)
+    (loss,) = (f for f in dataclasses.fields(TrainConfig) if f.name == "loss")
+    assert set(typing.get_args(loss.type)) == set(LOSSES)
+    assert set(CORRUPTED) <= set(CATALOG)
 
 
-def test_every_law_has_a_spelling_under_test() -> None:
-    assert {type(parsed(Law, spelling)) for spelling in SPELLINGS} == set(typing.get_args(Law))
+def test_every_choice_has_a_spelling_under_test() -> None:
+    assert _kinds(Law, LAWS) == set(typing.get_args(Law))
+    assert _kinds(Schedule, SCHEDULES) == set(typing.get_args(Schedule))
+    assert _kinds(Objective, OBJECTIVE_SPELLINGS) == set(typing.get_args(Objective))
+    assert _kinds(Optimizer, OPTIMIZERS) == set(typing.get_args(Optimizer))
+    assert _kinds(LrSchedule, RATES) == set(typing.get_args(LrSchedule))
 
 
 @pytest.mark.parametrize("dataset", CATALOG)
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("views", ["single", "concat"])
-def test_every_data_set_trains_a_step_of_every_model_under_every_law(
-    dataset: str, model: str, views: str
-) -> None:
+def test_every_data_set_trains_every_model(dataset: str, model: str) -> None:
+    """In small: classes and channels of each, at most 16 pixels, the narrowest networks."""
     info = CATALOG[dataset]
-    shape = (2 * info.num_classes, info.channels, info.image_size, info.image_size)
-    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator())
-    images = Images(pixels=pixels, labels=torch.arange(len(pixels)) % info.num_classes)
-    first = slice(0, 8)
-    few = Images(pixels=pixels[first], labels=images.labels[first])
-    width = {"width": 2} if model != "mlp" else {}
-    for spelling in SPELLINGS:
-        config = TrainConfig(
-            data=DataConfig(name=dataset, views=views),  # type: ignore[arg-type]
-            model=parsed(Model, {"name": model, **width}),
-            mix=MixConfig(law=parsed(Law, spelling)),
-            epochs=1,
-            batch_size=len(images),
-        )
-        (record,) = fit(config, Splits(info=info, train=images, val=few, test=few))
+    info = dataclasses.replace(info, image_size=min(info.image_size, 16))
+    kind = next(kind for kind in typing.get_args(Model) if kind.name == model)
+    width = {"width": 2} if "width" in {field.name for field in dataclasses.fields(kind)} else {}
+    values = {"data.name": dataset, "model": {"name": model, **width}, "mix.law": {"beta": 0.5}}
+    # Twenty million weights take their time; what a data set changes is seen in one step of them.
+    epochs = 1 if model == "efficientnet-v2-s" and dataset != "digits" else 2
+    config = with_values(SMALL, {**values, "batch_size": 8, "epochs": epochs})
+    for record in _keeps_its_promises(config, _splits(info, 8)):
         assert 0 < record.metrics["train/loss"] < 20
-        assert 0 <= record.metrics["val/error"] <= 1
-        assert 0 <= record.metrics["test/calibration_error"] <= 1
+    if info.num_classes % 2 == 0 and width:
+        both = {"data.views": "concat", "epochs": 1, "batch_size": 2 * info.num_classes}
+        _keeps_its_promises(with_values(config, both), _splits(info, 2 * info.num_classes))
+
+
+@pytest.fixture(scope="module")
+def digits() -> Splits:
+    return _splits(CATALOG["digits"], 20)
+
+
+@pytest.fixture(scope="module")
+def teacher(digits: Splits) -> Teacher:
+    state = TrainingState.initial(SMALL, digits.info, CPU)
+    list(fit(SMALL, digits, state))
+    return Teacher(config=SMALL, state=state.to_bytes())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVE_SPELLINGS, ids=str)
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_objective_trains_under_every_schedule(
+    objective: Any, schedule: Any, loss: str, digits: Splits, teacher: Teacher
+) -> None:
+    laws = LAWS[1:] if "regmixup" in objective else LAWS
+    for values in [{"mix.law": law} for law in laws] if schedule is None else [{}]:
+        config = with_values(
+            SMALL, {"objective": objective, "mix.schedule": schedule, "loss": loss, **values}
+        )
+        guide = teacher if "filter" in objective else None
+        _keeps_its_promises(config, digits, guide)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("rate", RATES, ids=str)
+@pytest.mark.parametrize("averaging", [None, {"ema": 0.9}])
+def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
+    optimizer: Any, rate: Any, averaging: Any, digits: Splits
+) -> None:
+    values = {"optimizer": optimizer, "lr_schedule": rate, "averaging": averaging}
+    records = _keeps_its_promises(with_values(SMALL, values), digits)
+    assert ("test/error_averaged" in records[-1].metrics) == (averaging is not None)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("model", ["mlp", "narrow-resnet"])
+@pytest.mark.parametrize("objective", ["plain", {"filter": GUIDED}])
+def test_every_probe_measures_something_of_every_objective(
+    probe: str, model: str, objective: Any, digits: Splits, teacher: Teacher
+) -> None:
+    views = "concat" if probe in {"multi-view-error", "spurious-error", "true-error"} else "single"
+    config = with_values(SMALL, {"data.views": views, "model.name": model, "mix.law": "midpoint"})
+    guide = None
+    if objective != "plain":
+        state = TrainingState.initial(config, digits.info, CPU)
+        guide = Teacher(config=config, state=state.to_bytes())
+    config = with_values(config, {"objective": objective})
+    without = _keeps_its_promises(config, digits, guide)
+    records = _keeps_its_promises(with_values(config, {"probes": [probe]}), digits, guide)
+    for record, other in zip(records, without, strict=True):
+        assert record.metrics.items() > other.metrics.items()
+
+
+@pytest.mark.parametrize("augment", ["crop", "crop-flip"])
+def test_augmented_noisy_balanced_images_with_corruptions_keep_every_promise(
+    augment: str, digits: Splits
+) -> None:
+    assert digits.test is not None
+    data = dataclasses.replace(digits, corrupted=dict.fromkeys(CORRUPTIONS[:2], digits.test))
+    config = with_values(
+        SMALL, {"data.augment": augment, "data.label_noise": 0.2, "data.num_train": 15,
+                "data.balanced": True, "mix.law": {"beta": 1.0}, "model.name": "narrow-resnet"}
+    )  # fmt: skip
+    (*_, last) = _keeps_its_promises(config, data)
+    assert last.metrics["test_corrupted/error"] == last.metrics["test/error"]

@@ -1,32 +1,24 @@
 """DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo, Split
-from mixup_core.images.data.fetching import data_root, verify
+from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Split
+from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import class_files, describe, folder_and_size, folder_digest
+from mixup_core.images.data.pixels import Images, squared
+from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
 from mixup_core.seeding import stream
 
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Images:
-    """Raw images of one split."""
-
-    pixels: Tensor
-    """(images, channels, height, width), uint8."""
-    labels: Tensor
-    """(images,), int64, each in [0, classes)."""
-
-    def __len__(self) -> int:
-        return len(self.labels)
+__all__ = ["DATASETS", "Images", "Splits", "load"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -40,6 +32,14 @@ class Splits:
     """Held out of the training images, the same at every seed; None without `data.val_size`."""
     test: Images | None
     """None when `data.test` is false."""
+    corrupted: Mapping[str, Images] = field(default_factory=dict)
+    """Test images by corruption (`data.corruptions`)."""
+
+    def held_out(self) -> dict[str, Images]:
+        """Return what a network is measured on, by the head of its metrics."""
+        splits = {"val": self.val, "test": self.test}
+        corrupted = {f"test_{name}": images for name, images in self.corrupted.items()}
+        return {name: images for name, images in splits.items() if images is not None} | corrupted
 
     def seen_by(self, data: DataConfig) -> Images:
         """Return the images that a run may train on: with `data.oracle` the test images too.
@@ -65,7 +65,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     one exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
 
     Args:
-        data: Which data set. `num_train`, `views` and `pool` have no effect here.
+        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
         root: Folder of the downloaded data sets; `data_root()` if None.
 
     Raises:
@@ -80,66 +80,23 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     test = loader(data, root, "test") if data.test else None
     if test is not None:
         _check(test, info, info.num_test, f"{data.name} test")
-    if data.val_size == 0:
-        return Splits(info=info, train=train, val=None, test=test)
-    train, val = _hold_out(train, data.val_size)
-    return Splits(info=info, train=train, val=val, test=test)
+    corrupted = {}
+    for name in data.corruptions if data.test else ():
+        of, severity = CORRUPTED[data.name], data.severity
+        images = read_corrupted(root, of, name, severity, info.num_test)
+        corrupted[name] = images.resized(info.image_size)
+    val = None
+    if data.val_size > 0:
+        train, val = _hold_out(train, data.val_size)
+    return Splits(info=info, train=train, val=val, test=test, corrupted=corrupted)
 
 
-def _fashion_mnist(data: DataConfig, root: Path, split: Split) -> Images:
-    """Read the idx files with torchvision; its class would trust the unpacked files unchecked."""
-    from torchvision.datasets import mnist
-
-    verify(data.name, root, split)
-    raw = root / "FashionMNIST" / "raw"
-    prefix = {"train": "train", "test": "t10k"}[split]
-    images: Tensor = mnist.read_image_file(raw / f"{prefix}-images-idx3-ubyte")
-    labels: Tensor = mnist.read_label_file(raw / f"{prefix}-labels-idx1-ubyte")
-    return Images(pixels=images.unsqueeze(1), labels=labels)
-
-
-def _cifar10(data: DataConfig, root: Path, split: Split) -> Images:
-    from torchvision.datasets import CIFAR10
-
-    return _cifar(CIFAR10, data, root, split)
-
-
-def _cifar100(data: DataConfig, root: Path, split: Split) -> Images:
-    from torchvision.datasets import CIFAR100
-
-    return _cifar(CIFAR100, data, root, split)
-
-
-def _cifar(published: Any, data: DataConfig, root: Path, split: Split) -> Images:
-    """Read the batches, which are pickles: a file with another md5 is refused before unpickling."""
-    verify(data.name, root, split)
-    # torchvision checks, and so opens, the files of both splits; without the list it cannot.
-    other = {"train": "test_list", "test": "train_list"}[split]
-    dataset = type(published.__name__, (published,), {other: []})(root, train=split == "train")
-    pixels = torch.from_numpy(np.ascontiguousarray(dataset.data.transpose(0, 3, 1, 2)))
-    return Images(pixels=pixels, labels=torch.tensor(dataset.targets, dtype=torch.int64))
-
-
-def _digits(data: DataConfig, root: Path, split: Split) -> Images:
-    """Read scikit-learn's 8 x 8 digits, pixels 0..16 times 15, cut once at a fixed permutation.
-
-    Raises:
-        DataError: If scikit-learn is not installed.
-    """
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise DataError(f"digits: scikit-learn, which brings them, is absent ({error}).") from error
-
-    del root
-    info = describe(data)
-    bundle = load_digits()
-    # Epoch 1 of the stream whose epoch 0 cuts the validation images.
-    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
-    chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
-    pixels = (15 * bundle.images[chosen]).astype(np.uint8)
-    labels = bundle.target[chosen].astype(np.int64)
-    return Images(pixels=torch.from_numpy(pixels).unsqueeze(1), labels=torch.from_numpy(labels))
+def _published(dataset: Dataset, data: DataConfig, root: Path, split: Split) -> Images:
+    """Return the images of a split whose files are the published ones, at the size wanted."""
+    if dataset.name in FILES:
+        verify(dataset.name, root, split)
+    size = data.image_size or dataset.info.image_size
+    return dataset.read(root, split, size).resized(size)
 
 
 def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
@@ -167,7 +124,6 @@ takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
 
 def _decoded(file: Path, size: int) -> Tensor:
     from PIL import Image, ImageOps
-    from torchvision.transforms import functional
 
     try:
         with Image.open(file) as opened:
@@ -178,9 +134,7 @@ def _decoded(file: Path, size: int) -> Tensor:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
         raise DataError(f"{file}: cannot be decoded as an image ({error}).") from error
-    resized = functional.resize(image, [size])  # bilinear; on a Pillow image always antialiased
-    square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
-    return square
+    return squared(image, size)
 
 
 def _check_image(file: Path, opened: Any, size: int) -> None:
@@ -207,10 +161,7 @@ def _check_image(file: Path, opened: Any, size: int) -> None:
 Loader = Callable[[DataConfig, Path, Split], Images]
 
 DATASETS: dict[str, Loader] = {
-    "fashion-mnist": _fashion_mnist,
-    "cifar10": _cifar10,
-    "cifar100": _cifar100,
-    "digits": _digits,
+    **{name: partial(_published, dataset) for name, dataset in PUBLISHED.items()},
     "image-folder": _image_folder,
 }
 """Name to the function that reads one split: (data, folder of the data sets, split) -> images."""

@@ -3,11 +3,13 @@
 import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
+from mixup_core.images.data.digests import file_digest
 
 _HALVES = (0.5, 0.5, 0.5)
 
@@ -23,7 +25,8 @@ def describe(data: DataConfig) -> DatasetInfo:
             `train/` and `test/` differ.
     """
     if data.name != "image-folder":
-        return CATALOG[data.name]
+        info = CATALOG[data.name]
+        return info if data.image_size is None else replace(info, image_size=data.image_size)
     folder, image_size = folder_and_size(data)
     train = class_files(folder, "train")
     test = class_files(folder, "test") if data.test else {}
@@ -100,19 +103,6 @@ def folder_digest(folder: Path) -> str:
     for name, file in sorted(files.items()):
         digest.update(f"{file_digest(file)}  ".encode() + name + b"\0")
     return digest.hexdigest()
-
-
-def file_digest(file: Path, algorithm: str = "sha256") -> str:
-    """Return the digest of a file's contents in hexadecimal digits.
-
-    Raises:
-        DataError: If the file cannot be read.
-    """
-    try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, algorithm).hexdigest()
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}.") from error
 
 
 def _walk(folder: Path) -> Iterator[Path]:

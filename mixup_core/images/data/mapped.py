@@ -34,7 +34,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
     changes its own copy. Where the root cannot be written, each process decodes for itself.
 
     Args:
-        data: Which data set. `num_train`, `views` and `pool` have no effect here.
+        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
         root: Folder of the downloaded data sets; `data_root()` if None.
 
     Raises:
@@ -67,12 +67,10 @@ def load_once(data: DataConfig, root: Path | None = None) -> Splits:
     that lacks a data set one fetches it, the others wait.
 
     Args:
-        data: Which data set. `num_train`, `views` and `pool` have no effect here.
+        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
         root: Folder of the downloaded data sets; `data_root()` if None.
     """
-    return _kept(
-        dataclasses.replace(data, num_train=None, views="single", pool=1, oracle=False), root
-    )
+    return _kept(data.as_loaded(), root)
 
 
 @functools.lru_cache(maxsize=2)
@@ -85,7 +83,7 @@ def _kept(data: DataConfig, root: Path | None) -> Splits:
 
 def _key(data: DataConfig, root: Path) -> str:
     """Return what stands for everything the tensors are made from."""
-    seen = dataclasses.replace(data, num_train=None, views="single", pool=1, oracle=False)
+    seen = data.as_loaded()
     made_from = {
         "numerics": NUMERICS_VERSION,
         "data": dataclasses.asdict(seen) | {"folder": None},
@@ -103,9 +101,10 @@ def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
             images = {name: Images(**part) for name, part in parts.items()}
             return Splits(
                 info=describe(data),
-                train=images["train"],
-                val=images.get("val"),
-                test=images.get("test"),
+                train=images.pop("train"),
+                val=images.pop("val", None),
+                test=images.pop("test", None),
+                corrupted=images,
             )
         file.unlink(missing_ok=True)
     return None
@@ -117,7 +116,7 @@ def _write(splits: Splits, key: str, root: Path) -> None:
     Raises:
         OSError: If the disk is full or fails.
     """
-    images = {"train": splits.train, "val": splits.val, "test": splits.test}
+    images = {"train": splits.train, "val": splits.val, "test": splits.test, **splits.corrupted}
     parts = {
         name: {"pixels": part.pixels, "labels": part.labels}
         for name, part in images.items()

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import Mlp, ResNet18, TrainConfig
+from mixup_core.images.config import DataConfig, Mlp, ResNet18, TrainConfig
+from mixup_core.images.problem import IMAGES, infeasible, num_images, setting
 from mixup_core.laws import Beta, Erm
 from mixup_core.tree import with_values
 
@@ -29,6 +30,12 @@ MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})
         ("data.val_size", -1, "val_size >= 0"),
         ("data.pool", 0, "pool >= 1"),
         ("data.image_size", 2, "image_size >= 4"),
+        ("data.train_fraction", 0.0, "0 < train_fraction <= 1"),
+        ("data.train_fraction", 1.1, "0 < train_fraction <= 1"),
+        ("data.balanced", True, "balanced is of a subset"),
+        ("data.label_noise", 1.5, "0 <= label_noise <= 1"),
+        ("data.corruptions", ("fog",), "corruptions belong to cifar10 and cifar100"),
+        ("data.severity", 6, "1 <= severity <= 5"),
         ("data.folder", "x", "folder belongs to image-folder"),
         ("data.name", "image-folder", "an image-folder names its folder"),
         ("model.width", 0, "width >= 1"),
@@ -59,3 +66,56 @@ def test_the_law_is_constant_without_a_schedule_or_a_switch() -> None:
 def test_models_know_whether_they_normalise_batches() -> None:
     assert ResNet18().has_batch_norm
     assert not Mlp().has_batch_norm
+
+
+def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
+    """The decoded images of a machine serve every subset, noise and augmentation."""
+    data = DataConfig(
+        name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",
+        num_train=10, balanced=True, label_noise=0.2, augment="crop", pool=2, oracle=True,
+    )  # fmt: skip
+    assert data.as_loaded() == DataConfig(
+        name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2
+    )
+    assert DataConfig(train_fraction=0.5).as_loaded() == DataConfig()
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (DataConfig(name="digits"), 1437),
+        (DataConfig(name="digits", val_size=37), 1400),
+        (DataConfig(name="digits", num_train=7), 7),
+        (DataConfig(name="digits", val_size=37, train_fraction=0.25), 350),
+        (DataConfig(name="digits", oracle=True), 1797),
+        (DataConfig(name="digits", oracle=True, train_fraction=0.5), 899),
+    ],
+)
+def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
+    data: DataConfig, size: int
+) -> None:
+    assert num_images(TrainConfig(data=data, epochs=1, batch_size=7)) == size
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"data.num_train": 1438}, "num_train <= training images without val_size"),
+        ({"data.train_fraction": 0.001}, "batch_size <= training images"),
+        ({"data.image_size": 9, "data.pool": 2}, "pool divides the image size"),
+        ({"data.num_train": 9}, "no batch is a single image"),
+        ({"data.val_size": 1437}, "val_size < training images"),
+    ],
+)
+def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:
+    digits = with_values(BASE, {"data.name": "digits"})
+    assert list(infeasible(digits)) == []
+    assert rule in str(next(infeasible(with_values(digits, values))))
+
+
+def test_a_setting_names_the_size_of_images_that_were_resized() -> None:
+    digits = with_values(BASE, {"data.name": "digits"})
+    assert setting(digits, "test/error") == "digits, 360 test images"
+    resized = with_values(digits, {"data.image_size": 16})
+    assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
+    assert IMAGES.population(digits) != IMAGES.population(resized)

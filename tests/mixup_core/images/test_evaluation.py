@@ -6,7 +6,7 @@ from torchmetrics.functional.classification import multiclass_calibration_error
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.evaluation import calibration_error, evaluate
+from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate
 from mixup_core.images.views import EvaluationImages
 
 
@@ -62,3 +62,15 @@ def test_error_and_likelihood_are_those_of_the_whole_split() -> None:
     assert measured["nll"] == pytest.approx(float(nll), rel=1e-6)
     assert measured["calibration_error"] == pytest.approx(abs(0.8 - float(right)), rel=1e-5)
     assert sum(network.batches) == 2500
+
+
+def test_corruptions_are_averaged_metric_by_metric() -> None:
+    metrics = {
+        "test/error": 0.1, "test_fog/error": 0.2, "test_snow/error": 0.4, "test_fog/nll": 1.0,
+        "test_fog/error_averaged": 0.5, "val/error": 0.9,
+    }  # fmt: skip
+    assert corrupted_means(metrics) == pytest.approx(
+        {"test_corrupted/error": 0.3, "test_corrupted/nll": 1.0,
+         "test_corrupted/error_averaged": 0.5}
+    )  # fmt: skip
+    assert corrupted_means({"test/error": 0.1}) == {}

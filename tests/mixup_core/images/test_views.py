@@ -1,10 +1,12 @@
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
-from torchvision.transforms import v2
+from torchvision.transforms import functional, v2
 
-from mixup_core.images.config import DataConfig
+from mixup_core.images.batches import Draws
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.views import (
@@ -13,7 +15,9 @@ from mixup_core.images.views import (
     TrainingImages,
     draw_view_partners,
     pair_classes,
+    with_noise,
 )
+from mixup_core.laws import Beta, Erm
 
 CPU = torch.device("cpu")
 CIFAR = CATALOG["cifar10"]
@@ -135,3 +139,123 @@ def test_a_subset_is_drawn_per_seed_before_its_view_partners() -> None:
 def test_a_subset_larger_than_the_data_is_refused() -> None:
     with pytest.raises(ValueError, match=r"data\.num_train <= training images"):
         _training(DataConfig(name="cifar10", num_train=41))
+
+
+def _moves(*rows: tuple[int, int, int]) -> Tensor:
+    return torch.tensor(rows)
+
+
+def test_a_crop_and_a_mirror_image_are_those_of_torchvision() -> None:
+    images = _images(6)
+    pixels = NormalisedPixels(images, CIFAR, 1, CPU)
+    moves = _moves((4, 4, 0), (0, 8, 0), (8, 3, 1), (4, 4, 1))
+    index = torch.tensor([5, 0, 3, 2])
+    seen = pixels.moved(index, moves)
+    normalise = v2.Compose(
+        [v2.ToDtype(torch.float32, scale=True), v2.Normalize(CIFAR.mean, CIFAR.std)]
+    )
+    for image, (row, column, mirrored), i in zip(seen, moves.tolist(), index.tolist(), strict=True):
+        expected = functional.pad(images.pixels[i], [4])
+        expected = functional.crop(expected, row, column, 32, 32)
+        expected = functional.hflip(expected) if mirrored else expected
+        torch.testing.assert_close(image, normalise(expected), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(seen[0], pixels[index][0])
+
+
+def test_both_views_of_an_image_move_together() -> None:
+    views = _training(DataConfig(name="cifar10", views="concat"))
+    index, gamma = torch.tensor([7, 7]), torch.tensor([0.5, 0.5])
+    still, moved = views.batch(index, gamma, _moves((4, 4, 0), (4, 4, 1)))
+    torch.testing.assert_close(moved, still.flip(-1))
+
+
+@pytest.mark.parametrize("augment", ["crop", "crop-flip"])
+def test_moves_are_uniform_counted_and_independent_of_the_law(augment: str) -> None:
+    config = TrainConfig(
+        data=DataConfig(name="cifar10", augment=augment),  # type: ignore[arg-type]
+        epochs=2,
+        batch_size=100,
+    )
+    images = TrainingImages(_images(2000), CIFAR, config.data, 0, CPU)
+    draws = [Draws.for_training(config, epoch, law, images)
+             for epoch, law in ((0, Erm()), (0, Beta(alpha=1.0)), (1, Erm()))]  # fmt: skip
+    first, again, later = (draw.moves for draw in draws)
+    assert first is not None
+    assert again is not None
+    assert later is not None
+    assert torch.equal(first, again), "at one seed every arm sees the same crops"
+    assert not torch.equal(first, later)
+    assert not torch.equal(first[0], first[1]), "a partner has crops of its own"
+    for axis in (0, 1):
+        counts = torch.bincount(first[..., axis].flatten(), minlength=9)
+        assert len(counts) == 9
+        assert stats.chisquare(counts.numpy()).pvalue > 1e-3
+    share = float(first[..., 2].double().mean())
+    assert share == (pytest.approx(0.5, abs=0.03) if augment == "crop-flip" else 0)
+    assert Draws.for_probing(config, 0, Erm(), images).moves is None
+
+
+def test_without_augmentation_nothing_is_drawn_for_it() -> None:
+    config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
+    draws = Draws.for_training(config, 0, Erm(), _training(config.data))
+    assert draws.moves is None
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_noise_makes_its_share_of_labels_wrong_each_other_class_as_likely(rate: float) -> None:
+    labels = torch.arange(10).repeat(2000)
+    noisy = with_noise(labels, 10, rate, seed=3)
+    is_wrong = noisy != labels
+    assert float(is_wrong.double().mean()) == pytest.approx(rate, abs=0.015)
+    steps = torch.bincount((noisy - labels)[is_wrong] % 10, minlength=10)
+    assert steps[0] == 0
+    assert stats.chisquare(steps[1:].numpy()).pvalue > 1e-3
+    assert torch.equal(noisy, with_noise(labels, 10, rate, seed=3))
+    assert not torch.equal(noisy, with_noise(labels, 10, rate, seed=4))
+    assert with_noise(labels, 10, 0.0, seed=3) is labels
+
+
+def test_more_noise_keeps_the_labels_that_less_made_wrong() -> None:
+    labels = torch.arange(10).repeat(100)
+    less, more = (with_noise(labels, 10, rate, seed=0) for rate in (0.2, 0.4))
+    assert torch.equal(more[less != labels], less[less != labels])
+
+
+def test_noise_is_in_training_labels_alone_and_view_partners_stay_right() -> None:
+    data = DataConfig(name="cifar10", views="concat", label_noise=0.5)
+    noisy, clean = _training(data), _training(DataConfig(name="cifar10", views="concat"))
+    assert 0 < int((noisy.labels != clean.labels).sum()) < 40
+    everything, gamma = torch.arange(40), torch.full((40,), 0.5)
+    torch.testing.assert_close(noisy.batch(everything, gamma), clean.batch(everything, gamma))
+    assert torch.equal(EvaluationImages(_images(), CIFAR, data, CPU).labels, _images().labels)
+
+
+def test_a_fraction_of_the_images_is_the_subset_of_its_size() -> None:
+    by_fraction = _training(DataConfig(name="cifar10", train_fraction=0.3))
+    by_size = _training(DataConfig(name="cifar10", num_train=12))
+    assert len(by_fraction) == 12
+    assert torch.equal(by_fraction.labels, by_size.labels)
+    assert len(_training(DataConfig(name="cifar10", train_fraction=1e-9))) == 1
+
+
+@pytest.mark.parametrize("size", [10, 13, 20, 40])
+def test_a_balanced_subset_has_as_many_images_of_each_class(size: int) -> None:
+    images = _images(400)
+    data = DataConfig(name="cifar10", num_train=size, balanced=True)
+
+    def labels(seed: int, data: DataConfig = data) -> Tensor:
+        return TrainingImages(images, CIFAR, data, seed, CPU).labels
+
+    counts = torch.bincount(labels(0), minlength=10)
+    assert counts.sum() == size
+    assert counts.max() - counts.min() <= 1
+    half = DataConfig(name="cifar10", num_train=size // 2, balanced=True)
+    assert torch.equal(labels(0, half), labels(0)[: size // 2]), "a larger one holds a smaller one"
+
+
+def test_a_class_with_too_few_images_cannot_be_balanced() -> None:
+    images = _images(40)
+    images = Images(pixels=images.pixels, labels=images.labels.clamp(max=8))
+    data = DataConfig(name="cifar10", num_train=40, balanced=True)
+    with pytest.raises(ValueError, match="finds enough images of each class"):
+        TrainingImages(images, CIFAR, data, 0, CPU)

@@ -23,11 +23,11 @@ from small_files import (
 )
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data import fetching
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DataError
 from mixup_core.images.data.datasets import DATASETS, load
 from mixup_core.images.data.fetching import FILES, fetch
 from mixup_core.images.data.folders import folder_digest
+from mixup_core.images.data.sets import fashion_mnist
 
 
 def write_cifar10(
@@ -330,7 +330,7 @@ def test_a_folder_that_changed_since_the_study_was_read_is_refused(tmp_path: Pat
 
 
 @pytest.mark.skipif(
-    not fetching._DEBIAN_FOLDER.is_dir(),
+    not fashion_mnist.DEBIAN_FOLDER.is_dir(),
     reason="NOT CHECKED: the real Fashion-MNIST needs the Debian package dataset-fashion-mnist",
 )
 def test_the_real_fashion_mnist_has_its_published_counts(

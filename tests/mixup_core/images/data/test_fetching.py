@@ -21,7 +21,7 @@ import torchvision.datasets
 from torchvision.datasets import CIFAR10, CIFAR100
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data import fetching
+from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.catalog import CATALOG, DataError
 from mixup_core.images.data.fetching import (
     FILES,
@@ -32,6 +32,7 @@ from mixup_core.images.data.fetching import (
     statuses,
     verify,
 )
+from mixup_core.images.data.sets import fashion_mnist, idx
 from tests.mirror import mirror
 
 REFUSING = "http://127.0.0.1:9/"
@@ -62,7 +63,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
     found = Sources(tmp_path / "mirror", tmp_path / "debian", contents)
     mirrors = [REFUSING, found.mirror.as_uri() + "/"]
     monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", mirrors)
-    monkeypatch.setattr(fetching, "_DEBIAN_FOLDER", found.debian)
+    monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", found.debian)
     monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
     return found
 
@@ -167,7 +168,7 @@ def test_a_hanging_mirror_is_given_up_at_once(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources.publish(sources.debian)
-    monkeypatch.setattr(fetching, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(sources_module, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         mirror = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [mirror])
@@ -198,7 +199,7 @@ def test_a_damaged_download_is_never_put_in_place(
 def test_a_gzip_bomb_is_stopped(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_MAX_UNPACKED", 1000)
+    monkeypatch.setattr(idx, "MAX_UNPACKED", 1000)
     sources.contents["train-images-idx3-ubyte"] = bytes(1001)
     sources.publish(sources.debian)
     with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz expands to more than 1000"):
@@ -366,7 +367,7 @@ def test_digits_come_with_scikit_learn(root: Path, monkeypatch: pytest.MonkeyPat
             refusing("digits", root)
 
 
-@pytest.mark.parametrize("name", ["mnist", "image-folder"])
+@pytest.mark.parametrize("name", ["imagenet", "image-folder"])
 def test_what_cannot_be_fetched_is_refused_with_what_can(name: str, root: Path) -> None:
     with pytest.raises(DataError, match=f"{name}: not a data set to fetch; .*fashion-mnist"):
         fetch(name, root)
@@ -402,7 +403,7 @@ def test_the_list_shows_every_data_set_and_its_place(sources: Sources, root: Pat
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     shown = {status.name: (status.is_present, status.place) for status in statuses(root)}
-    assert list(shown) == list(CATALOG)
+    assert list(shown) == [*CATALOG, "cifar10-c", "cifar100-c"]
     assert shown["fashion-mnist"] == (True, str(root / "FashionMNIST" / "raw"))
     assert shown["cifar10"] == (False, str(root / "cifar-10-batches-py"))
     assert shown["digits"] == (True, "scikit-learn")

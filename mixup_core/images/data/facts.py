@@ -1,0 +1,59 @@
+"""What a data set is known by: sizes, classes, statistics, files; how it is obtained and read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mixup_core.problem import DataError as DataError
+
+if TYPE_CHECKING:  # torch is loaded by what reads pixels alone
+    from mixup_core.images.data.pixels import Images
+
+Split = Literal["train", "test"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DatasetInfo:
+    """Facts that validation and planning need; no pixels, no torch."""
+
+    title: str
+    """Name for captions."""
+    num_train: int
+    num_test: int
+    num_classes: int
+    channels: int
+    image_size: int
+    """Height and width in pixels."""
+    mean: tuple[float, ...]
+    """Per channel, of pixels scaled to [0, 1]; subtracted when normalising."""
+    std: tuple[float, ...]
+    """Per channel; divides when normalising."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all its images as they are held in memory, uint8."""
+        per_image = self.channels * self.image_size**2
+        return (self.num_train + self.num_test) * per_image
+
+
+Sources = tuple[Mapping[str, Callable[[Path], None]], str]
+"""What each source is called and how it fills a staging folder; what a user can do without them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dataset:
+    """A published data set: one file of `images/data/sets` each."""
+
+    name: str
+    info: DatasetInfo
+    """At the size in which its images come, or, where they come in many, in which they are read by
+    default."""
+    files: Mapping[Split, dict[str, str]]
+    """Split, path under the root, `algorithm:digest` of the contents; both splits may be in one
+    file. Empty: it comes with a package."""
+    sources: Callable[[Path], Sources]
+    """Takes the root."""
+    read: "Callable[[Path, Split, int], Images]"
+    """(root, split, side of the images) to the images of a split, whose files have been verified.
+    Where they come in one size the side is ignored."""

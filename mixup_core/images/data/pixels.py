@@ -1,0 +1,69 @@
+"""Images: pixels and labels of one split, and how they come to one size."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_IMAGES_PER_RESIZE = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Images:
+    """Raw images of one split."""
+
+    pixels: Tensor
+    """(images, channels, height, width), uint8."""
+    labels: Tensor
+    """(images,), int64, each in [0, classes)."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def of_arrays(cls, pixels: Any, labels: Any) -> "Images":
+        """Return NumPy arrays as images; labels of any integer type."""
+        return cls(
+            pixels=torch.from_numpy(np.ascontiguousarray(pixels)),
+            labels=torch.from_numpy(np.asarray(labels).astype(np.int64)),
+        )
+
+    @classmethod
+    def of_pictures(cls, pictures: Iterable[tuple[Any, int]], count: int, size: int) -> "Images":
+        """Return Pillow images of any size as RGB squares, each decoded when it is asked for.
+
+        Args:
+            pictures: Image and label.
+            count: Their number.
+            size: Side in pixels.
+        """
+        pixels = torch.empty(count, 3, size, size, dtype=torch.uint8)
+        labels = torch.empty(count, dtype=torch.int64)
+        for index, (picture, label) in enumerate(pictures):
+            pixels[index] = squared(picture.convert("RGB"), size)
+            labels[index] = label
+        return cls(pixels=pixels, labels=labels)
+
+    def resized(self, size: int) -> "Images":
+        """Return the images at another size: bilinear, antialiased."""
+        from torchvision.transforms import functional
+
+        if self.pixels.shape[-1] == size:
+            return self
+        parts = [
+            functional.resize(part, [size, size], antialias=True)
+            for part in torch.split(self.pixels, _IMAGES_PER_RESIZE)
+        ]
+        return Images(pixels=torch.cat(parts), labels=self.labels)
+
+
+def squared(picture: Any, size: int) -> Tensor:
+    """Return a Pillow image with its shorter side at `size`, centre-cropped: (3, size, size)."""
+    from torchvision.transforms import functional
+
+    resized = functional.resize(picture, [size])  # bilinear; on a Pillow image always antialiased
+    square: Tensor = functional.pil_to_tensor(functional.center_crop(resized, [size, size]))
+    return square

@@ -1,0 +1,58 @@
+"""Caltech-101: Fei-Fei, Fergus and Perona 2004; 101 classes without the background class."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Split
+from mixup_core.images.data.sources import downloaded, extract, unpacked
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+_ARCHIVE = "caltech101/caltech-101.zip"
+_URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
+_NUM_TRAIN_PER_CLASS = 30
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the images with torchvision; 30 of each class, drawn once for everyone, are to train.
+
+    The data set has no split of its own; 30 images per class to train is the usual one.
+    """
+    from torchvision.datasets import Caltech101
+
+    from mixup_core.images.data.pixels import Images
+    from mixup_core.seeding import stream
+
+    with unpacked(root / _ARCHIVE) as folder:
+        extract(folder / "caltech-101" / "101_ObjectCategories.tar.gz", folder / "caltech101")
+        dataset = Caltech101(folder)
+        rng = stream(0, "caltech101 split")
+        first, chosen = 0, []
+        for label in range(len(dataset.categories)):
+            count = dataset.y.count(label)
+            order = first + rng.permutation(count)
+            first += count
+            train, test = order[:_NUM_TRAIN_PER_CLASS], order[_NUM_TRAIN_PER_CLASS:]
+            chosen += sorted((train if split == "train" else test).tolist())
+        return Images.of_pictures((dataset[index] for index in chosen), len(chosen), size)
+
+
+_FILES = {_ARCHIVE: "md5:3138e1922a9193bfa496528edbbc45d0"}
+
+DATASET = Dataset(
+    name="caltech101",
+    info=DatasetInfo(
+        title="Caltech-101",
+        num_train=101 * _NUM_TRAIN_PER_CLASS,
+        num_test=8_677 - 101 * _NUM_TRAIN_PER_CLASS,
+        num_classes=101,
+        channels=3,
+        image_size=64,
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
+    ),
+    files={"train": dict(_FILES), "test": dict(_FILES)},
+    sources=lambda root: downloaded({_ARCHIVE: _URL}, root),
+    read=_read,
+)

@@ -1,0 +1,120 @@
+"""CIFAR-10-C and CIFAR-100-C: corrupted test images, five severities of 19 corruptions.
+
+Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, section 3.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixup_core.images.data.facts import DataError, Sources
+from mixup_core.images.data.sources import unpacked_archive
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+CORRUPTIONS = (
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "defocus_blur",
+    "glass_blur",
+    "motion_blur",
+    "zoom_blur",
+    "snow",
+    "frost",
+    "fog",
+    "brightness",
+    "contrast",
+    "elastic_transform",
+    "pixelate",
+    "jpeg_compression",
+    "speckle_noise",
+    "gaussian_blur",
+    "spatter",
+    "saturate",
+)
+"""The 15 of the benchmark, then the four that its authors keep for validation."""
+
+NUM_SEVERITIES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorruptedSet:
+    """Where the corrupted test images of a data set are."""
+
+    title: str
+    folder: str
+    url: str
+    md5: str
+    """Of the archive; no digest of its files is published, so a fetch alone checks them."""
+
+    def files(self) -> tuple[str, ...]:
+        """Return the paths under the root."""
+        return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
+
+    def sources(self, root: Path) -> Sources:
+        """Return where the archive comes from."""
+        return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
+
+
+CORRUPTED: Mapping[str, CorruptedSet] = {
+    "cifar10": CorruptedSet(
+        title="CIFAR-10-C",
+        folder="CIFAR-10-C",
+        url="https://zenodo.org/records/2535967/files/CIFAR-10-C.tar",
+        md5="56bf5dcef84df0e2308c6dcbcbbd8499",
+    ),
+    "cifar100": CorruptedSet(
+        title="CIFAR-100-C",
+        folder="CIFAR-100-C",
+        url="https://zenodo.org/records/3555552/files/CIFAR-100-C.tar",
+        md5="11f0ed0f1191edbf9fa23466ae6021d3",
+    ),
+}
+"""Data set to its corrupted test images; `mixsweep data fetch` knows them as `cifar10-c`."""
+
+
+def read_corrupted(
+    root: Path, of: CorruptedSet, corruption: str, severity: int | None, num_test: int
+) -> "Images":
+    """Return the test images under one corruption.
+
+    Args:
+        root: See `data_root`.
+        of: Which set.
+        corruption: One of `CORRUPTIONS`.
+        severity: 1 to 5; None: all five.
+        num_test: Test images of the clean set.
+
+    Raises:
+        DataError: If a file is absent or holds anything but 5 x `num_test` images or labels.
+    """
+    import numpy as np
+
+    from mixup_core.images.data.pixels import Images
+
+    def mapped(name: str, shape: tuple[int, ...]) -> Any:
+        path = root / of.folder / f"{name}.npy"
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError as error:
+            name = f"{next(n for n, other in CORRUPTED.items() if other is of)}-c"
+            raise DataError(
+                f"{path}: not found; get it with `mixsweep data fetch {name}`."
+            ) from error
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path}: not a file of NumPy ({error}).") from error
+        if array.shape[: len(shape)] != shape or array.ndim not in {1, 4}:
+            raise DataError(f"{path}: expected an array of shape {shape}, got {array.shape}.")
+        return array
+
+    count = NUM_SEVERITIES * num_test
+    pixels, labels = mapped(corruption, (count, 32, 32, 3)), mapped("labels", (count,))
+    if pixels.dtype != np.uint8:
+        raise DataError(f"{of.folder}/{corruption}.npy: expected uint8, got {pixels.dtype}.")
+    first = 0 if severity is None else severity - 1
+    end = NUM_SEVERITIES if severity is None else severity
+    part = slice(first * num_test, end * num_test)
+    return Images.of_arrays(pixels[part].transpose(0, 3, 1, 2), labels[part])

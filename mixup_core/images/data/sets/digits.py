@@ -1,0 +1,62 @@
+"""digits: the 8 x 8 handwritten digits that come with scikit-learn."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Split
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+ABSENT = "digits: it comes with scikit-learn; install it with `pip install scikit-learn`."
+
+
+def file() -> Path | None:
+    """Return the file of the installed package; None if there is none."""
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        return None
+    return Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the digits, pixels 0..16 times 15, cut once at a fixed permutation.
+
+    Raises:
+        DataError: If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise DataError(f"digits: scikit-learn, which brings them, is absent ({error}).") from error
+
+    import numpy as np
+
+    from mixup_core.images.data.pixels import Images
+    from mixup_core.seeding import stream
+
+    del root, size
+    info, bundle = DATASET.info, load_digits()
+    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
+    chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
+    pixels = (15 * bundle.images[chosen]).astype(np.uint8)
+    return Images.of_arrays(pixels[:, None], bundle.target[chosen])
+
+
+DATASET = Dataset(
+    name="digits",
+    info=DatasetInfo(
+        title="digits",
+        num_train=1_437,
+        num_test=360,
+        num_classes=10,
+        channels=1,
+        image_size=8,
+        mean=(0.5,),
+        std=(0.5,),
+    ),
+    files={},
+    sources=lambda _: ({}, ABSENT),
+    read=_read,
+)

@@ -1,0 +1,55 @@
+"""DTD, describable textures: Cimpoi et al. 2014, arXiv:1311.3618; the first of its ten splits."""
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.sources import downloaded, unpacked
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+_ARCHIVE = "dtd/dtd-r1.0.1.tar.gz"
+
+
+def _sources(root: Path) -> Sources:
+    from torchvision.datasets import DTD  # it imports torch
+
+    return downloaded({_ARCHIVE: DTD._URL}, root)
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the images with torchvision; to train are those of its `train` and of its `val`."""
+    from torchvision.datasets import DTD
+
+    from mixup_core.images.data.pixels import Images
+
+    with unpacked(root / _ARCHIVE) as folder:
+        (folder / "dtd").rename(folder / "archive")
+        (folder / "dtd").mkdir()
+        (folder / "archive").rename(folder / "dtd" / "dtd")
+        wanted = ("train", "val") if split == "train" else ("test",)
+        parts = [DTD(folder, split=part) for part in wanted]
+        pictures = chain.from_iterable((part[i] for i in range(len(part))) for part in parts)
+        return Images.of_pictures(pictures, sum(map(len, parts)), size)
+
+
+_FILES = {_ARCHIVE: "md5:fff73e5086ae6bdbea199a49dfb8a4c1"}
+
+DATASET = Dataset(
+    name="dtd",
+    info=DatasetInfo(
+        title="DTD",
+        num_train=3_760,
+        num_test=1_880,
+        num_classes=47,
+        channels=3,
+        image_size=64,
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
+    ),
+    files={"train": dict(_FILES), "test": dict(_FILES)},
+    sources=_sources,
+    read=_read,
+)

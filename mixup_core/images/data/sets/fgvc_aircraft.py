@@ -1,0 +1,56 @@
+"""FGVC-Aircraft, 100 variants: Maji et al. 2013, arXiv:1306.5151."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.sources import downloaded, unpacked
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+_ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
+_BANNER = 20
+"""Rows at the foot of each image that name its photographer; the authors ask to cut them off."""
+
+
+def _sources(root: Path) -> Sources:
+    from torchvision.datasets import FGVCAircraft  # it imports torch
+
+    return downloaded({_ARCHIVE: FGVCAircraft._URL}, root)
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the images with torchvision: its `trainval` and `test`."""
+    from torchvision.datasets import FGVCAircraft
+
+    from mixup_core.images.data.pixels import Images
+
+    with unpacked(root / _ARCHIVE) as folder:
+        wanted = {"train": "trainval", "test": "test"}[split]
+        dataset = FGVCAircraft(folder, split=wanted)
+        pictures = (
+            (image.crop((0, 0, image.width, image.height - _BANNER)), label)
+            for image, label in (dataset[index] for index in range(len(dataset)))
+        )
+        return Images.of_pictures(pictures, len(dataset), size)
+
+
+_FILES = {_ARCHIVE: "md5:d4acdd33327262359767eeaa97a4f732"}
+
+DATASET = Dataset(
+    name="fgvc-aircraft",
+    info=DatasetInfo(
+        title="FGVC-Aircraft",
+        num_train=6_667,
+        num_test=3_333,
+        num_classes=100,
+        channels=3,
+        image_size=64,
+        mean=(0.485, 0.456, 0.406),
+        std=(0.229, 0.224, 0.225),
+    ),
+    files={"train": dict(_FILES), "test": dict(_FILES)},
+    sources=_sources,
+    read=_read,
+)

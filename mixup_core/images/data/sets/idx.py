@@ -1,0 +1,61 @@
+"""The idx files of MNIST and of the sets made after it: how they are unpacked and read."""
+
+import gzip
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import DataError, Split
+from mixup_core.images.data.sources import download
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+PREFIXES: Mapping[Split, str] = {"train": "train", "test": "t10k"}
+NAMES = tuple(
+    f"{prefix}-{part}" for prefix in PREFIXES.values() for part in ("images-idx3-ubyte",
+                                                                    "labels-idx1-ubyte")
+)  # fmt: skip
+MAX_UNPACKED = 64 * 1024**2
+"""Bytes; above the largest of the files (47 MB), far below what a gzip bomb holds."""
+
+
+def read(folder: Path, root: Path, split: Split, size: int) -> "Images":
+    """Read the idx files with torchvision; its classes would trust the unpacked files unchecked."""
+    from torchvision.datasets import mnist
+
+    from mixup_core.images.data.pixels import Images
+
+    del size
+    prefix = PREFIXES[split]
+    images = mnist.read_image_file(root / folder / f"{prefix}-images-idx3-ubyte")
+    labels = mnist.read_label_file(root / folder / f"{prefix}-labels-idx1-ubyte")
+    return Images(pixels=images.unsqueeze(1), labels=labels)
+
+
+def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
+    """Return each mirror and what unpacks its four archives into a staging folder."""
+    return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
+
+
+def unpack(compressed: Path, folder: Path, staging: Path) -> None:
+    """Unpack the four archives of a folder into `folder` of a staging folder.
+
+    Raises:
+        DataError: If one expands to more than `MAX_UNPACKED` bytes.
+    """
+    raw = staging / folder
+    raw.mkdir(parents=True, exist_ok=True)
+    for file in NAMES:
+        with gzip.open(compressed / f"{file}.gz") as stream:
+            content = stream.read(MAX_UNPACKED + 1)
+        if len(content) > MAX_UNPACKED:
+            raise DataError(f"{file}.gz expands to more than {MAX_UNPACKED} bytes")
+        (raw / file).write_bytes(content)
+
+
+def _unpack_mirror(mirror: str, folder: Path, staging: Path) -> None:
+    for file in NAMES:
+        download(f"{mirror}{file}.gz", staging / f"{file}.gz")
+    unpack(staging, folder, staging)

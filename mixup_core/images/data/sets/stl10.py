@@ -1,0 +1,58 @@
+"""STL-10, labelled images: Coates, Lee and Ng 2011; without its 100,000 unlabelled ones."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.sources import unpacked_archive
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+
+def _sources(root: Path) -> Sources:
+    from torchvision.datasets import STL10  # it imports torch
+
+    return unpacked_archive(STL10.url, STL10.filename, STL10.tgz_md5, root)
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the binary files with torchvision, which turns their columns into rows."""
+    from torchvision.datasets import STL10
+
+    from mixup_core.images.data.pixels import Images
+
+    del size
+    # torchvision checks, and so opens, every file of its lists; those of this split are enough.
+    lists = {"train_list": STL10.train_list[:2], "test_list": []}
+    if split == "test":
+        lists = {"train_list": [], "test_list": STL10.test_list}
+    dataset = type("STL10", (STL10,), lists)(root, split=split)
+    return Images.of_arrays(dataset.data, dataset.labels)
+
+
+DATASET = Dataset(
+    name="stl10",
+    info=DatasetInfo(
+        title="STL-10",
+        num_train=5_000,
+        num_test=8_000,
+        num_classes=10,
+        channels=3,
+        image_size=96,
+        mean=(0.4467, 0.4398, 0.4066),
+        std=(0.2603, 0.2566, 0.2713),
+    ),
+    files={
+        "train": {
+            "stl10_binary/train_X.bin": "md5:918c2871b30a85fa023e0c44e0bee87f",
+            "stl10_binary/train_y.bin": "md5:5a34089d4802c674881badbb80307741",
+        },
+        "test": {
+            "stl10_binary/test_X.bin": "md5:7f263ba9f9e0b06b93213547f721ac82",
+            "stl10_binary/test_y.bin": "md5:36f9794fa4beb8a2c72628de14fa638e",
+        },
+    },
+    sources=_sources,
+    read=_read,
+)

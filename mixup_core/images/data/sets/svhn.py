@@ -1,0 +1,51 @@
+"""SVHN, cropped digits: Netzer et al. 2011; without its 531,131 extra images."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.sources import downloaded
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+_FOLDER = "svhn"
+
+
+def _sources(root: Path) -> Sources:
+    from torchvision.datasets import SVHN  # it imports torch
+
+    wanted = (SVHN.split_list["train"], SVHN.split_list["test"])
+    return downloaded({f"{_FOLDER}/{name}": url for url, name, _ in wanted}, root)
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the .mat files with torchvision, which makes the label 10 of the digit 0 a 0."""
+    from torchvision.datasets import SVHN
+
+    from mixup_core.images.data.pixels import Images
+
+    del size
+    dataset = SVHN(root / _FOLDER, split=split)
+    return Images.of_arrays(dataset.data, dataset.labels)
+
+
+DATASET = Dataset(
+    name="svhn",
+    info=DatasetInfo(
+        title="SVHN",
+        num_train=73_257,
+        num_test=26_032,
+        num_classes=10,
+        channels=3,
+        image_size=32,
+        mean=(0.4377, 0.4438, 0.4728),
+        std=(0.1980, 0.2010, 0.1970),
+    ),
+    files={
+        "train": {f"{_FOLDER}/train_32x32.mat": "md5:e26dedcc434d2e4c54c9b2d4a06d8373"},
+        "test": {f"{_FOLDER}/test_32x32.mat": "md5:eb5a983be6a315427106f1b164d9cef3"},
+    },
+    sources=_sources,
+    read=_read,
+)

@@ -1,0 +1,63 @@
+"""Tiny ImageNet: 200 classes at 64 pixels, Stanford CS231N; tested on its validation images."""
+
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Split
+from mixup_core.images.data.sources import downloaded
+
+if TYPE_CHECKING:
+    from mixup_core.images.data.pixels import Images
+
+_ARCHIVE = "tiny-imagenet/tiny-imagenet-200.zip"
+_URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+_INSIDE = "tiny-imagenet-200"
+
+
+def _read(root: Path, split: Split, size: int) -> "Images":
+    """Read the JPEGs out of the archive; the labels of its own test images were never published.
+
+    Classes are numbered along `wnids.txt`. torchvision has no reader.
+    """
+    from PIL import Image
+
+    from mixup_core.images.data.pixels import Images
+
+    with zipfile.ZipFile(root / _ARCHIVE) as archive:
+        classes = archive.read(f"{_INSIDE}/wnids.txt").decode().split()
+        number = {wnid: label for label, wnid in enumerate(classes)}
+        if split == "train":
+            names = sorted(
+                name
+                for name in archive.namelist()
+                if name.startswith(f"{_INSIDE}/train/") and name.endswith(".JPEG")
+            )
+            labelled = [(name, number[name.split("/")[2]]) for name in names]
+        else:
+            lines = archive.read(f"{_INSIDE}/val/val_annotations.txt").decode().splitlines()
+            fields = [line.split("\t") for line in lines]
+            labelled = [(f"{_INSIDE}/val/images/{name}", number[wnid]) for name, wnid, *_ in fields]
+        pictures = ((Image.open(io.BytesIO(archive.read(name))), label) for name, label in labelled)
+        return Images.of_pictures(pictures, len(labelled), size)
+
+
+_FILES = {_ARCHIVE: "md5:90528d7ca1a48142e341f4ef8d21d0de"}
+
+DATASET = Dataset(
+    name="tiny-imagenet",
+    info=DatasetInfo(
+        title="Tiny ImageNet",
+        num_train=100_000,
+        num_test=10_000,
+        num_classes=200,
+        channels=3,
+        image_size=64,
+        mean=(0.4802, 0.4481, 0.3975),
+        std=(0.2770, 0.2691, 0.2821),
+    ),
+    files={"train": dict(_FILES), "test": dict(_FILES)},
+    sources=lambda root: downloaded({_ARCHIVE: _URL}, root),
+    read=_read,
+)

@@ -1,0 +1,91 @@
+"""How files are downloaded and archives unpacked; what comes is verified by who asked. No torch."""
+
+import shutil
+import tarfile
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mixup_core.images.data.digests import file_digest
+from mixup_core.images.data.facts import DataError, Sources
+
+TIMEOUT = 15.0
+"""Seconds without an answer or a byte after which a server is given up."""
+
+
+def download(url: str, to: Path) -> None:
+    """Write what a server sends under a name; parents are made."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    request = urllib.request.Request(url, headers={"User-Agent": "mixsweep"})  # noqa: S310
+    # The addresses are those that are published, and what comes back is checked against a digest.
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, to.open("wb") as file:  # noqa: S310
+        shutil.copyfileobj(answer, file)
+
+
+def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
+    """Return the sources of files that are kept as they are downloaded.
+
+    Args:
+        urls: Path under the root to address.
+        root: Where a user may put them by hand.
+    """
+
+    def fill(staging: Path) -> None:
+        for path, url in urls.items():
+            download(url, staging / path)
+
+    names = ", ".join(str(root / path) for path in urls)
+    return {", ".join(urls.values()): fill}, f"download {', '.join(urls.values())} to {names}."
+
+
+def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
+    """Return the sources of files in a tar archive: one put in the root by hand, else a server.
+
+    Args:
+        url: Where the archive is.
+        filename: What it is called.
+        md5: Of the archive.
+        root: Where a user may put it.
+    """
+    by_hand = root / filename
+
+    def unpack(archive: Path, staging: Path) -> None:
+        if (found := file_digest(archive, "md5")) != md5:
+            raise DataError(f"md5 differs: expected {md5}, got {found}")
+        with tarfile.open(archive) as tar:
+            tar.extractall(staging, filter="data")
+
+    def obtain(staging: Path) -> None:
+        download(url, staging / filename)
+        unpack(staging / filename, staging)
+
+    sources = {url: obtain}
+    if by_hand.exists():
+        sources = {str(by_hand): partial(unpack, by_hand), **sources}
+    return sources, f"put {filename} (md5 {md5}) at {by_hand}, fetch again."
+
+
+@contextmanager
+def unpacked(archive: Path) -> Iterator[Path]:
+    """Unpack a tar or zip archive into a folder that is removed afterwards.
+
+    Yields:
+        The folder. Members that would lie outside of it are refused (tar) or kept inside (zip).
+    """
+    with TemporaryDirectory(prefix="mixsweep-") as folder:
+        extract(archive, Path(folder))
+        yield Path(folder)
+
+
+def extract(archive: Path, folder: Path) -> None:
+    """Unpack a tar or zip archive into a folder."""
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(folder)  # noqa: S202  a zip's members stay inside, and its md5 is known
+    else:
+        with tarfile.open(archive) as packed_tar:
+            packed_tar.extractall(folder, filter="data")

@@ -1,0 +1,435 @@
+"""Small files of each true format, written here, come out as they went in."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+import torch
+import torchvision.datasets
+from PIL import Image
+from small_files import idx, set_counts
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.facts import Split
+from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
+from mixup_core.images.data.mapped import load_mapped
+from mixup_core.images.data.sets import caltech101, corrupted
+from mixup_core.images.problem import ImageData
+
+Written = Mapping[Split, tuple[list[tuple[int, int, int]], list[int]]]
+"""Split to the colour and the label of each image, in the order in which they are to come out."""
+
+Patch = pytest.MonkeyPatch
+
+
+def md5(content: bytes) -> str:
+    return hashlib.md5(content).hexdigest()
+
+
+def put(root: Path, path: str, content: bytes, name: str, patch: Patch) -> str:
+    """Write a file of a data set and make its digest the published one."""
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(content)
+    for split in FILES[name].values():
+        if path in split:
+            patch.setitem(split, path, f"md5:{md5(content)}")
+    return md5(content)
+
+
+def jpeg(
+    colour: tuple[int, int, int], size: tuple[int, int] = (12, 10), mode: str = "RGB"
+) -> bytes:
+    image = Image.new("RGB", size, colour).convert(mode)
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=95)
+    return buffer.getvalue()
+
+
+def tar(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            archive.addfile(header, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def grey(value: int) -> tuple[int, int, int]:
+    return (value, value, value)
+
+
+def write_mnist(root: Path, patch: Patch) -> Written:
+    set_counts(patch, "mnist", num_train=4, num_test=2, num_classes=2)
+    written: dict[Split, Any] = {}
+    splits: tuple[tuple[Split, str, int], ...] = (("train", "train", 4), ("test", "t10k", 2))
+    for split, prefix, count in splits:
+        values, labels = np.arange(count) + 7, np.arange(count) % 2
+        pixels = np.broadcast_to(values[:, None, None], (count, 28, 28))
+        folder = "MNIST/raw"
+        put(root, f"{folder}/{prefix}-images-idx3-ubyte", idx(pixels), "mnist", patch)
+        put(root, f"{folder}/{prefix}-labels-idx1-ubyte", idx(labels), "mnist", patch)
+        written[split] = ([grey(value) for value in values.tolist()], labels.tolist())
+    return written
+
+
+def write_svhn(root: Path, patch: Patch) -> Written:
+    """The digit 0 has the label 10 in the files; pixels are (row, column, channel, image)."""
+    set_counts(patch, "svhn", num_train=3, num_test=2, num_classes=2)
+    lists, written = {}, {}
+    digits: Mapping[Split, list[int]] = {"train": [1, 10, 1], "test": [10, 1]}
+    for split, labels in digits.items():
+        colours = [(10 * i, 20 * i, 30 * i) for i in range(len(labels))]
+        pixels = np.empty((32, 32, 3, len(labels)), np.uint8)
+        pixels[:] = np.array(colours).T
+        buffer = io.BytesIO()
+        scipy.io.savemat(buffer, {"X": pixels, "y": np.array(labels, np.uint8)[:, None]})
+        name = f"{split}_32x32.mat"
+        digest = put(root, f"svhn/{name}", buffer.getvalue(), "svhn", patch)
+        lists[split] = ["http://127.0.0.1:9/", name, digest]
+        written[split] = (colours, [label % 10 for label in labels])
+    patch.setattr(torchvision.datasets.SVHN, "split_list", lists)
+    return written
+
+
+def write_stl10(root: Path, patch: Patch) -> Written:
+    """Pixels are stored column by column, labels from 1."""
+    set_counts(patch, "stl10", num_train=3, num_test=2, num_classes=2)
+    written: dict[Split, Any] = {}
+    labels_of: Mapping[Split, list[int]] = {"train": [1, 2, 2], "test": [2, 1]}
+    for split, labels in labels_of.items():
+        colours = [(5 * i, 6 * i, 7 * i) for i in range(1, 1 + len(labels))]
+        pixels = np.empty((len(labels), 3, 96, 96), np.uint8)
+        pixels[:] = np.array(colours)[:, :, None, None]
+        pixels[0, 0, 95, 0] = 255  # column 95, row 0
+        files = {f"{split}_X.bin": pixels.tobytes(), f"{split}_y.bin": bytes(labels)}
+        listed = [
+            [name, put(root, f"stl10_binary/{name}", content, "stl10", patch)]
+            for name, content in files.items()
+        ]
+        patch.setattr(torchvision.datasets.STL10, f"{split}_list", listed)
+        written[split] = (colours, [label - 1 for label in labels])
+    return written
+
+
+def write_caltech101(root: Path, patch: Patch) -> Written:
+    """Two classes of three and four images, some grey, and the background that is no class."""
+    set_counts(patch, "caltech101", num_train=4, num_test=3, num_classes=2)
+    patch.setattr(caltech101, "_NUM_TRAIN_PER_CLASS", 2)
+    members = {}
+    for name, count, base in (("BACKGROUND_Google", 2, 0), ("ant", 3, 60), ("wild_cat", 4, 120)):
+        for number in range(1, count + 1):
+            path = f"101_ObjectCategories/{name}/image_{number:04d}.jpg"
+            members[path] = jpeg(grey(base + 10 * number), mode="L" if number == 2 else "RGB")
+    inner = {"caltech-101/101_ObjectCategories.tar.gz": tar(members)}
+    put(root, "caltech101/caltech-101.zip", zipped(inner), "caltech101", patch)
+    found = {split: load(DataConfig(name="caltech101", image_size=8), root) for split in ("once",)}
+    splits = found["once"]
+    assert splits.test is not None
+    colours = [
+        [int(value) for value in images.pixels.float().mean((1, 2, 3)).round().tolist()]
+        for images in (splits.train, splits.test)
+    ]
+    assert sorted(colours[0] + colours[1]) == [70, 80, 90, 130, 140, 150, 160], "each image once"
+    return {
+        "train": ([grey(value) for value in colours[0]], [0, 0, 1, 1]),
+        "test": ([grey(value) for value in colours[1]], [0, 1, 1]),
+    }
+
+
+def write_dtd(root: Path, patch: Patch) -> Written:
+    set_counts(patch, "dtd", num_train=4, num_test=2, num_classes=2)
+    files = {"train1": ["banded/a.jpg", "woven/b.jpg"], "val1": ["banded/c.jpg", "woven/d.jpg"],
+             "test1": ["woven/e.jpg", "banded/f.jpg"]}  # fmt: skip
+    names = [name for listed in files.values() for name in listed]
+    colour = {name: (30 * i, 200, 10) for i, name in enumerate(names)}
+    members = {f"dtd/images/{name}": jpeg(colour[name], (9, 20)) for name in names}
+    members |= {f"dtd/labels/{name}.txt": "\n".join(f).encode() for name, f in files.items()}
+    put(root, "dtd/dtd-r1.0.1.tar.gz", tar(members), "dtd", patch)
+    train, test = files["train1"] + files["val1"], files["test1"]
+    return {
+        "train": ([colour[name] for name in train], [0, 1, 0, 1]),
+        "test": ([colour[name] for name in test], [1, 0]),
+    }
+
+
+def write_fgvc_aircraft(root: Path, patch: Patch) -> Written:
+    """Each image ends in a banner of 20 rows, here white."""
+    set_counts(patch, "fgvc-aircraft", num_train=3, num_test=2, num_classes=2)
+    variants = ["707-320", "A380 x"]
+    listed = {"trainval": [("001", 0), ("002", 1), ("003", 1)], "test": [("004", 1), ("005", 0)]}
+    data = "fgvc-aircraft-2013b/data"
+    members = {f"{data}/variants.txt": "\n".join(variants).encode()}
+    colours = {f"00{i}": (20 * i, 20, 250 - 20 * i) for i in range(1, 6)}
+    for split, rows in listed.items():
+        lines = "\n".join(f"{image} {variants[label]}" for image, label in rows)
+        members[f"{data}/images_variant_{split}.txt"] = lines.encode()
+    for name, colour in colours.items():
+        picture = Image.new("RGB", (30, 52), (255, 255, 255))
+        picture.paste(colour, (0, 0, 30, 32))
+        buffer = io.BytesIO()
+        picture.save(buffer, "JPEG", quality=95)
+        members[f"{data}/images/{name}.jpg"] = buffer.getvalue()
+    put(root, "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz", tar(members), "fgvc-aircraft", patch)
+    written: dict[Split, Any] = {}
+    wanted: Mapping[Split, str] = {"train": "trainval", "test": "test"}
+    for split, name in wanted.items():
+        rows = listed[name]
+        written[split] = ([colours[image] for image, _ in rows], [label for _, label in rows])
+    return written
+
+
+def write_tiny_imagenet(root: Path, patch: Patch) -> Written:
+    set_counts(patch, "tiny-imagenet", num_train=4, num_test=3, num_classes=2)
+    inside, wnids = "tiny-imagenet-200", ["n02", "n01"]
+    members = {f"{inside}/wnids.txt": "\n".join(wnids).encode()}
+    train = [("n01", 0), ("n01", 1), ("n02", 0), ("n02", 1)]
+    colours = [(40 * i + 5, 90, 33) for i in range(7)]
+    for (wnid, number), colour in zip(train, colours[:4], strict=True):
+        path = f"{inside}/train/{wnid}/images/{wnid}_{number}.JPEG"
+        members[path] = jpeg(colour, (64, 64))
+        members[f"{inside}/train/{wnid}/{wnid}_boxes.txt"] = b"0"
+    rows = [("val_0.JPEG", "n02"), ("val_1.JPEG", "n01"), ("val_2.JPEG", "n02")]
+    for (name, _), colour in zip(rows, colours[4:], strict=True):
+        members[f"{inside}/val/images/{name}"] = jpeg(colour, (64, 64))
+    annotations = "".join(f"{name}\t{wnid}\t0\t0\t62\t62\n" for name, wnid in rows)
+    members[f"{inside}/val/val_annotations.txt"] = annotations.encode()
+    members[f"{inside}/test/images/test_0.JPEG"] = b"not labelled, not read"
+    put(root, "tiny-imagenet/tiny-imagenet-200.zip", zipped(members), "tiny-imagenet", patch)
+    return {"train": (colours[:4], [1, 1, 0, 0]), "test": (colours[4:], [0, 1, 0])}
+
+
+WRITERS: Mapping[str, Callable[[Path, Patch], Written]] = {
+    "mnist": write_mnist,
+    "svhn": write_svhn,
+    "stl10": write_stl10,
+    "caltech101": write_caltech101,
+    "dtd": write_dtd,
+    "fgvc-aircraft": write_fgvc_aircraft,
+    "tiny-imagenet": write_tiny_imagenet,
+}
+TESTED_ELSEWHERE = {"fashion-mnist", "cifar10", "cifar100", "digits"}
+
+
+def test_every_published_data_set_is_read_from_its_true_format_by_a_test() -> None:
+    assert set(WRITERS) | TESTED_ELSEWHERE == set(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("size", [None, 8])
+def test_images_come_out_as_they_were_written(
+    name: str, size: int | None, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    written = WRITERS[name](tmp_path, monkeypatch)
+    splits = load(DataConfig(name=name, image_size=size), tmp_path)
+    assert splits.info.image_size == size or CATALOG[name].image_size
+    assert splits.test is not None
+    for images, (colours, labels) in ((splits.train, written["train"]),
+                                      (splits.test, written["test"])):  # fmt: skip
+        assert images.labels.tolist() == labels
+        assert images.pixels.dtype == torch.uint8
+        assert images.pixels.shape[2] == (size or CATALOG[name].image_size)
+        centre = images.pixels.shape[2] // 2
+        seen = images.pixels[:, :, centre, centre].int()
+        expected = torch.tensor(colours)[:, : images.pixels.shape[1]]
+        assert (seen - expected).abs().max() <= 4, "JPEG keeps a flat colour to a few levels"
+
+
+def test_stl10_is_stored_by_columns(tmp_path: Path, monkeypatch: Patch) -> None:
+    write_stl10(tmp_path, monkeypatch)
+    image = load(DataConfig(name="stl10"), tmp_path).train.pixels[0]
+    assert image[0, 0, 95] == 255
+    assert image[0, 95, 0] != 255
+
+
+@pytest.mark.parametrize("name", ["svhn", "stl10", "mnist"])
+def test_without_test_the_files_of_the_test_split_need_not_exist(
+    name: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    WRITERS[name](tmp_path, monkeypatch)
+    for path in FILES[name]["test"]:
+        (tmp_path / path).unlink()
+    assert load(DataConfig(name=name, test=False), tmp_path).test is None
+    with pytest.raises(DataError, match=f"get it with `mixsweep data fetch {name}`"):
+        load(DataConfig(name=name), tmp_path)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_with_another_digest_is_refused_before_it_is_read(
+    name: str, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    WRITERS[name](tmp_path, monkeypatch)
+    path = next(iter(FILES[name]["train"]))
+    (tmp_path / path).write_bytes((tmp_path / path).read_bytes() + b"\0")
+    with pytest.raises(DataError, match="md5 differs"):
+        load(DataConfig(name=name), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "attribute"),
+    [("dtd", torchvision.datasets.DTD, "_MD5"), ("svhn", torchvision.datasets.SVHN, "split_list"),
+     ("stl10", torchvision.datasets.STL10, "train_list")],
+)  # fmt: skip
+def test_digests_are_torchvisions(name: str, published: Any, attribute: str) -> None:
+    ours = {
+        digest.removeprefix("md5:") for split in FILES[name].values() for digest in split.values()
+    }
+    assert ours
+    theirs = str(getattr(published, attribute)) + str(getattr(published, "test_list", ""))
+    assert all(digest in theirs for digest in ours)
+
+
+def test_an_archive_is_fetched_and_checked(tmp_path: Path, monkeypatch: Patch) -> None:
+    server, root = tmp_path / "server", tmp_path / "root"
+    write_dtd(server, monkeypatch)
+    archive = server / "dtd" / "dtd-r1.0.1.tar.gz"
+    monkeypatch.setattr(torchvision.datasets.DTD, "_URL", archive.as_uri())
+    assert fetch("dtd", root) == archive.as_uri()
+    assert is_present("dtd", root)
+    verify("dtd", root, "train")
+    archive.write_bytes(b"another")
+    (root / "dtd" / "dtd-r1.0.1.tar.gz").unlink()
+    with pytest.raises(DataError, match=r"md5 differs(?s:.*)By hand: download"):
+        fetch("dtd", root)
+
+
+def test_mnist_is_unpacked_from_its_mirrors(tmp_path: Path, monkeypatch: Patch) -> None:
+    server, root, packed = tmp_path / "server", tmp_path / "root", tmp_path / "packed"
+    write_mnist(server, monkeypatch)
+    packed.mkdir()
+    for file in (server / "MNIST" / "raw").iterdir():
+        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    monkeypatch.setattr(torchvision.datasets.MNIST, "mirrors", [packed.as_uri() + "/"])
+    assert fetch("mnist", root) == packed.as_uri() + "/"
+    assert len(load(DataConfig(name="mnist"), root).train) == 4
+
+
+def write_cifar10_c(root: Path, monkeypatch: Patch, num_test: int) -> None:
+    """In image i of a severity red is the severity, green the corruption's number, blue i."""
+    folder = root / "CIFAR-10-C"
+    folder.mkdir(parents=True)
+    for number, name in enumerate(corrupted.CORRUPTIONS):
+        pixels = np.empty((5 * num_test, 32, 32, 3), np.uint8)
+        pixels[..., 0] = np.repeat(np.arange(1, 6), num_test)[:, None, None]
+        pixels[..., 1] = number
+        pixels[..., 2] = np.tile(np.arange(num_test), 5)[:, None, None]
+        np.save(folder / f"{name}.npy", pixels)
+    np.save(folder / "labels.npy", np.tile(np.arange(num_test) % 2, 5).astype(np.uint8))
+
+
+@pytest.fixture
+def cifar_c(tmp_path: Path, monkeypatch: Patch) -> Path:
+    from test_datasets import write_cifar10
+
+    write_cifar10(tmp_path, monkeypatch)
+    write_cifar10_c(tmp_path, monkeypatch, num_test=4)
+    return tmp_path
+
+
+def test_corrupted_images_are_those_of_their_severity(cifar_c: Path) -> None:
+    names = ("fog", "snow")
+    data = DataConfig(name="cifar10", corruptions=names, severity=3)
+    splits = load(data, cifar_c)
+    assert list(splits.held_out()) == ["test", "test_fog", "test_snow"]
+    for name in names:
+        images = splits.corrupted[name]
+        assert images.pixels[:, 0].unique().tolist() == [3]
+        assert images.pixels[:, 1].unique().tolist() == [corrupted.CORRUPTIONS.index(name)]
+        assert images.pixels[:, 2, 0, 0].tolist() == [0, 1, 2, 3]
+        assert images.labels.tolist() == [0, 1, 0, 1]
+    every = load(DataConfig(name="cifar10", corruptions=("fog",)), cifar_c).corrupted["fog"]
+    assert len(every) == 20
+    assert every.pixels[:, 0, 0, 0].unique().tolist() == [1, 2, 3, 4, 5]
+    small = load(DataConfig(name="cifar10", corruptions=("fog",), image_size=8), cifar_c)
+    assert small.corrupted["fog"].pixels.shape == (20, 3, 8, 8)
+
+
+def test_corrupted_images_are_mapped_like_the_others(cifar_c: Path) -> None:
+    data = DataConfig(name="cifar10", corruptions=("fog",), severity=5)
+    for _ in ("decoded", "found"):
+        mapped = load_mapped(data, cifar_c)
+        assert list(mapped.corrupted) == ["fog"]
+        assert torch.equal(
+            mapped.corrupted["fog"].pixels, load(data, cifar_c).corrupted["fog"].pixels
+        )
+
+
+def test_without_test_no_corrupted_image_is_opened(cifar_c: Path) -> None:
+    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
+    blind = DataConfig(name="cifar10", corruptions=("fog",), test=False)
+    assert load(blind, cifar_c).corrupted == {}
+    seeing = DataConfig(name="cifar10", corruptions=("fog",))
+    with pytest.raises(DataError, match=r"fog\.npy: not found; get it with .*cifar10-c"):
+        load(seeing, cifar_c)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (b"no array", "not a file of NumPy"),
+        (np.zeros((5, 32, 32, 3), np.uint8), r"expected an array of shape \(20, 32, 32, 3\)"),
+        (np.zeros((20, 32, 32, 3), np.float32), "expected uint8, got float32"),
+    ],
+    ids=["bytes", "shape", "type"],
+)
+def test_a_damaged_corrupted_set_is_refused(cifar_c: Path, damage: Any, message: str) -> None:
+    path = cifar_c / "CIFAR-10-C" / "fog.npy"
+    if isinstance(damage, bytes):
+        path.write_bytes(damage)
+    else:
+        np.save(path, damage)
+    with pytest.raises(DataError, match=message):
+        load(DataConfig(name="cifar10", corruptions=("fog",)), cifar_c)
+
+
+def test_what_a_study_lacks_of_corrupted_images_is_said(cifar_c: Path, monkeypatch: Patch) -> None:
+    from mixup_core.images.config import TrainConfig
+
+    monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
+    data = DataConfig(name="cifar10", corruptions=("fog",))
+    config = TrainConfig(data=data, epochs=1, batch_size=4)
+    assert ImageData().missing(config) is None
+    checksums = ImageData().checksums(config)["cifar10"]
+    assert {name for name in checksums if "CIFAR-10-C" in name} == {
+        "CIFAR-10-C/fog.npy", "CIFAR-10-C/labels.npy",
+    }  # fmt: skip
+    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
+    assert "mixsweep data fetch cifar10-c" in str(ImageData().missing(config))
+
+
+def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Patch) -> None:
+    server, root = tmp_path / "server", tmp_path / "root"
+    write_cifar10_c(server, monkeypatch, num_test=2)
+    members = {f"CIFAR-10-C/{file.name}": file.read_bytes()
+               for file in sorted((server / "CIFAR-10-C").iterdir())}  # fmt: skip
+    content = tar(members)
+    (server / "CIFAR-10-C.tar").write_bytes(content)
+    of = corrupted.CORRUPTED["cifar10"]
+    monkeypatch.setitem(
+        FILES, "cifar10-c", {"test": dict.fromkeys(of.files(), "")}
+    )  # the registry itself, restored afterwards
+    from mixup_core.images.data import fetching
+
+    url = (server / "CIFAR-10-C.tar").as_uri()
+    served = corrupted.CorruptedSet(title=of.title, folder=of.folder, url=url, md5=md5(content))
+    monkeypatch.setitem(fetching._SOURCES, "cifar10-c", served.sources)
+    assert fetch("cifar10-c", root) == url
+    assert is_present("cifar10-c", root)
