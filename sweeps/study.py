@@ -63,6 +63,8 @@ class Study:
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
+    outside: Mapping[str, Config] = field(default_factory=dict)
+    """Arms of the study that this one is a part of, from which its own may learn (`part`)."""
 
     @property
     def problem(self) -> Problem:
@@ -104,16 +106,20 @@ class Study:
 
     def _run(self, arm: str, seed: int) -> Run:
         """Return a run; one that learns from another names it by what it computes."""
-        config = with_values(self.arms[arm], {"seed": seed})
+        config = with_values(self._known[arm], {"seed": seed})
         teaching = self.problem.teaching
         teacher_arm = None if teaching is None else teaching.arm(config)
         if teaching is None or teacher_arm is None:
             return Run(arm=arm, config=config)
         confirms = f"{CONFIRM}{teacher_arm}"
-        is_confirming = arm.startswith(CONFIRM) and confirms in self.arms
+        is_confirming = arm.startswith(CONFIRM) and confirms in self._known
         teacher = self._run(confirms if is_confirming else teacher_arm, seed).config
         config = teaching.taught(config, stage_keys(teacher)[-1])
         return Run(arm=arm, config=config, teacher=teacher)
+
+    @cached_property
+    def _known(self) -> Mapping[str, Config]:
+        return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
         """Return the final stage keys of the runs that others learn from."""
@@ -138,6 +144,7 @@ class Study:
             arms={arm: self.arms[arm] for arm in arms},
             baseline=self.baseline if self.baseline in arms else arms[0],
             own_seeds={arm: self.own_seeds[arm] for arm in arms if arm in self.own_seeds},
+            outside={**self.outside, **self.arms},
         )
 
     def grown(self, points: Iterable[Point], winner: Point | None = None) -> "Study":

@@ -1,7 +1,11 @@
+import pytest
+
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
+from mixup_core.problem import PROBLEMS
 from mixup_core.tree import with_values
 from sweeps.study import Run, Study
+from tests import toy
 
 BASE = TrainConfig(epochs=2, batch_size=8)
 
@@ -41,3 +45,18 @@ def test_a_parameter_that_one_arm_alone_has_varies_too() -> None:
 
 def test_nothing_varies_in_a_study_of_one_arm() -> None:
     assert study(a=BASE).varying() == ()
+
+
+def test_a_part_of_a_study_has_the_runs_that_the_whole_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    arms = {
+        "still": toy.ToyConfig(epochs=2),
+        "master": toy.ToyConfig(epochs=3, drift=2.0),
+        "pupil": toy.ToyConfig(epochs=5, teacher="master"),
+        "confirm pupil": toy.ToyConfig(epochs=6, teacher="master"),
+        "confirm master": toy.ToyConfig(epochs=4, drift=2.0),
+    }
+    whole = Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="still", source="")
+    for arm in ("pupil", "confirm pupil"):
+        part = whole.part(["still", arm]).part([arm])
+        assert (part.baseline, part.runs()) == (arm, whole.runs_of(arm))
