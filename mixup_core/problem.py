@@ -109,6 +109,8 @@ class Metric:
     unit: str = ""
     """`%` where the stored value is a fraction, else for example `nats`; empty for a number."""
     is_lower_better: bool = True
+    note: str = ""
+    """What captions of figures explain of it, as a sentence."""
 
     @property
     def scale(self) -> float:
@@ -267,6 +269,9 @@ class Problem:
     """Whether a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """What a run's metric was measured on, for captions: `Fashion-MNIST, 10 000 test images`."""
+    sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
+    """Number of examples whose mean a run's metric is, if it is a share of them: its own sampling
+    noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
     population: Callable[[Any], Hashable] = lambda config: None
     """Runs are compared only where this is equal: the same images, the same setting."""
     method: Callable[[Any], str | None] = lambda config: None

@@ -1,5 +1,6 @@
 """Caption: what a table was measured on, and how its numbers were chosen and compared."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -87,8 +88,8 @@ def caption_of(table: Captioned) -> str:
         parts.append(f"no mean where a run has no {shown.label} by the {readout}")
     if any(row.summaries and row.n > 1 for row in rows):
         parts.append(
-            "intervals are over seeds: they leave out what another sample of the data and another "
-            "kind of processor would change"
+            "intervals are over seeds: they leave out what another sample of the data "
+            f"{_spell_noise(study, rows)}and another kind of processor would change"
         )
     parts += [table.made_with] if table.made_with else []
     return "; ".join(parts) + "."
@@ -182,6 +183,19 @@ def _spell_settings(study: Study, metric: str) -> str:
     return " and ".join(
         dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
     )
+
+
+def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
+    """Return the largest sampling noise of a share of examples, sqrt(p (1 - p) / N)."""
+    shown = study.problem.metric(study.headline)
+    noises = [
+        math.sqrt(p * (1 - p) / size)
+        for row in rows
+        if (summary := row.summaries.get(study.headline)) is not None
+        and (size := study.problem.sample_size(study.arms[row.arm], study.headline))
+        and 0 <= (p := summary.mean) <= 1
+    ]
+    return f"(sd {spell_amount(max(noises), shown)}) " if noises else ""
 
 
 def _spell_seeds(seeds: Sequence[int]) -> str:

@@ -286,13 +286,14 @@ def _curves_caption(
         if places
         else ""
     )
+    notes = "".join(f" {note}" for metric in metrics if (note := table.problem.metric(metric).note))
     grey = f" Grey: mean of {table.baseline}." if has_many else ""
     along = axis.label if axis.metric else axis.unit
     return (
         f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
         f"({_spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
-        f"ones included.{grey}{marked} {table.selection.brief}; nothing is chosen from these "
-        "curves."
+        f"ones included.{grey}{marked}{notes} {table.selection.brief}; nothing is chosen "
+        "from these curves."
     )
 
 

@@ -35,7 +35,11 @@ METRICS = {
     )
 } | {
     "train/loss": Metric(label="training loss", unit="nats"),
-    "train/excess_loss": Metric(label="excess training loss", unit="nats"),
+    "train/excess_loss": Metric(
+        label="excess training loss",
+        unit="nats",
+        note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
+    ),
     "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
     "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
     "train/error": Metric(label="training error, original images", unit="%"),
@@ -262,6 +266,14 @@ def setting(config: TrainConfig, metric: str) -> str:
     return f"{info.title}{size}{views}, {count} {'validation' if is_val else 'test'} images"
 
 
+def sample_size(config: TrainConfig, metric: str) -> int | None:
+    """Return the number of images of which an error is the share that is misclassified."""
+    split, _, name = metric.partition("/")
+    if name != "error":
+        return None
+    return config.data.val_size if split == "val" else described(config.data).num_test
+
+
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
     laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
@@ -345,7 +357,14 @@ IMAGES = Problem(
     tags=tags,
     measures=measures,
     setting=setting,
-    population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
+    sample_size=sample_size,
+    population=lambda config: (
+        config.data.name,
+        config.data.digest,
+        config.data.image_size,
+        config.data.views,
+        config.data.val_size,
+    ),
     method=method,
     dataset=lambda config: config.data.name,
     work=num_images,

@@ -94,3 +94,11 @@ def test_the_baseline_stands_for_all_arms_that_equal_it() -> None:
     arms = {"again": study.arms["erm"], **study.arms}
     found = equals(replace(study, arms=arms))
     assert found == {"again": "erm", "uniform": "uniform", "erm": "erm", "midpoint": "midpoint"}
+
+
+def test_arms_with_other_held_out_images_are_not_paired() -> None:
+    study = make_study()
+    data = replace(study.arms["midpoint"].data, val_size=5000)
+    arms = {**study.arms, "midpoint": replace(study.arms["midpoint"], data=data)}
+    table = tabulate(replace(study, arms=arms), ended(replace(study, arms=arms), {}))
+    assert all(row.compared is None for row in table.rows)

@@ -21,7 +21,8 @@ def test_the_caption_says_what_the_numbers_are(
         "(uniform) is found 4 times in 5; at the upper 95 % limit of the sd, 1.93 points to 3.85 "
         "points",
         "d: mean over sd of the differences, times Hedges' factor",
-        "they leave out what another sample of the data and another kind of processor would change",
+        "they leave out what another sample of the data (sd 0.42 points) and another kind of "
+        "processor would change",
         "cpu, torch 2",
     ):
         assert part in caption

@@ -87,6 +87,13 @@ def test_lines_mark_where_an_arm_changes() -> None:
     assert "another way" not in captions["learning_curves"].caption
 
 
+def test_a_metric_is_explained_where_its_problem_explains_it(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    caption = draw(study, results)["learning_curves"].caption
+    assert "Excess: above the entropy of the mixed labels" in caption
+
+
 def test_captions_give_n_and_the_selection_rule(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def _key(data: DataConfig, root: Path) -> str:
 
 def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
     for file in (root / _FOLDER).glob(f"{key}-*.pt"):
-        if file.stem == f"{key}-{_sha256(file)}":
+        if file.is_file() and file.stem == f"{key}-{_sha256(file)}":
             parts = torch.load(file, mmap=True, weights_only=True)
             images = {name: Images(**part) for name, part in parts.items()}
             return Splits(
@@ -106,7 +107,8 @@ def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
                 test=images.pop("test", None),
                 corrupted=images,
             )
-        file.unlink(missing_ok=True)
+        with suppress(IsADirectoryError):
+            file.unlink(missing_ok=True)
     return None
 
 
