@@ -319,6 +319,19 @@ def problem_of(config: Config) -> Problem:
     return problem_named(config.problem)
 
 
+def with_named_teacher(config: Config) -> Config:
+    """Return a configuration that has keys before its teacher is known, whose arm stands for it.
+
+    The keys tell configurations of one study apart; results are stored under others.
+    """
+    teaching = problem_of(config).teaching
+    arm = None if teaching is None else teaching.arm(config)
+    if teaching is None or arm is None:
+        return config
+    named: Config = teaching.taught(config, f"arm {arm}")
+    return named
+
+
 def lacks_memory(error: Exception) -> bool:
     """Return whether an allocation failed; torch says so of the CPU in words alone."""
     return (

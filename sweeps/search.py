@@ -8,7 +8,7 @@ from operator import eq
 from typing import Any, Literal, assert_never
 
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.problem import Config, problem_of
+from mixup_core.problem import Config, problem_of, with_named_teacher
 from mixup_core.rules import require
 from mixup_core.tree import with_values
 from sweeps.space import Categorical, Distribution, Integer, Real, Space
@@ -114,13 +114,14 @@ class Search:
         """
         if not self.space.is_countable:
             return frozenset()
-        own = stage_keys(self.config_of(values))
+        own = stage_keys(with_named_teacher(self.config_of(values)))
         shared = set()
         for parameter in self.space.parameters:
             for value in parameter.distribution.values() or ():
                 if parameter.path in values and value != values[parameter.path]:
                     with suppress(ValueError, KeyError):  # values that cannot stand together
-                        other = stage_keys(self.config_of({**values, parameter.path: value}))
+                        config = self.config_of({**values, parameter.path: value})
+                        other = stage_keys(with_named_teacher(config))
                         shared.add(sum(map(eq, own, other)))
         return frozenset(shared - {0})
 
@@ -132,7 +133,8 @@ class Search:
         """
         decisive = ", ".join(
             [
-                repr(run_key(self.base)), _frozen_space(self.space), repr(self.objectives),
+                repr(run_key(with_named_teacher(self.base))), _frozen_space(self.space),
+                repr(self.objectives),
                 repr(self.sampler), repr(self.seed), repr(self.prune_after), repr(tuple(seeds)),
             ]
         )  # fmt: skip

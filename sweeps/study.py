@@ -122,8 +122,14 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the final stage keys of the runs that others learn from."""
-        return frozenset(stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher)
+        """Return the final stage keys of the runs that others learn from, points to come too."""
+        taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
+        teaching = self.problem.teaching
+        if teaching is not None and self.search is not None:
+            points = map(self.search.config_of, self.search.space.corners())
+            arms = {arm for point in points if (arm := teaching.arm(point)) is not None}
+            taught |= {stage_keys(run.config)[-1] for arm in arms for run in self.runs_of(arm)}
+        return frozenset(taught)
 
     @cached_property
     def _runs_by_arm(self) -> Mapping[str, list[Run]]:

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from mixup_core.keys import run_key
-from mixup_core.problem import PROBLEMS, Config, DataError, Problem, problem_named
+from mixup_core.problem import (
+    PROBLEMS,
+    Config,
+    DataError,
+    Problem,
+    problem_named,
+    with_named_teacher,
+)
 from mixup_core.rules import RuleError
 from mixup_core.tree import flatten
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
@@ -100,7 +107,7 @@ class StudyReader:
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
         for name, config, node in self._points(grid):
-            key = run_key(config)
+            key = run_key(with_named_teacher(config))
             if key in names:
                 self._read.report(node, f"arms {names[key]!r} and {name!r} are the same run")
             elif name in arms:

@@ -28,7 +28,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import Config
+from mixup_core.problem import Config, with_named_teacher
 from mixup_core.store.files import make_private_folder
 from sweeps.home import masked
 from sweeps.search import Point, PointState, Search, SearchError, SearchHistory
@@ -307,7 +307,7 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
 
 def _content(config: Config) -> str:
     """Return what a configuration computes: equal schedules are equal however they are spelled."""
-    return stage_keys(config)[-1]
+    return stage_keys(with_named_teacher(config))[-1]
 
 
 def _name(study: Study) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from statistics import stdev
 
 from mixup_core.keys import stage_keys
+from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
 from sweeps.results import read_results
 from sweeps.search import CONFIRM, Point, Search, SearchHistory
@@ -53,11 +54,13 @@ def foreseen_study(study: Study) -> Study:
     if search is None or search.sampler != "grid":
         return study
     arms, seeds = dict(study.arms), dict(study.own_seeds)
-    known = {stage_keys(arms[arm])[-1] for arm in arms if not arm.startswith(CONFIRM)}
+    known = {
+        stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if not arm.startswith(CONFIRM)
+    }
     number = len(study.points())
     for values in search.space.grid():
         config = search.config_of(values)
-        content = stage_keys(config)[-1]
+        content = stage_keys(with_named_teacher(config))[-1]
         if content not in known:
             point = Point(number=number, values=values, state="open")
             arms[point.arm], seeds[point.arm] = config, study.seeds

@@ -718,3 +718,14 @@ def test_any_override_raises_nothing_but_study_errors(load: Load, path: str, val
     for line in problems_of(load, text, f"{path}={value}"):
         assert line.startswith("--set ")
         assert line.isprintable()
+
+
+def test_arms_that_learn_from_another_are_told_apart_by_what_they_ask_of_it(load: Load) -> None:
+    pupil = "objective: {filter: {teacher: mixed, keep: %s}}"
+    arms = f"arms: {{mixed: {{mix.law: midpoint}}, low: {{mix.law: midpoint, {pupil % 'low'}}}, "
+    arms += f"high: {{mix.law: midpoint, {pupil % 'high'}}}}}\n"
+    study = load(SMALL + arms)
+    assert [run.teacher is None for run in study.runs()][:3] == [True, False, False]
+    assert len({run.key for run in study.runs()}) == len(study.runs())
+    with pytest.raises(StudyError, match="are the same run"):
+        load(SMALL + arms.replace("keep: high", "keep: low"))
