@@ -30,7 +30,8 @@ def test_every_run_is_frozen() -> None:
 def test_the_keyed_study_varies_every_field() -> None:
     study = keyed_study()
     paths = {path for config in study.arms.values() for path in flatten(config)}
-    assert paths - set(study.varying()) == {"seed"}
+    filled_in_for_each_run = {"seed", "objective.teacher_key"}
+    assert paths - set(study.varying()) == filled_in_for_each_run
     assert len(study.seeds) > 1
 
 
