@@ -8,6 +8,8 @@ from scipy.special import entr, expit
 from mixup_core.theory.weights import Floats
 
 _NEWTON_STEPS = 200
+_SMALLEST_GAIN = 1e-12
+"""Twice what a step may gain before the loss is no guide to it any more, in nats."""
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
@@ -58,23 +60,23 @@ def minimiser(
         w, (d,), and the largest absolute slope at it, which rounding keeps above 0.
     """
     weights = np.zeros(inputs.shape[1])
-    loss, gradient, curvature = _expansion(weights, inputs, labels, lams, decay)
+    now = _expansion(weights, inputs, labels, lams, decay)
     for _ in range(_NEWTON_STEPS):
+        loss, gradient, curvature = now
         direction = np.linalg.solve(curvature, gradient)
-        decrement = float(gradient @ direction)
-        if decrement < 1e-24:
-            break
-        share = 1.0
-        while True:
-            tried = weights - share * direction
-            found = _expansion(tried, inputs, labels, lams, decay)
-            if found[0] <= loss - 1e-4 * share * decrement or share < 1e-10:
+        gain, share = float(gradient @ direction), 1.0
+        tried = _expansion(weights - direction, inputs, labels, lams, decay)
+        if gain < _SMALLEST_GAIN:  # rounding hides it in the loss, but not in the slope
+            if np.abs(tried[1]).max() >= np.abs(gradient).max():
                 break
-            share /= 2
-        if found[0] > loss:  # rounding is all that is left
-            break
-        weights, (loss, gradient, curvature) = tried, found
-    return weights, float(np.abs(gradient).max())
+        else:
+            while tried[0] > loss - 1e-4 * share * gain and share > 1e-10:
+                share /= 2
+                tried = _expansion(weights - share * direction, inputs, labels, lams, decay)
+            if tried[0] >= loss:
+                break
+        weights, now = weights - share * direction, tried
+    return weights, float(np.abs(now[1]).max())
 
 
 def _expansion(

@@ -4,8 +4,9 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
-from mixup_core.theory.weights import weight_quantiles
+from mixup_core.theory.weights import upper_quantiles, weight_quantiles
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
@@ -81,3 +82,23 @@ def test_separable_points_far_apart_are_minimised_too() -> None:
     inputs = inputs / 10 + 5 * labels[:, None]
     _, left = minimiser(inputs, labels, np.array([0.5]))
     assert left < 1e-10
+
+
+def test_a_search_that_has_arrived_takes_no_further_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    expansion = logistic._expansion
+
+    def counted(*arguments: object) -> object:
+        nonlocal calls
+        calls += 1
+        return expansion(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(logistic, "_expansion", counted)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice([-1.0, 1.0], 40)
+        inputs = labels[:, None] + rng.normal(size=(40, 3)) / 8
+        calls = 0
+        _, left = minimiser(inputs, labels, upper_quantiles(Beta(alpha=1.0), 8))
+        assert calls <= 25
+        assert left < 1e-13
