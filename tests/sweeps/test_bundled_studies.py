@@ -1,4 +1,6 @@
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -11,6 +13,12 @@ from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies, load_study
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
+
+
+@cache
+def schema() -> Any:
+    jsonschema.Draft202012Validator.check_schema(study_schema())
+    return jsonschema.Draft202012Validator(study_schema())
 
 
 GOLDEN = {"search-alpha-switch": "cb814f0e", "search-alpha-switch-cifar": "f416c4bb"}
@@ -31,7 +39,7 @@ def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(file: Path
     assert study.name == file.stem
     assert f"`mixsweep run {file.stem}`" in study.description
     assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
-    jsonschema.validate(yaml.safe_load(study.source), study_schema())
+    schema().validate(yaml.safe_load(study.source))
 
 
 @pytest.mark.parametrize(
