@@ -37,7 +37,7 @@ def study_schema() -> Schema:
     numbers = {"type": "object", "additionalProperties": {"type": "number"}}
     properties["claims"] |= _list(_schema(ClaimKeys))
     properties["references"] |= {"type": "object", "additionalProperties": numbers}
-    cases, definitions = [], {}
+    cases, definitions = [], {"distribution": _entry()}
     for name in PROBLEMS:
         problem = problem_named(name)
         paths = config_paths(problem)
@@ -88,18 +88,24 @@ def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
         fields = {name: {"anyOf": [_distribution(value), value]} for name, value in below.items()}
         alone = list(fields.values()) if len(fields) == 1 else []
         kinds.append(_mapping({tag: {"anyOf": [_mapping(fields), *alone]}}) | {"minProperties": 1})
-    listed = _distribution({"anyOf": [{"enum": [*leaf.options, None]}, *kinds]}, "categorical")
-    return {"anyOf": [*kinds, listed]}
+    listed = _list({"anyOf": [{"enum": [*leaf.options, None]}, *kinds]})
+    when: Schema = {"type": "object"}
+    chosen = _mapping({"categorical": listed, "when": when}) | {"required": ["categorical"]}
+    return {"anyOf": [*kinds, chosen]}
 
 
-def _distribution(value: Schema, *kinds: str) -> Schema:
-    """Return the schema of a distribution of some kinds (all if none) over some values."""
+def _entry() -> Schema:
+    """Return the schema of a distribution, whatever path it is of."""
     entry = _schema(EntryKeys)
     for kind in ("log_uniform", "uniform", "int"):
         entry["properties"][kind] |= {"minItems": 2, "maxItems": 2}
     entry["properties"]["log_uniform"]["items"] = {"exclusiveMinimum": 0}
-    entry["properties"]["categorical"] |= _list(value)
-    return entry | {"oneOf": [{"required": [kind]} for kind in kinds or KINDS]}
+    return entry | {"oneOf": [{"required": [kind]} for kind in KINDS]}
+
+
+def _distribution(value: Schema) -> Schema:
+    """Return the schema of a distribution over some values."""
+    return {"$ref": "#/$defs/distribution", "properties": {"categorical": _list(value)}}
 
 
 def _schema(hint: Any) -> Schema:
