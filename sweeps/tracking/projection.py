@@ -273,19 +273,22 @@ class Projection:
         )
 
     def _titled(self, wanted: Wanted, title: str) -> Wanted:
-        """Name a run for what it is, and for what tells it from those of other settings."""
-        for entry in self._experiment().entries.values():
-            if entry.level != wanted.level or entry.identity[1][0] != wanted.name[0]:
-                continue
-            if entry.identity == wanted.identity:
-                return wanted
+        """Name a run that is not there yet: for what it is, and what tells it from a namesake."""
+        entries = self._experiment().entries
+        if wanted.identity in entries:
+            return wanted
+        namesakes = [
+            entry
+            for (level, name), entry in entries.items()
+            if level == wanted.level and name[0] == wanted.name[0]
+        ]
+        if namesakes:
             differing = [
                 f"{path.rpartition('.')[2]}={value}"
                 for path, value in wanted.params.items()
-                if entry.params.get(path, value) != value
+                if namesakes[0].params.get(path) != value
             ]
-            if differing and "(" not in title:
-                title += f" ({' '.join(differing[:_MAX_DIFFERENCES])})"
+            title += f" ({' '.join(differing[:_MAX_DIFFERENCES])})" if differing else ""
         return replace(wanted, first_tags={**wanted.first_tags, NAME_TAG: title})
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:

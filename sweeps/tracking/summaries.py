@@ -11,7 +11,7 @@ Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
 """Metrics of some runs, at least one, to finite metrics of their arm: `test/error_mean`, and from
 two runs on `_sd`, `_ci_low` and `_ci_high`."""
 
-MAIN_POINTS, OTHER_POINTS = 200, 20
+MAIN_POINTS, OTHER_POINTS = 200, 10
 """Epochs at most in the curve of a metric that reports lead with, and of any other: an arm then has
 fewer rows than its seeds have."""
 

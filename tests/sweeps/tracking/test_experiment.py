@@ -5,7 +5,6 @@ from mlflow.exceptions import MlflowException
 
 from sweeps.home import Home, masked
 from sweeps.tracking.experiment import is_refusal
-from sweeps.tracking.reader import parse_param, read_runs
 
 
 def test_a_home_holds_its_database_and_its_artifacts(
@@ -29,18 +28,6 @@ def test_a_home_holds_its_database_and_its_artifacts(
 )
 def test_a_password_is_not_shown(uri: str, shown: str) -> None:
     assert masked(uri) == shown
-
-
-@pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])
-def test_a_param_comes_back_as_the_value_it_was(value: object) -> None:
-    assert parse_param(str(value)) == value
-    assert type(parse_param(str(value))) is type(value)
-
-
-def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="the study is tracked"):
-        read_runs(Home(folder=tmp_path).tracking_uri, "table1")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_outage_is_not_a_refusal() -> None:

@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+import pytest
+
+from mixup_core.store.checkpoints import Failure
+from sweeps.study import Study
+from sweeps.tracking.progress import Progress, epochs_of
+from tests.sweeps.tracked import epoch_of, result_of
+
+
+def test_what_was_trained_joins_what_is_known_in_order(study: Study) -> None:
+    run = study.runs()[0]
+    known = Progress.stored(result_of(run, 1))
+    further = known.trained([epoch_of(run, 2), epoch_of(run, 0)])
+    assert further.epochs == (epoch_of(run, 0), epoch_of(run, 2))
+    assert (further.outcome, further.is_live, further.has_ended) == ("partial", True, False)
+
+
+def test_an_epoch_that_is_known_stays_as_it_is(study: Study) -> None:
+    run = study.runs()[0]
+    known = Progress.stored(result_of(run, 1))
+    record, facts = epoch_of(run, 0)
+    assert known.trained([(record, replace(facts, stored_at_ms=5))]) is known
+    assert known.trained([]) is known
+
+
+@pytest.mark.parametrize(
+    ("epochs", "kind", "outcome", "failure"),
+    [(3, "failed", "complete", ""), (2, "diverged", "diverged", "nan"), (0, None, "missing", "")],
+)
+def test_a_failure_counts_unless_the_run_is_complete(
+    study: Study, epochs: int, kind: str | None, outcome: str, failure: str
+) -> None:
+    run = study.runs()[0]
+    recorded = kind and Failure(run_key=run.key, kind=kind, message="nan", epoch=1, attempts=1)
+    progress = Progress.stored(result_of(run, epochs, recorded))
+    assert (progress.outcome, progress.failure) == (outcome, failure)
+    assert not progress.is_live
+
+
+def test_rows_give_back_the_epochs_that_they_are_of(study: Study) -> None:
+    progress = Progress.stored(result_of(study.runs()[0], 3))
+    again = epochs_of(progress.rows())
+    assert [record for record, _ in again] == [record for record, _ in progress.epochs]
+    assert [facts.stored_at_ms for _, facts in again] == [
+        facts.stored_at_ms for _, facts in progress.epochs
+    ]

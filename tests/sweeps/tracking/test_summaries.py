@@ -1,0 +1,89 @@
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from mixup_core.images.problem import IMAGES
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts
+from reports.statistics import summarise_runs
+from sweeps.readouts import Last, MeanOfLast
+from sweeps.tracking.progress import Epoch
+from sweeps.tracking.summaries import MAIN_POINTS, OTHER_POINTS, curves, main_metrics, texts
+
+NOON_MS = 1_700_000_000_000
+
+
+def run_of(*values: float, metric: str = "test/error", late: int = 0) -> tuple[Epoch, ...]:
+    return tuple(
+        (
+            EpochRecord(epoch=epoch, metrics={metric: value}),
+            EpochFacts(seconds=1.0, stored_at_ms=NOON_MS + epoch + late),
+        )
+        for epoch, value in enumerate(values)
+    )
+
+
+def test_a_curve_has_mean_spread_and_interval_at_each_number_of_epochs_trained() -> None:
+    rows = list(curves([run_of(0.4, 0.1), run_of(0.6, 0.3, late=7)], IMAGES, summarise_runs))
+    by_place = {(row.name, row.step): row for row in rows}
+    assert by_place["test/error_mean", 1].value == 0.5
+    assert by_place["test/error_mean", 2].value == pytest.approx(0.2)
+    assert by_place["test/error_sd", 2].value == pytest.approx(math.sqrt(0.02))
+    # t(0.975, 1) = 12.706
+    half = 12.706 * math.sqrt(0.02) / math.sqrt(2)
+    assert by_place["test/error_ci_low", 2].value == pytest.approx(0.2 - half, rel=1e-3)
+    assert by_place["test/error_ci_high", 2].value == pytest.approx(0.2 + half, rel=1e-3)
+    assert by_place["test/error_mean", 2].at_ms == NOON_MS + 1 + 7 + 2
+
+
+def test_an_epoch_that_one_run_did_not_evaluate_has_no_mean() -> None:
+    longer, shorter = run_of(0.4, 0.2), run_of(0.4)
+    rows = list(curves([longer, shorter], IMAGES, summarise_runs))
+    assert {row.step for row in rows} == {1}
+
+
+def test_a_value_that_is_not_finite_leaves_its_epoch_out() -> None:
+    rows = list(curves([run_of(0.4, math.inf), run_of(0.4, 0.1)], IMAGES, summarise_runs))
+    assert {row.step for row in rows} == {1}
+
+
+@pytest.mark.parametrize(
+    ("metric", "most"), [("test/error", MAIN_POINTS), ("test/own", OTHER_POINTS)]
+)
+def test_a_long_curve_keeps_its_last_epoch_and_points_evenly_spread(metric: str, most: int) -> None:
+    epochs = 7 * MAIN_POINTS + 3
+    rows = list(curves([run_of(*[0.1] * epochs, metric=metric)], IMAGES, summarise_runs))
+    steps = [row.step for row in rows]
+    assert len(steps) == len(set(steps)) == most
+    assert steps[-1] == epochs
+    gaps = {after - before for before, after in pairwise(steps)}
+    assert max(gaps) - min(gaps) <= 1
+
+
+def test_texts_are_in_the_unit_of_the_metric_and_say_of_how_many_seeds_they_are() -> None:
+    runs = [run_of(0.5, 0.19), run_of(0.5, 0.21)]
+    # t(0.975, 1) sd / sqrt(2) = 12.706 * 0.01
+    said = texts(runs, 2, IMAGES, Last(), summarise_runs)
+    assert said == {"test/error": "20.00 ± 12.71 %"}
+    said = texts(runs[:1], 5, IMAGES, Last(), summarise_runs)
+    assert said == {"test/error": "19.00 % (1/5)"}
+    said = texts([run_of(0.5, metric="train/loss")], 1, IMAGES, Last(), summarise_runs)
+    assert said == {"train/loss": "0.500 nats"}
+
+
+def test_texts_show_the_number_that_stands_for_a_run() -> None:
+    readout = MeanOfLast(evaluations=2)
+    said = texts([run_of(0.9, 0.2, 0.1)], 1, IMAGES, readout, summarise_runs)
+    assert said == {"test/error": "15.00 %"}
+    assert texts([run_of(0.1)], 1, IMAGES, readout, summarise_runs) == {}
+
+
+def test_the_main_metrics_are_those_that_a_report_leads_with() -> None:
+    measured = {"train/loss", "train/excess_loss", "val/error", "val/nll"}
+    assert main_metrics(IMAGES, measured) == ("val/error", "val/nll", "train/excess_loss")
+    both = measured | {"test/error", "test/nll"}
+    assert main_metrics(IMAGES, both) == ("test/error", "test/nll", "train/excess_loss")
+    plain = replace(IMAGES, headline=("x",), beside=(), curves=())
+    assert main_metrics(plain, {"x", "y"}) == ("x",)
