@@ -30,8 +30,7 @@ class TrackedRun:
 def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     """Return every run of a study from MLflow alone.
 
-    Runs that were never started are among them (`missing`), so a table made from these runs knows
-    how many seeds each arm should have. Those of one configuration are in the order of
+    Runs that never began are not among them. Those of one configuration are in the order of
     `Study.runs`; a study that was run with several settings has the runs of all of them, which
     `params` tells apart.
 
