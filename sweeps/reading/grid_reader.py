@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.tree import spelled
 from sweeps.reading.node_reader import NodeReader
-from sweeps.reading.strict_yaml import Node
+from sweeps.reading.strict_yaml import REFUSED, Node
 from sweeps.reading.tree_paths import Settings, TreePaths, above
 
 Axis = Sequence[Settings]
@@ -45,10 +45,13 @@ class GridReader:
             self._taken |= {p: "grid" for axes in self._grids for axis in axes for p in axis[0]}
             steps = self._zipped(zipped)
             self._grids = [[*axes, steps] for axes in self._grids]
-        self._exclude = [
-            (node, self._read.dotted(paths, node))
-            for node in read.filled(nodes.get("exclude"), "mapping")
-        ]
+        self._exclude: list[tuple[Node, Settings]] = []
+        for node in read.filled(nodes.get("exclude"), "mapping"):
+            rule = self._read.dotted(paths, node)
+            if node.value == {}:
+                self._read.report(node, "needs at least one path")
+            elif rule and all(setting.value is not REFUSED for setting in rule.values()):
+                self._exclude.append((node, rule))
         self._unmet = list(self._exclude)
 
     @property
@@ -87,10 +90,10 @@ class GridReader:
             self._read.report(node, "needs at least one path")
         for path, child in self._read.mapping(node).items():
             if self._read.is_path(self._paths, path, child):
-                for taken, by in self._taken.items():
-                    if path == taken or path in above(taken) or taken in above(path):
-                        self._read.report(child, f"{by} sets this path too")
-                values = self._read.filled(child, "value")
+                near = [p for p in self._taken if p == path or p in above(path) or path in above(p)]
+                if near:
+                    self._read.report(child, f"{self._taken[near[0]]} sets this path too")
+                values = () if near else self._read.filled(child, "value")
                 # A problem of a value is one of its list, wherever in it the value stands.
                 axes[path] = [
                     {path: self._read.setting(self._paths, path, replace(value, path=child.path))}

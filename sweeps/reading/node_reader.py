@@ -74,20 +74,24 @@ class NodeReader:
             before = len(self.problems)
             section = self.section(TreePaths(kind), node)
             return section if len(self.problems) == before else REFUSED
-        lists = [member for member in members(hint) if get_origin(member) is tuple]
-        if isinstance(node.value, list) and lists:
-            found = tuple(self.value(get_args(lists[0])[0], child) for child in node.value)
-            return REFUSED if REFUSED in found else found
+        items = [get_args(member)[0] for member in members(hint) if get_origin(member) is tuple]
         try:
-            return REFUSED if holds_refused(node) else parsed(hint, plain(node))
-        except SpellingError as error:
-            hints = self.did_you_mean(str(error.value), error.names)
-            is_scalar = isinstance(error.value, bool | int | float)
-            quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
-            self.report(node, f"{error}{hints if isinstance(error.value, str) else quote}")
-        except RuleError as error:
-            self.report(node, str(error))
+            if not holds_refused(node):
+                return parsed(hint, plain(node))
+        except (SpellingError, RuleError) as error:
+            if not (items and isinstance(node.value, list)):
+                self.report(node, f"{error}{self._way_out(error)}")
+        for child in node.value if isinstance(node.value, list) and items else ():
+            self.value(items[0], child)
         return REFUSED
+
+    def _way_out(self, error: SpellingError | RuleError) -> str:
+        if not isinstance(error, SpellingError):
+            return ""
+        if isinstance(error.value, str):
+            return self.did_you_mean(error.value, error.names)
+        is_scalar = isinstance(error.value, bool | int | float)
+        return "; quote it" if is_scalar and "expected text" in str(error) else ""
 
     def section(self, paths: TreePaths, node: Node) -> Any:
         """Return the tree that a mapping holds, defaults for what is wrong; None if there is none.

@@ -51,9 +51,9 @@ class That:
         """
         names = [name for name in get_args(Relation) if getattr(self, name) is not None]
         if len(names) != 1:
-            raise RuleError(
-                f"one of {', '.join(get_args(Relation))} is given", {}, fields=(*names,)
-            )
+            every = get_args(Relation)
+            rule = f"one of {', '.join(every)} is given"
+            raise RuleError(rule, dict.fromkeys(names, True), fields=(*names, *every))
         sides = getattr(self, names[0])
         fits = len(sides) == 2 and isinstance(sides[0], str)
         require(fits, f"{names[0]} compares [ARM, ARM or number]", self, names[0])

@@ -161,7 +161,8 @@ class StudyReader:
                 unfit = teaching.unfit(configs[name], arms[teacher])
                 texts = [f"cannot learn from {teacher!r}: {error}" for error in unfit]
             for text in texts:
-                self._read.report(listed.get(name, self._root), f"{name} {text}")
+                node = listed.get(name.partition(" ")[0], self._root)
+                self._read.report(node, f"{name} {text}")
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report more runs, or more epochs of all runs, than a study may have."""

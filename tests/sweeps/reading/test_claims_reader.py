@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+from study_files import ARMS, SMALL, read, refusals
+
+from sweeps.claims import Claim
+from sweeps.readouts import Averaged, Last, MeanOfLast
+
+SOURCE = "source: arXiv:2210.13512, table 1"
+CLAIM = f"- says: Mixup wins\n  {SOURCE}\n  that: {{less: [uniform, erm], metric: test/error}}\n"
+
+
+def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
+    study = read(
+        tmp_path,
+        ARMS + "baseline: uniform\nreadout: {mean_of_last: 3}\nequivalence: 0.002\n"
+        "references: {erm: {test/error: 0.078, test/nll: 0.4}}\n",
+    )
+    assert study.baseline == "uniform"
+    assert study.readout == MeanOfLast(evaluations=3)
+    assert study.equivalence == 0.002
+    assert study.references == {"erm": {"test/error": 0.078, "test/nll": 0.4}}
+
+
+def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
+    study = read(tmp_path, ARMS)
+    assert (study.baseline, study.readout, study.claims) == ("erm", Last(), ())
+    assert (study.equivalence, study.references) == (None, {})
+    assert read(tmp_path, ARMS.replace("erm:", "plain:")).baseline == "plain"
+    assert read(tmp_path, ARMS, "readout=averaged").readout == Averaged()
+
+
+def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
+    more = (
+        f"- {{says: b, {SOURCE.replace(', table', ' table')}, "
+        "that: {within: [erm, 0.078], margin: 0.002, metric: test/error_averaged}}\n"
+    )
+    first, second = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{more}").claims
+    assert first == Claim(
+        says="Mixup wins", source="arXiv:2210.13512, table 1", relation="less",
+        left="uniform", right="erm", metric="test/error",
+    )  # fmt: skip
+    assert (second.relation, second.left, second.right) == ("within", "erm", 0.078)
+    assert (second.margin, second.metric) == (0.002, "test/error_averaged")
+
+
+def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
+    claim = CLAIM.replace("uniform, erm", "lr=0.1, lr=0.2")
+    text = f"{SMALL}grid: {{optimizer.lr: [0.1, 0.2]}}\nbaseline: lr=0.2\nclaims:\n{claim}"
+    study = read(tmp_path, text)
+    assert study.baseline == "lr=0.2"
+    assert study.claims[0].left == "lr=0.1"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("baseline: emr\n",
+         "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
+        ("baseline: 3\n", "7: baseline: expected text or null, got 3; quote it"),
+        ("readout: first\n", "7: readout: expected last, {mean_of_last: EVALUATIONS} or averaged, "
+         "got text 'first'"),
+        ("readout: {mean_of_last: 1}\n",
+         "7: readout: `evaluations >= 2` must hold, got (evaluations=1)."),
+        ("readout: mean_of_last\n",
+         "7: readout: `readout.evaluations is given` must hold, got (readout.evaluations=None)."),
+        ("equivalence: 0\n",
+         "7: equivalence: `equivalence > 0` must hold, got (equivalence=0.0)."),
+        ("references: {emr: {test/error: 1}}\n",
+         "7: references.emr: names no arm of the study, got 'emr' (did you mean erm?)"),
+        ("references: {erm: {test/eror: 1}}\n",
+         "7: references.erm.test/eror: names no metric, got 'test/eror' (did you mean *"),
+        ("references: {erm: {test/error: low}}\n",
+         "7: references.erm.test/error: expected a number, got text 'low'"),
+        ("references: [erm]\n", "7: references: expected a mapping, got ['erm']"),
+        ("claims: []\n", "7: claims: expected a list of at least one claim, got []"),
+        (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, emr"),
+         "8: claims[0]: names no arm of the study, got 'emr' (did you mean erm?)"),
+        (f"claims:\n{CLAIM}".replace("test/error", "test/eror"),
+         "8: claims[0]: names no metric, got 'test/eror' (did you mean test/error?)"),
+        (f"claims:\n{CLAIM}".replace("less", "lees"),
+         "10: claims[0].that.lees: unknown key 'lees' (did you mean less?)"),
+        (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform"),
+         "10: claims[0].that.less: `less compares [ARM, ARM or number]` must hold, *"),
+        (f"claims:\n{CLAIM}".replace("uniform, erm", "0.1, erm"),
+         "10: claims[0].that.less: `less compares [ARM, ARM or number]` must hold, *"),
+        (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, true"),
+         "10: claims[0].that.less[1]: expected text or a number, got the boolean true; quote it"),
+        (f"claims:\n{CLAIM}".replace("less: [uniform, erm]", "within: [uniform, erm]"),
+         "10: claims[0].that.within: `within, and it alone, has a margin > 0` must hold, *"),
+        (f"claims:\n{CLAIM}".replace("less:", "margin: 1, less:"),
+         "10: claims[0].that.margin: `within, and it alone, has a margin > 0` must hold, *"),
+        (f"claims:\n{CLAIM}".replace("less:", "greater: [erm, uniform], less:"),
+         "10: claims[0].that.less: `one of less, greater, at_least, at_most, within is given` *"),
+        ("claims: [{says: a, that: {less: [erm, 1], metric: test/error}}]\n",
+         "7: claims[0]: missing key 'source'"),
+    ],
+)  # fmt: skip
+def test_bad_words_about_arms_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    (line, *_) = sorted(refusals(tmp_path, ARMS + text), key=lambda line: "unknown key" not in line)
+    assert line.startswith(problem.removesuffix("*"))
+    assert problem.endswith("*") or line == problem
+
+
+def test_every_claim_is_checked_although_one_is_wrong(tmp_path: Path) -> None:
+    wrong = CLAIM.replace("less", "more") + CLAIM.replace("erm]", "emr]")
+    paths = [line.split(": ")[1] for line in refusals(tmp_path, f"{ARMS}claims:\n{wrong}")]
+    assert "claims[0].that.more" in paths
+    assert "claims[1]" in paths
+
+
+def test_names_of_arms_are_not_judged_while_an_arm_is_wrong(tmp_path: Path) -> None:
+    text = ARMS.replace("{mix.law: erm}", "{mix.law: erm, epochs: 0}") + "baseline: erm\n"
+    (line,) = refusals(tmp_path, text)
+    assert line.startswith("5: arms.erm.epochs")

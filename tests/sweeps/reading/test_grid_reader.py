@@ -1,0 +1,119 @@
+import time
+from pathlib import Path
+
+import pytest
+from study_files import ARMS, SMALL, read, refusals
+
+
+def test_a_list_of_grids_is_their_union(tmp_path: Path) -> None:
+    text = SMALL + "grid:\n- {epochs: [1, 2]}\n- {epochs: [2], optimizer.lr: [0.1]}\n"
+    assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=2 lr=0.1"]
+
+
+def test_a_point_of_several_grids_is_taken_once(tmp_path: Path) -> None:
+    text = SMALL + "grid: [{epochs: [1, 2]}, {epochs: [2, 3]}]\n"
+    assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=3"]
+
+
+def test_zipped_lists_are_walked_together_and_crossed_with_grid_and_arms(tmp_path: Path) -> None:
+    zipped = "zip: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
+    assert list(read(tmp_path, SMALL + zipped).arms) == ["epochs=1 lr=0.1", "epochs=2 lr=0.2"]
+    text = ARMS + zipped + "grid: {data.pool: [1, 2]}\n"
+    study = read(tmp_path, text)
+    assert list(study.arms)[:4] == [
+        "erm pool=1 epochs=1 lr=0.1",
+        "erm pool=1 epochs=2 lr=0.2",
+        "erm pool=2 epochs=1 lr=0.1",
+        "erm pool=2 epochs=2 lr=0.2",
+    ]
+    assert len(study.arms) == 8
+    config = study.arms["uniform pool=2 epochs=2 lr=0.2"]
+    assert (config.data.pool, config.epochs, config.optimizer.lr) == (2, 2, 0.2)  # type: ignore[attr-defined]
+
+
+def test_excluded_points_are_left_out(tmp_path: Path) -> None:
+    grid = "grid: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
+    text = SMALL + grid + "exclude: [{epochs: 1, optimizer.lr: 0.2}, {epochs: 2}]\n"
+    assert list(read(tmp_path, text).arms) == ["epochs=1 lr=0.1"]
+
+
+def test_an_excluded_combination_may_be_of_arm_and_grid(tmp_path: Path) -> None:
+    text = ARMS + "grid: {mix.switch_epoch: [2, null]}\n"
+    left_out = "exclude: [{mix.law: erm, mix.switch_epoch: 2}]\n"
+    assert list(read(tmp_path, text + left_out).arms) == [
+        "erm switch_epoch=null",
+        "uniform switch_epoch=2",
+        "uniform switch_epoch=null",
+    ]
+    beta = "exclude: [{mix.law: {beta: 1.0}, mix.switch_epoch: 2}]\n"
+    assert "uniform switch_epoch=2" not in read(tmp_path, text + beta).arms
+
+
+def test_what_cannot_be_run_may_be_excluded(tmp_path: Path) -> None:
+    text = SMALL + "grid: {epochs: [2, 4], mix.switch_epoch: [1, 3]}\n"
+    (line,) = refusals(tmp_path, text)
+    assert line.startswith("4: grid.mix.switch_epoch: `mix.switch_epoch <= epochs` must hold")
+    left_out = "exclude: [{epochs: 2, mix.switch_epoch: 3}]\n"
+    assert len(read(tmp_path, text + left_out).arms) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("grid: []\n", "4: grid: expected a list of at least one grid, got []"),
+        ("grid: [{}]\n", "4: grid[0]: needs at least one path"),
+        ("grid: [{epoch: [1]}]\n", "4: grid[0].epoch: unknown path (did you mean epochs?)"),
+        (
+            "zip: {epochs: [1, 2], data.pool: [1]}\n",
+            "4: zip: lists must have one length, got {'epochs': 2, 'data.pool': 1}",
+        ),
+        ("zip: {}\n", "4: zip: needs at least one path"),
+        ("zip: [{epochs: [1]}]\n", "4: zip: expected a mapping, got [{'epochs': [1]}]"),
+        (
+            "grid: {epochs: [1, 2]}\nzip: {epochs: [3]}\n",
+            "5: zip.epochs: grid sets this path too",
+        ),
+        (
+            "grid: {epochs: [1, 2]}\nexclude: {epochs: 1}\n",
+            "5: exclude: expected a list of at least one mapping, got {'epochs': 1}",
+        ),
+        (
+            "grid: {epochs: [1, 2]}\nexclude:\n- {epochs: 1}\n- {epochs: 5}\n",
+            "7: exclude[1]: no arm has these values",
+        ),
+        (
+            "grid: {epochs: [1, 2]}\nexclude: [{epochs: x}]\n",
+            "5: exclude[0].epochs: expected an integer, got text 'x'",
+        ),
+        ("grid: {epochs: [1]}\nexclude: [{epochs: 1}]\n", "5: exclude: leaves out every arm"),
+        ("exclude: [{epochs: 1}]\n", "4: exclude[0]: no arm has these values"),
+        ("exclude: [{}]\n", "4: exclude[0]: needs at least one path"),
+    ],
+)
+def test_bad_grids_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+    assert refusals(tmp_path, SMALL + text) == [problem]
+
+
+def test_an_arm_and_a_zip_do_not_set_one_choice(tmp_path: Path) -> None:
+    (line,) = set(refusals(tmp_path, ARMS + "zip: {mix.law.alpha: [1, 2]}\n"))
+    assert line == "7: zip.mix.law.alpha: arm 'uniform' sets this path too"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMALL + "grid: {" + ", ".join(f"{p}: {list(range(1, 2000))}" for p in
+                                      ("epochs", "batch_size", "data.pool")) + "}\n",
+        SMALL + "arms: {" + ", ".join(f"a{n}: {{epoch: 1}}" for n in range(20_000)) + "}\n",
+        SMALL.replace("seeds: 2", f"seeds: {list(range(120_000))}"),
+        SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 10000"),
+        SMALL.replace("epochs: 4", "epochs: 10000") + "grid: {optimizer.lr: "
+        f"{[n / 1000 for n in range(1, 1001)]}}}\n",
+    ],
+    ids=["grid", "arms", "seeds", "epochs of seeds", "epochs of a grid"],
+)  # fmt: skip
+def test_a_study_too_large_is_refused_soon(tmp_path: Path, text: str) -> None:
+    start = time.process_time()
+    lines = refusals(tmp_path, text)
+    assert time.process_time() - start < 4  # 2 s on a machine with nothing else to do
+    assert any("the cap is" in line or "unknown path" in line for line in lines)

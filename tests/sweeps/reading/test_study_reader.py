@@ -1,0 +1,114 @@
+from pathlib import Path
+
+import pytest
+from study_files import ARMS, SMALL, read, refusals
+
+from mixup_core.laws import Beta, Midpoint
+from mixup_core.problem import PROBLEMS
+from mixup_core.tree import flatten
+from tests import toy
+
+TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
+
+
+@pytest.fixture(autouse=True)
+def toy_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+
+
+def test_a_study_says_what_problem_its_runs_are(tmp_path: Path) -> None:
+    study = read(tmp_path, TOY + "arms: {still: {}, moving: {drift: 1}}\n")
+    assert study.problem.name == "toy"
+    assert [flatten(config)["drift"] for config in study.arms.values()] == [0.0, 1.0]
+    assert study.baseline == "still"
+    assert "problem: toy" in study.source
+    assert read(tmp_path, study.source) == study
+    assert read(tmp_path, SMALL).problem.name == "images"
+
+
+def test_a_file_of_any_problem_is_refused_with_line_and_rule(tmp_path: Path) -> None:
+    text = TOY.replace("epochs: 4", "\n  epochs: 0,\n  drif: 1,\n  seed: 3,\n  teacher_key: a")
+    assert refusals(tmp_path, text) == [
+        "4: base.epochs: `epochs >= 1` must hold, got (epochs=0).",
+        "5: base.drif: unknown key 'drif' (did you mean drift?)",
+        "6: base.seed: 'seed' give `seeds`",
+        "7: base.teacher_key: 'teacher_key' it is filled in",
+    ]
+
+
+def test_an_unknown_problem_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    (line,) = refusals(tmp_path, SMALL + "problem: image\n")
+    assert line.startswith("4: problem: expected one of images, ")
+    assert line.endswith("got 'image' (did you mean images?)")
+
+
+def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None:
+    text = SMALL.replace("epochs: 4, batch_size: 8", "optimizer: {lr: 0}")
+    assert refusals(tmp_path, text) == [
+        "2: base: missing key 'epochs'",
+        "2: base: missing key 'batch_size'",
+        "2: base.optimizer.lr: `0 < lr < inf` must hold, got (lr=0.0).",
+    ]
+
+
+def test_a_choice_may_be_given_flat_at_every_level(tmp_path: Path) -> None:
+    flat = SMALL.replace("epochs: 4", "mix: {law: beta, law.alpha: 2}, epochs: 4")
+    arms = "arms: {a: {}, b: {mix.law.alpha: 3}, c: {mix.law: beta, mix.law.alpha: 4}}\n"
+    study = read(tmp_path, flat + arms)
+    laws = [config.mix.law for config in study.arms.values()]  # type: ignore[attr-defined]
+    assert laws == [Beta(alpha=2.0), Beta(alpha=3.0), Beta(alpha=4.0)]
+    (line,) = refusals(tmp_path, SMALL + "arms: {a: {mix.law: beta}}\n")
+    assert line.startswith("4: arms.a.mix.law: `mix.law.alpha is given` must hold")
+
+
+def test_an_arm_that_gives_a_choice_whole_forgets_its_fields_in_base(tmp_path: Path) -> None:
+    flat = SMALL.replace("epochs: 4", "mix: {law: beta, law.alpha: 2}, epochs: 4")
+    study = read(tmp_path, flat + "arms: {a: {mix.law: midpoint}, b: {mix.law: {beta: 5}}}\n")
+    laws = [config.mix.law for config in study.arms.values()]  # type: ignore[attr-defined]
+    assert laws == [Midpoint(), Beta(alpha=5.0)]
+
+
+def test_what_is_filled_in_may_not_be_given_inside_a_choice(tmp_path: Path) -> None:
+    whole = "arms: {a: {}, b: {objective: {filter: {teacher: a, teacher_key: '00'}}}}\n"
+    (line,) = refusals(tmp_path, SMALL + whole)
+    assert line.endswith("is not set in a study file; name the teacher's arm")
+
+
+@pytest.mark.parametrize(
+    ("arms", "problem"),
+    [
+        ("{a: {}, b: {teacher: c}}", "b names a teacher that is no arm, got 'c'"),
+        ("{a: {}, b: {teacher: b}}", "b learns from itself: b <- b"),
+        ("{a: {teacher: b}, b: {teacher: a}}", "a learns from itself: a <- b <- a"),
+    ],
+)
+def test_a_teacher_is_another_arm(tmp_path: Path, arms: str, problem: str) -> None:
+    lines = refusals(tmp_path, f"{TOY}arms: {arms}\n")
+    assert any(line.startswith("5: arms.") and problem in line for line in lines)
+
+
+def test_arms_that_learn_from_the_same_run_are_the_same(tmp_path: Path) -> None:
+    same = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: a}}}}\n"
+    (line,) = refusals(tmp_path, same)
+    assert line == "5: arms.c.teacher: arms 'b' and 'c' are the same run"
+
+
+def test_arms_that_learn_from_one_another_in_turn_are_read(tmp_path: Path) -> None:
+    text = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: b}}}}\n"
+    study = read(tmp_path, text)
+    assert [run.teacher is None for run in study.runs()[:3]] == [True, False, False]
+
+
+def test_more_epochs_than_can_be_planned_are_refused(tmp_path: Path) -> None:
+    text = SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 1001")
+    (line,) = refusals(tmp_path, text)
+    assert line == "2: base: the study has 10,010,000 epochs in all; the cap is 10,000,000"
+
+
+def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -> None:
+    base = "{data: {val_size: 100}, model: {name: mlp}, epochs: 10000, batch_size: 8}"
+    text = ARMS.replace("{model: {name: mlp}, epochs: 4, batch_size: 8}", base)
+    space = "{mix.law: {beta: {uniform: [1, 2]}}}"
+    search = f"search: {{space: {space}, points: 1000, objective: val/error}}\n"
+    (line,) = refusals(tmp_path, text + search)
+    assert line == "7: search: the study has 20,040,000 epochs in all; the cap is 10,000,000"
