@@ -21,7 +21,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
     Says where each study is shown, or STUDY alone: its arms, and the learning curves of its runs.
     """  # noqa: DOC501
     from sweeps.tracking.database import relocate
-    from sweeps.tracking.views import study_links
+    from sweeps.tracking.links import study_links
 
     place = Home(folder=home)
     database = home / "mlflow.db"

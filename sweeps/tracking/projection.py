@@ -24,9 +24,9 @@ from sweeps.tracking.experiment import (
     Status,
     Wanted,
 )
+from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
 from sweeps.tracking.progress import Progress, Row, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, texts
-from sweeps.tracking.views import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
 
 _MAX_DIFFERENCES = 3
 

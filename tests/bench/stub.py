@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mixup_core.images import training
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState
 from mixup_core.records import EpochRecord
-from sweeps.running import trainable
+from sweeps.running import storing, trainable
 
 ENVIRONMENT: Mapping[str, str] = {
     "RAY_RUNTIME_ENV_HOOK": f"{__name__}.spread",
@@ -39,9 +40,9 @@ def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
 
 def install() -> None:
     """Put the stub in the place of the trainer in this process."""
-    trainable.fit = fit
+    training.fit = fit
     if os.environ.get(CHATTY) == "stored":
-        trainable.STORE_AT_LEAST_EVERY = 0.0
+        storing.STORE_AT_LEAST_EVERY = 0.0
     if CHATTY in os.environ:
         train = trainable._train
         trainable._train = lambda assignment, driver: train(
@@ -50,7 +51,7 @@ def install() -> None:
 
 
 def fit(
-    config: TrainConfig, data: Splits, state: TrainingState, *, device: object
+    config: TrainConfig, data: Splits, state: TrainingState, **others: object
 ) -> Iterator[EpochRecord]:
     """Yield records as the trainer does, at once and with numbers drawn by seed and epoch."""
     for epoch in range(len(state.records), config.epochs):

@@ -10,7 +10,7 @@ import pytest
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import fit
 from mixup_core.store.checkpoints import Store
-from sweeps.running.trainable import STORE_AT_LEAST_EVERY
+from sweeps.running.storing import STORE_AT_LEAST_EVERY
 from tests.conftest import CommandLine
 from tests.faults.launches import Task
 from tests.object_stores import moto

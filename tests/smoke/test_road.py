@@ -19,7 +19,8 @@ from tests.conftest import CommandLine
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 REPORT = {
-    "table.md", "table.csv", "table.tex", "runs.csv", "report.html", "provenance.json", "figures",
+    "table.md", "table.csv", "table.tex", "runs.csv", "verdicts.csv", "sensitivity.md",
+    "sensitivity.csv", "report.html", "provenance.json", "figures",
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from mixup_core.images.training import TrainingState, fit
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreFullError
-from sweeps.running.trainable import STORE_AT_LEAST_EVERY
+from sweeps.running.storing import STORE_AT_LEAST_EVERY
 from tests.faults.invariants import Facts, assert_nothing_was_lost, assert_store_is_whole
 from tests.faults.launches import TWO_LAWS, Launch
 from tests.soak.findings import publish

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 from mixup_core.tree import with_values
 from sweeps.home import Home
 from sweeps.study import Study
-from sweeps.tracking.views import study_links
+from sweeps.tracking.links import study_links
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 
 pytestmark = pytest.mark.filterwarnings(
