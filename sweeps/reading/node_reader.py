@@ -33,7 +33,8 @@ class NodeReader:
 
     def has_problem(self, node: Node) -> bool:
         """Return whether a problem of a node, or of anything in it, was reported."""
-        return any(problem.path.startswith(node.path) for problem in self.problems)
+        inside = (f"{node.path}.", f"{node.path}[")
+        return any(p.path == node.path or p.path.startswith(inside) for p in self.problems)
 
     def did_you_mean(self, word: str, known: Iterable[str]) -> str:
         """Return ` (did you mean X?)` for the nearest known word, or nothing if none is near."""

@@ -38,6 +38,7 @@ class SpaceReader:
         self._paths = paths
         self._configure = configure
         self._given = given
+        self._unsearchable: Collection[str] = ()
         self._fixed: dict[str, Setting] = {}
         self._nodes: dict[str, Node] = {}
 
@@ -50,6 +51,7 @@ class SpaceReader:
             is_grid: Whether every point of the space is to be tried.
         """
         before = len(self._read.problems)
+        self._unsearchable = unsearchable
         entries = self._read.mapping(node)
         if node.value == {}:
             self._read.report(node, "needs at least one path")
@@ -59,9 +61,9 @@ class SpaceReader:
             inside = [head for head in above(path) if head in entries]
             if not self._read.is_path(self._paths, path, child):
                 continue
-            if path in unsearchable:
-                self._read.report(child, "cannot be searched: points would not compare")
-            elif inside:
+            if not self._may_vary(path, child):
+                continue
+            if inside:
                 field = path.rpartition(".")[2]
                 self._read.report(child, f"{inside[0]} is in the space; write the {field} there")
             else:
@@ -136,6 +138,8 @@ class SpaceReader:
         found: list[Parameter] = []
         for field, child in ((f"{path}.{name}", given[name]) for name in given if name in names):
             self._nodes[field] = child
+            if not self._may_vary(field, child):
+                continue
             if not isinstance(child.value, dict):
                 found += self._listed(field, child, [self._value(field, child)], when)
                 continue
@@ -179,6 +183,8 @@ class SpaceReader:
 
     def _listed(self, path: str, node: Node, choices: Sequence[Any], when: When) -> list[Parameter]:
         """Return the parameter of a list of choices, none if they are wrong."""
+        if REFUSED in choices:
+            return []
         try:
             distribution: Distribution = Categorical(choices=tuple(choices))
         except RuleError as error:
@@ -188,6 +194,11 @@ class SpaceReader:
             text = "choices are numbers, text, booleans or null"
             self._read.report(node, f"{text}, got {shown(plain(node))}")
         return [Parameter(path=path, distribution=distribution, when=when)]
+
+    def _may_vary(self, path: str, node: Node) -> bool:
+        if path in self._unsearchable:
+            self._read.report(node, "cannot be searched: points would not compare")
+        return path not in self._unsearchable
 
     def _value(self, path: str, node: Node) -> Any:
         return self._read.setting(self._paths, path, node).value

@@ -55,8 +55,11 @@ class StudyReader:
         """Return the study of a tree; None if there was a problem."""
         if root.value is None:
             self._read.report(root, "file is empty")
-        self._root, self._nodes = root, self._read.mapping(root) if root.value is not None else {}
-        keys: StudyKeys | None = self._read.section(KEYS, root) if self._nodes else None
+            return None
+        self._root, self._nodes = root, self._read.mapping(root)
+        keys: StudyKeys | None = None
+        if isinstance(root.value, dict):
+            keys = self._read.section(KEYS, root)
         if keys is None or not self._has_problem(keys.problem):
             return None
         self._seeds = keys.listed_seeds()
@@ -83,10 +86,13 @@ class StudyReader:
 
     def _has_problem(self, name: str) -> bool:
         """Return whether a problem is known, and get ready to read its configurations."""
+        node = self._nodes.get("problem")
+        if node is not None and self._read.has_problem(node):
+            return False
         if name not in PROBLEMS:
             hint = self._read.did_you_mean(name, PROBLEMS)
             text = f"expected one of {', '.join(PROBLEMS)}, got {name!r}{hint}"
-            self._read.report(self._nodes["problem"], text)
+            self._read.report(node or self._root, text)
             return False
         self._problem: Problem = problem_named(name)
         self._paths = config_paths(self._problem)

@@ -158,6 +158,11 @@ BAD = {
         "model.width: {int: [1, 100000000000000000]}",
         "14: *: `-2^53 <= low and high <= 2^53` must hold, *",
     ),
+    "several choices of a wrong type": (
+        SWITCH,
+        "batch_size: {categorical: [x, 8]}",
+        "14: *categorical(0]: expected an integer, got text 'x'",
+    ),
     "anchor among laws": (
         ALPHA,
         "mix.law: {categorical: [&a midpoint, {beta: 2.0}]}",

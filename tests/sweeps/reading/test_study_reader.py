@@ -42,6 +42,12 @@ def test_an_unknown_problem_is_refused_with_those_there_are(tmp_path: Path) -> N
     assert line.endswith("got 'image' (did you mean images?)")
 
 
+def test_without_its_problem_nothing_else_is_judged_of_a_base(tmp_path: Path) -> None:
+    assert refusals(tmp_path, TOY.replace("problem: toy", "problem: 3")) == [
+        "2: problem: expected text, got 3; quote it"
+    ]
+
+
 def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4, batch_size: 8", "optimizer: {lr: 0}")
     assert refusals(tmp_path, text) == [
