@@ -72,9 +72,10 @@ class NodeReader:
         if hint is object:
             return node
         if node.value is not None and not others and _is_section(kind):
-            before = len(self.problems)
-            section = self.section(TreePaths(kind), node)
-            return section if len(self.problems) == before else REFUSED
+            paths, before = TreePaths(kind), len(self.problems)
+            section, gone = self.joined(paths, [self.nested(paths, node)], node)
+            is_wrong = gone or section is None or len(self.problems) > before
+            return REFUSED if is_wrong else section
         items = [get_args(member)[0] for member in members(hint) if get_origin(member) is tuple]
         try:
             if not holds_refused(node):
