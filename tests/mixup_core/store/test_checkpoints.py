@@ -1048,7 +1048,8 @@ def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
         assert is_whole(disk)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.long
+@pytest.mark.timeout(600)
 def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
     tmp_path: Path,
 ) -> None:
