@@ -1,5 +1,6 @@
 """Watch: what a launch records of its runs, told as Tune tells it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,8 +34,8 @@ class Tracked:
     def post(self, run: Run, epochs: Any) -> None:
         pass
 
-    def end(self, result: RunResult) -> None:
-        self.ended.append(result)
+    def reconcile(self, results: Iterable[RunResult]) -> None:
+        self.ended += results
 
 
 @pytest.fixture
