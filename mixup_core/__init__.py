@@ -4,6 +4,6 @@
     from mixup_core.images.data.datasets import load
     from mixup_core.images.training import fit
 
-Needs torch, torchvision, numpy and fsspec only. The modules are imported by name, so that reading
-a configuration does not load torch.
+Needs torch, torchvision, numpy, scipy and fsspec only. The modules are imported by name, so that
+reading a configuration does not load torch.
 """

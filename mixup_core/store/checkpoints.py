@@ -217,7 +217,7 @@ class Store:
         reproduced): they are logged and not stored.
 
         Args:
-            key: The stage key (`mixup_core.images.config.stage_key`).
+            key: The stage key (`mixup_core.keys.stage_key`).
             records: One per epoch, epoch 0 first, all metrics finite.
             facts: One per epoch.
             environment: What else can change bits.
