@@ -11,7 +11,7 @@ from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, is_present
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
 from mixup_core.tree import spelled, with_values
@@ -263,11 +263,10 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
-    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
-    return laws.get(mix.law) if is_plain and not config.data.oracle else None
+    return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
 
 
 def num_images(config: TrainConfig) -> int:
