@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from mixup_core.laws import PLAIN_METHODS
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 
@@ -274,9 +275,11 @@ class Problem:
     noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
     population: Callable[[Any], Hashable] = lambda config: None
     """Runs are compared only where this is equal: the same images, the same setting."""
-    method: Callable[[Any], str | None] = lambda config: None
+    method: Callable[[Any], str | None] = lambda config: PLAIN_METHODS.get(
+        getattr(config, "law", None)
+    )
     """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
-    colour in all figures; None for any other."""
+    colour in all figures; None for any other. By default that of a field `law`."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
     work: Callable[[Any], int] = lambda config: 1

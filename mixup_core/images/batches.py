@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import Loss, TrainConfig
 from mixup_core.images.views import PADDING, TrainingImages
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing import draw_lambdas, draw_partners, mix
@@ -31,6 +31,10 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def losses(self, logits: Tensor, loss: Loss) -> Tensor:
+        """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
+        return loss.per_image(logits, self.labels, self.partner_labels, self.lam)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

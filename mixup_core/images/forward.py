@@ -1,9 +1,13 @@
 """A network's forward pass in the precision of a run."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+
+Forward = Callable[[Tensor], Tensor]
+"""Images, (batch, channels, height, width), to logits, (batch, classes), float32."""
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from mixup_core.images.config import DataConfig, Filter, Plain, TrainConfig
+from mixup_core.images.config import DataConfig, Guided, Objective, Plain, Probe, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, is_present
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
 from mixup_core.tree import spelled, with_values
@@ -20,47 +20,34 @@ MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""
 
 METRICS = {
-    f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
-    for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
-    for split, title in (
-        ("test", "test"),
-        ("val", "validation"),
-        ("test_corrupted", "corrupted test"),
-        *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
-    )
-    for name, label, unit in (
-        ("error", "error", "%"),
-        ("nll", "NLL", "nats"),
-        ("calibration_error", "calibration error", "%"),
-    )
-} | {
+    **{
+        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
+        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for split, title in (
+            ("test", "test"),
+            ("val", "validation"),
+            ("test_corrupted", "corrupted test"),
+            *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
+        )
+        for name, label, unit in (
+            ("error", "error", "%"),
+            ("nll", "NLL", "nats"),
+            ("calibration_error", "calibration error", "%"),
+        )
+    },
     "train/loss": Metric(label="training loss", unit="nats"),
     "train/excess_loss": Metric(
         label="excess training loss",
         unit="nats",
         note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
     ),
-    "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
-    "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
-    "train/error": Metric(label="training error, original images", unit="%"),
-    "train/nll": Metric(label="training NLL, original images", unit="nats"),
-    "train/multi_view_error": Metric(label="training error, both views", unit="%"),
-    "train/spurious_error": Metric(label="training error, spurious view alone", unit="%"),
-    "train/true_error": Metric(label="training error, own view alone", unit="%"),
-    "train/mixup_loss": Metric(label="mixup loss", unit="nats"),
-    "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats"),
-    "train/mixup_excess": Metric(label="mixup loss above its floor", unit="nats"),
-    "train/gradient_norm": Metric(label="gradient norm of the objective"),
-    "train/weight_norm": Metric(label="weight norm"),
-    "test/input_gradient_norm": Metric(label="input-gradient norm, test images"),
-    "val/input_gradient_norm": Metric(label="input-gradient norm, validation images"),
-    "train/el2n": Metric(label="EL2N, training images"),
-    "train/nc1_variability": Metric(label="NC1, variability within classes"),
-    "train/nc2_norms": Metric(label="NC2, spread of the norms of class means"),
-    "train/nc2_angles": Metric(label="NC2, deviation of the angles of class means"),
-    "train/nc3_duality": Metric(label="NC3, distance of weights from class means"),
-    "train/nc4_disagreement": Metric(label="NC4, disagreement with the nearest mean", unit="%"),
+    **{
+        name: metric
+        for kind in (*get_args(Objective), *get_args(Probe))
+        for name, metric in kind.metrics.items()
+    },
 }
+"""Of training and evaluation; objectives and probes declare what they record beside."""
 
 _SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
@@ -191,7 +178,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
     """
     if tags(config):
         oracle = {"data.oracle": config.data.oracle}
-        if isinstance(config.objective, Filter):
+        if isinstance(config.objective, Guided):
             oracle |= {"objective.oracle": config.objective.oracle}
         raise RuleError("a search selects no oracle", oracle)
     if config.data.val_size == 0:
@@ -212,18 +199,18 @@ def revealed(config: TrainConfig) -> TrainConfig:
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
     """Return `oracle` for a run that learns from test images, itself or through its teacher."""
-    of_teacher = isinstance(config.objective, Filter) and config.objective.oracle
+    of_teacher = isinstance(config.objective, Guided) and config.objective.oracle
     return ("oracle",) if config.data.oracle or of_teacher else ()
 
 
 def teacher_arm(config: TrainConfig) -> str | None:
     """Return the arm that a configuration names as its teacher."""
-    return config.objective.teacher if isinstance(config.objective, Filter) else None
+    return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
 def teacher_stage(config: TrainConfig) -> str | None:
     """Return the final stage key of a teacher, once filled in."""
-    return config.objective.teacher_key if isinstance(config.objective, Filter) else None
+    return config.objective.teacher_key if isinstance(config.objective, Guided) else None
 
 
 def taught(config: TrainConfig, key: str) -> TrainConfig:
@@ -233,7 +220,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     """Yield each reason why a run cannot learn from a teacher."""
-    oracle = isinstance(config.objective, Filter) and config.objective.oracle
+    oracle = isinstance(config.objective, Guided) and config.objective.oracle
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(
             "objective.oracle says whether the teacher saw test images",
@@ -276,11 +263,10 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
-    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
-    return laws.get(mix.law) if is_plain and not config.data.oracle else None
+    return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
 
 
 def num_images(config: TrainConfig) -> int:
