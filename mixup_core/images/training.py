@@ -23,6 +23,7 @@ from mixup_core.images.forward import forward
 from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import build_model
 from mixup_core.images.objectives import OBJECTIVES, Forward, floor
+from mixup_core.images.predicting import predict
 from mixup_core.images.probes import Subject, measure
 from mixup_core.images.problem import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
@@ -136,6 +137,12 @@ class Training:
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
         """Take a state as `TrainingState.load_bytes` does."""
         self.state.load_bytes(content, records)
+
+    def predictions(self) -> bytes:
+        """Return the logits of validation and test images, as bytes."""
+        networks = self.state.networks()
+        predictions = predict(self.config, self.data, networks, self.device)
+        return predictions.to_bytes()
 
 
 def start(
