@@ -284,6 +284,9 @@ class Problem:
     method: Callable[[Any], str | None] = lambda config: None
     """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
     colour in all figures; None for any other."""
+    source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
+    """The source of randomness that alone differs between the seeds of a configuration, and the
+    configuration in which all of them do, `all`."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
     """Bytes of the predictions that a finished run leaves, but for a few; 0: it leaves none. Else
     its process is a `Predicting`. They decide no key: a run is finished without them, too."""

@@ -373,6 +373,7 @@ IMAGES = Problem(
         config.data.views,
         config.data.val_size,
     ),
+    source=lambda config: (config.vary, replace(config, vary="all")),
     prediction_bytes=prediction_bytes,
     method=method,
     dataset=lambda config: config.data.name,

@@ -3,7 +3,7 @@
     stages/<2 hex>/<key>.json            manifest: records, facts, environment, name of the state
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
     states/<...>.bin.<8 hex>.torn        state that is being removed; no manifest should name it
-    predictions/<2 hex>/<key>.bin        see mixup_core.store.predictions
+    predictions/<2 hex>/<key>.bin        see mixup_core.store.prediction_store
     failures/<run key>.json              why a run ended early
     quarantine/                          damaged files, moved here by whoever read them
 
@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.files import Bucket, Folder, StoreError, UnreadableError, open_files
-from mixup_core.store.predictions import PredictionStore
+from mixup_core.store.prediction_store import PredictionStore
 
 FORMAT = 1
 """Raised when the content of a manifest changes its meaning. How a manifest carries its sha256
