@@ -102,6 +102,13 @@ class Process(Protocol):
         """
 
 
+class Predicting(Process, Protocol):
+    """A run under way that leaves predictions (`Problem.prediction_bytes`)."""
+
+    def predictions(self) -> bytes:
+        """Return what the run predicts as it is now, from `Predictions.to_bytes`."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metric:
     """A measured value: how it is called and shown, and which way is better."""
@@ -280,6 +287,12 @@ class Problem:
     )
     """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
     colour in all figures; None for any other. By default that of a field `law`."""
+    source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
+    """The source of randomness that alone differs between the seeds of a configuration, and the
+    configuration in which all of them do, `all`."""
+    prediction_bytes: Callable[[Any], int] = lambda config: 0
+    """Bytes of the predictions that a finished run leaves, but for a few; 0: it leaves none. Else
+    its process is a `Predicting`. They decide no key: a run is finished without them, too."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
     work: Callable[[Any], int] = lambda config: 1

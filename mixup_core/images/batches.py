@@ -60,8 +60,8 @@ class Draws:
         cls, config: TrainConfig, epoch: int, law: Law, images: TrainingImages
     ) -> "Draws":
         """Return what training draws for a 0-based epoch, on the device of the images."""
-        order = stream(config.seed, "batch order", epoch).permutation(len(images))
-        scaling, mixing = (stream(config.seed, p, epoch) for p in ("view scaling", "mixing"))
+        order = stream(config.seeds, "batch order", epoch).permutation(len(images))
+        scaling, mixing = (stream(config.seeds, p, epoch) for p in ("view scaling", "mixing"))
         gamma = scaling.random((2, len(images)), dtype="float32")
         draws = cls._mixed(config, law, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
         moves = _moves(config, epoch, len(images))
@@ -73,7 +73,7 @@ class Draws:
     ) -> "Draws":
         """Return draws of the same laws from streams that training never uses; images in order."""
         scaling, mixing = (
-            stream(config.seed, p, epoch) for p in ("probe view scaling", "probe mixing")
+            stream(config.seeds, p, epoch) for p in ("probe view scaling", "probe mixing")
         )
         gamma = torch.from_numpy(scaling.random((2, len(images)), dtype="float32"))
         return cls._mixed(config, law, torch.arange(len(images)), gamma, mixing).to(
@@ -103,7 +103,7 @@ def _moves(config: TrainConfig, epoch: int, num_images: int) -> Tensor | None:
     augment = config.data.augment
     if augment == "none":
         return None
-    rng = stream(config.seed, "augmentation", epoch)
+    rng = stream(config.seeds, "augmentation", epoch)
     corner = rng.integers(2 * PADDING + 1, size=(2, num_images, 2))
     mirrored = rng.integers(2, size=(2, num_images, 1)) * (augment == "crop-flip")
     return torch.from_numpy(np.concatenate([corner, mirrored], axis=2))

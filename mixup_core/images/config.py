@@ -33,9 +33,24 @@ from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
+from mixup_core.seeding import Purpose, Seeds
 from mixup_core.tree import Among
 
+VARIED: dict[str, tuple[Purpose, ...]] = {
+    "subset": ("training subset",),
+    "label-noise": ("label noise",),
+    "pairing": ("class pairing", "view partners"),
+    "initial-weights": ("initial weights",),
+    "order": ("batch order",),
+    "augmentation": ("augmentation",),
+    "view-scaling": ("view scaling",),
+    "mixing": ("mixing",),
+    "rounding": ("rounding",),
+}
+"""What a seed may be made to vary alone, to the purposes whose draws it then names."""
+
 __all__ = [
+    "VARIED",
     "Adam",
     "AdamW",
     "Averaging",
@@ -268,8 +283,23 @@ class TrainConfig:
     the next}`."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the network's forward pass (autocast); weights and loss stay float32."""
+    vary: Literal[
+        "all",
+        "subset",
+        "label-noise",
+        "pairing",
+        "initial-weights",
+        "order",
+        "augmentation",
+        "view-scaling",
+        "mixing",
+        "rounding",
+    ] = "all"
+    """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
+    differs between seeds is then of that source alone. `rounding` moves one initial weight, which
+    the seed chooses, to the next float32 number. `all`: the seed names every draw."""
     seed: int = 0
-    """Names all random draws of the run, in 0..2^63-1."""
+    """Names the random draws of the run, in 0..2^63-1."""
 
     def __post_init__(self) -> None:
         """Check ranges and combinations.
@@ -331,6 +361,13 @@ class TrainConfig:
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based epoch, whatever the objective."""
         return self.mix.law_at(epoch, self.epochs)
+
+    @property
+    def seeds(self) -> int | Seeds:
+        """The seed of each purpose, for `mixup_core.seeding.stream`."""
+        if self.vary == "all":
+            return self.seed
+        return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> tuple[Law, Objective]:
         """Return the law and the objective in force in a 0-based epoch."""

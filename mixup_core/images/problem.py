@@ -261,6 +261,14 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
     return config.data.val_size if split == "val" else described(config.data).num_test
 
 
+def prediction_bytes(config: TrainConfig) -> int:
+    """Return the bytes of the logits of validation and test images, of each network measured."""
+    data, info = config.data, described(config.data)
+    num_images = data.val_size + (info.num_test if data.test else 0)
+    networks = 1 if config.averaging is None else 2
+    return num_images * (4 * info.num_classes * networks + (1 if info.num_classes <= 256 else 2))
+
+
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
     mix = config.mix
@@ -351,6 +359,8 @@ IMAGES = Problem(
         config.data.views,
         config.data.val_size,
     ),
+    source=lambda config: (config.vary, replace(config, vary="all")),
+    prediction_bytes=prediction_bytes,
     method=method,
     dataset=lambda config: config.data.name,
     work=num_images,

@@ -21,8 +21,10 @@ from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import corrupted_means, evaluate
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
+from mixup_core.images.predicting import predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import unfit
+from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory
@@ -49,8 +51,11 @@ class TrainingState:
             in_channels=info.channels * (2 if data.views == "concat" else 1),
             num_classes=info.num_classes,
             image_size=info.image_size // data.pool,
-            seed=config.seed,
-        ).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+            seed=config.seeds,
+        )
+        if config.vary == "rounding":
+            move_one_weight(network, config.seed)
+        network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         averaged = None
         if config.averaging is not None:
             average = get_ema_multi_avg_fn(config.averaging.decay)  # type: ignore[no-untyped-call]
@@ -135,6 +140,12 @@ class Training:
         """Take a state as `TrainingState.load_bytes` does."""
         self.state.load_bytes(content, records)
 
+    def predictions(self) -> bytes:
+        """Return the logits of validation and test images, as bytes."""
+        networks = self.state.networks()
+        predictions = predict(self.config, self.data, networks, self.device)
+        return predictions.to_bytes()
+
 
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
@@ -179,7 +190,7 @@ def fit(
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
-    images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seed, device)
+    images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out().items()

@@ -12,13 +12,13 @@ from torch.nn.functional import pad
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
-from mixup_core.seeding import stream
+from mixup_core.seeding import Seeds, stream
 
 PADDING = 4
 """Black pixels around an image that a random crop may show."""
 
 
-def pair_classes(num_classes: int, seed: int) -> Tensor:
+def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
     """Return the class whose images share views with each class: a pairing without fixed point.
 
     Args:
@@ -40,7 +40,7 @@ def pair_classes(num_classes: int, seed: int) -> Tensor:
     return paired
 
 
-def draw_view_partners(labels: Tensor, paired: Tensor, seed: int) -> Tensor:
+def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
     """Return, for each training image, the image of the paired class shown beside it.
 
     Drawn once per run, uniformly, and never again.
@@ -123,7 +123,12 @@ class TrainingImages:
     """The training images of one run: its subset, its views, its labels, on a device."""
 
     def __init__(
-        self, images: Images, info: DatasetInfo, data: DataConfig, seed: int, device: torch.device
+        self,
+        images: Images,
+        info: DatasetInfo,
+        data: DataConfig,
+        seed: int | Seeds,
+        device: torch.device,
     ) -> None:
         """Draw the subset and, for concatenated views, the class pairing and view partners.
 
@@ -190,7 +195,7 @@ class EvaluationImages:
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own
 
 
-def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int) -> Tensor:
+def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int | Seeds) -> Tensor:
     """Return labels of which each is, with some probability, another class, each as likely.
 
     Args:
@@ -207,7 +212,7 @@ def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int) -> Tens
     return torch.where(is_wrong, (labels + step) % num_classes, labels)
 
 
-def _subset(images: Images, data: DataConfig, seed: int) -> Images:
+def _subset(images: Images, data: DataConfig, seed: int | Seeds) -> Images:
     """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
 
     Raises:

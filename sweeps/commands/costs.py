@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from mixup_core.problem import Config, problem_of
 from sweeps.results import RunResult
 from sweeps.stages import Plan
 
@@ -29,6 +30,11 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
     anywhere = median(typical.values())
     work = [p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending]
     return max(sum(work) / slots, max(work, default=0.0))
+
+
+def bytes_of_predictions(configs: Iterable[Config]) -> int:
+    """Return the bytes of the predictions that some runs leave when they finish."""
+    return sum(problem_of(config).prediction_bytes(config) for config in configs)
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:

@@ -6,11 +6,11 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
-from sweeps.commands.costs import bytes_to_keep, seconds_to_train
+from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import spell_duration
-from sweeps.search import Search, SearchHistory
+from sweeps.search import Search, SearchHistory, confirming
 from sweeps.searching.selection import foreseen_study
 from sweeps.space import Categorical, Distribution, Integer, Real
 from sweeps.stages import Plan, plan_study
@@ -21,7 +21,8 @@ def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int)
     """Return what a launch would train and cost, as `plan --json` prints it.
 
     `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
-    now. `seconds` and `kept_bytes` are None where nothing was measured yet.
+    now. `seconds` and `kept_bytes`, of states, are None where nothing was measured yet;
+    `prediction_bytes` are those of the runs to train.
 
     Args:
         study: With the points and the confirmation that it has by now.
@@ -49,6 +50,7 @@ def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int)
         "slots": slots,
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
+        "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
     }
     if study.search is None:
         return summary
@@ -71,11 +73,17 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     to_ask = search.points - asked if asks and search.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
     longest = max(config.epochs for config in corners)
-    arms = [config.epochs for arm, config in study.arms.items() if arm not in study.own_seeds]
+    own = [config for arm, config in study.arms.items() if arm not in study.own_seeds]
+    arms = [config.epochs for config in own]
     is_open = asks or any(point.state == "open" for point in history.points)
     confirms = is_open and study.confirmation() is None
     confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
     runs = to_ask * len(study.seeds)
+    searched = max(bytes_of_predictions([config]) for config in corners)
+    revealed = [confirming(config) for config in (*own, max(corners, key=lambda c: c.epochs))]
+    predicted = runs * searched
+    if confirms:
+        predicted += len(search.confirm_seeds) * bytes_of_predictions(revealed)
     epochs = runs * longest + sum(confirmed)
     states = runs * max(len(search.fork_epochs(values)) for values in search.space.corners())
     seconds = [facts.seconds for result in results for facts in result.facts]
@@ -87,6 +95,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
         "epochs_planned": summary["epochs_planned"] + epochs,
         "seconds": None if more is None else (summary["seconds"] or 0.0) + more,
         "kept_bytes": bytes_to_keep(planned, results, states),
+        "prediction_bytes": summary["prediction_bytes"] + predicted,
         "search": {
             "adaptive": search.sampler != "grid",
             "points": len(study.points()) + to_ask,
@@ -125,13 +134,18 @@ def spell_plan(summary: dict[str, Any]) -> str:
     time = "not known before a first run"
     if seconds is not None:
         time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
-    disk = "records only"
-    if kept != 0:
-        disk = "not known before a first run" if kept is None else f"{kept / 1e6:.1f} MB of states"
     width = max(len(arm) for arm in ("arm", *summary["arms"]))
     search = summary.get("search")
     lines = [] if search is None else _spell_search(search)
     most = "" if search is None else "at most "
+    predicted = summary["prediction_bytes"]
+    disk = ["records"]
+    if predicted:
+        disk.append(f"{most}{predicted / 1e6:.1f} MB of predictions")
+    if kept is None:
+        disk.append("states whose size is not known before a first run")
+    elif kept:
+        disk.append(f"{most}{kept / 1e6:.1f} MB of states")
     return "\n".join(
         [
             f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
@@ -144,7 +158,7 @@ def spell_plan(summary: dict[str, Any]) -> str:
             *lines,
             f"epochs    {most}{naive} naive, {most}{planned} to train",
             f"time      {time}",
-            f"disk      {disk}",
+            f"disk      {', '.join(disk)}",
         ]
     )
 

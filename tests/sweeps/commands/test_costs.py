@@ -5,7 +5,7 @@ from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Stage, StateRef
 from mixup_core.tree import with_values
-from sweeps.commands.costs import bytes_to_keep, seconds_to_train
+from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
 from sweeps.results import RunResult
 from sweeps.stages import plan_runs
 from sweeps.study import Run
@@ -51,3 +51,10 @@ def test_forks_keep_a_state_each_and_plain_runs_none() -> None:
     assert bytes_to_keep(plan, []) is None
     measured = _result(forks[0], [1.0], StateRef(sha256="0" * 64, size=1000))
     assert bytes_to_keep(plan, [measured]) == 2000
+
+
+def test_predictions_take_four_bytes_for_each_class_of_each_image_and_network() -> None:
+    plain = with_values(BASE, {"data.name": "digits"})
+    assert bytes_of_predictions([plain]) == 360 * (4 * 10 + 1)
+    both = with_values(plain, {"data.val_size": 40, "averaging": {"ema": 0.9}})
+    assert bytes_of_predictions([plain, both]) == 360 * 41 + 400 * 81
