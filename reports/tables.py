@@ -344,7 +344,9 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
     claimed = [
         (claim.left, claim.right)
         for claim in study.claims
-        if claim.metric == study.headline and can_be_judged(claim, study)
+        if claim.metric == study.headline
+        and claim.readout in (None, study.readout)
+        and can_be_judged(claim, study)
     ]
     if has_differing_populations(study):
         return tuple(dict.fromkeys(claimed))
