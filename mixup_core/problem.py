@@ -147,7 +147,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """Metrics of one kind, one of each part of a run: `HEAD/PART`, or `HEAD/PART/SIDE`."""
+    """Metrics of one kind, one of each part of a run: `HEAD/PART`."""
 
     head: str
     """Metrics below it that the problem declares by their names are none of the series."""
@@ -155,7 +155,7 @@ class Series:
     """How any of them is shown."""
     along: str | None = None
     """Label of the parts if they are numbers: the values of the last record stand along them. None:
-    each part is a curve along the axis of the problem."""
+    each part has its values along the axis of the problem."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
