@@ -154,6 +154,19 @@ class Axis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """Metrics of one kind, one of each part of a run: `HEAD/PART`."""
+
+    head: str
+    """Metrics below it that the problem declares by their names are none of the series."""
+    metric: Metric
+    """How any of them is shown."""
+    along: str | None = None
+    """Label of the parts if they are numbers: the values of the last record stand along them. None:
+    each part has its values along the axis of the problem."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Keying:
     """How a configuration enters the keys of its results (`mixup_core.keys`)."""
 
@@ -252,6 +265,8 @@ class Problem:
     """Further metrics of the printed table, in which `*` stands for the head of the headline."""
     curves: tuple[tuple[str, ...], ...] = ()
     """Panels of the figure of curves after the headline's: of each, the first that was measured."""
+    series: tuple[Series, ...] = ()
+    """Further metrics by part, each drawn in a figure of its own."""
     objectives: tuple[str, ...] = ()
     """What a search may minimise."""
     baseline: str = "erm"

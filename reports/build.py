@@ -19,17 +19,22 @@ from reports.listings import Listing
 from reports.page import render_page
 from reports.provenance import describe, spell_origin
 from reports.references import reference_table
+from reports.response_figures import draw_responses
 from reports.runs import arrange, run_records, runs_csv
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
+from reports.series_figures import draw_series
 from reports.tables import Table, tabulate
 from reports.verdicts import verdict_table, verdicts_csv, verdicts_of
 from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
-REPLACED_FIGURES = ("learning_curves", "final_error", "final_values", "search_*")
+REPLACED_FIGURES = (
+    "learning_curves", "final_error", "final_values", "response", "phase_map", "series_*",
+    "search_*",
+)  # fmt: skip
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
 
@@ -106,7 +111,12 @@ def build_report(  # noqa: PLR0913  what a report is made from
         points_table(parts.searched) if parts.searched else None,
     )
     listings = tuple(listing for listing in found if listing is not None)
-    figures = (*draw_figures(parts.study, parts.results, table, parts.looks), *parts.figures)
+    figures = (
+        *draw_figures(parts.study, parts.results, table, parts.looks),
+        *draw_responses(parts.study, table, parts.looks),
+        *draw_series(arranged, table, parts.looks),
+        *parts.figures,
+    )
     texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),

@@ -118,7 +118,7 @@ class Table:
         signs = ("sign-flip p",) if self._has_sign_flip else ()
         minus = spell_heading(f"minus {self.baseline}", self.shown)
         comparison = (minus, "p", *signs, "d")
-        further = (self.problem.metric(metric).heading for metric in self._further)
+        further = (self.problem.metric(metric).heading for metric in self.further)
         tried = ("points tried",) if self.selection.tried else ()
         return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
 
@@ -188,7 +188,8 @@ class Table:
         )
 
     @property
-    def _further(self) -> tuple[str, ...]:
+    def further(self) -> tuple[str, ...]:
+        """Metrics of the printed table beside the one compared."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
         return tuple(metric for metric in beside if metric in self.metrics)
@@ -210,7 +211,7 @@ class Table:
                 *signs,
                 _spell_effect(row.compared),
             )
-        further = (self._summary_of(row, metric) for metric in self._further)
+        further = (self._summary_of(row, metric) for metric in self.further)
         return (
             self._name_of(row.arm),
             self._summary_of(row, self.metric) + mark,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -27,6 +27,9 @@ from mixup_core.weights import Floats
 
 EXTENT = 2.0
 """Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
+
+ROWS = tuple(row / 5 for row in range(-8, 9))
+"""Heights x_2 at which the boundary is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,6 +161,22 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(starts), np.concatenate(ends)
 
 
+def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
+    """Return x_2 of each row to where a single boundary would be that leaves as much to each class.
+
+    Class 1 is to the left. In a row that the boundary crosses once, this is the crossing, to 0.01.
+
+    Args:
+        config: The run.
+        weights: `weights` of its state.
+    """
+    nodes = np.linspace(-EXTENT, EXTENT, 201)
+    grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
+    logits = config.network.logits(weights, grid).reshape(len(ROWS), len(nodes), 2)
+    shares = (logits[..., 1] > logits[..., 0]).mean(axis=1)
+    return dict(zip(ROWS, (EXTENT * (2 * shares - 1)).tolist(), strict=True))
+
+
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first step."""
     del data_root, device
@@ -189,7 +208,9 @@ def _measured(
 ) -> dict[str, float]:
     """Return error, margins and shape of the boundary; a wrong point has a negative margin."""
     wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
+    rows = boundary_by_row(config, weights)
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
+    metrics |= {f"boundary/at/{row:g}": place for row, place in rows.items()}
     starts, ends = boundary(*decision_map(config, weights))
     if not len(starts):  # one class everywhere
         return metrics
@@ -232,6 +253,13 @@ MOONS = Problem(
     headline=("margin/least",),
     beside=("margin/mean", "boundary/spread", "train/error"),
     curves=(("margin/mean",), ("boundary/spread",)),
+    series=(
+        Series(
+            head="boundary/at",
+            metric=Metric(label="decision boundary, x_1"),
+            along="x_2, along the line between the classes",
+        ),
+    ),
     objectives=("margin/lost", "boundary/spread", "train/error"),
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "noise", "separation"),
