@@ -25,25 +25,48 @@ if TYPE_CHECKING:
 def report(request: Request, out: Path | None) -> int:
     """Write tables, figures and provenance of what is stored."""
     results = request.results()
-    written = write_report(request, request.grown, results, out)
+    written, _ = write_report(request, request.grown, results, out)
+    if any(result.outcome == "missing" for result in results):
+        request.say_elsewhere()
     click.echo(written.markdown)
     return conclude(request, results, written)
 
 
 def write_report(
     request: Request, study: Study, results: Sequence[RunResult], out: Path | None
-) -> "Report":
-    """Write the report of a study from some results; without `out`, in its home."""
-    from reports.build import build_report
+) -> "tuple[Report, bool]":
+    """Write the report of a study from some results, and say where if not where it is expected.
 
-    return build_report(
+    Args:
+        request: Says what is known of the study besides.
+        study: With the arms that it has by now.
+        results: Of its runs.
+        out: Folder of the study's reports; None: the one in its home.
+
+    Returns:
+        The report, and whether it is the one to show for these settings: a finished one is not
+        replaced by one that lacks runs.
+    """
+    from reports.build import build_report
+    from reports.provenance import is_finished
+    from reports.shelf import place_of, spell_place
+
+    folder = out or request.home.report_of(request.study.name)
+    finished = is_finished(study, results, request.history)
+    place = place_of(folder, study, results, is_finished=finished)
+    place.clear()
+    report = build_report(
         study,
         results,
-        out or request.home.report_of(request.study.name),
+        place.folder,
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.history,
     )
+    if said := spell_place(place, study):
+        click.echo(said, err=True)
+    is_shown = place.stays is None or place.stays.settings != study.settings
+    return report, is_shown
 
 
 def conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:

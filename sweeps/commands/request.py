@@ -12,6 +12,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from sweeps.home import Home, masked
+from sweeps.ledger import launches, spell_differences
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchHistory
@@ -91,6 +92,22 @@ class Request:
         given = [part for name, place in places.items() if place for part in (name, place)]
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+
+    def say_elsewhere(self) -> None:
+        """Say what the store holds of the study under other settings, if it does."""
+        others = [
+            launch
+            for launch in launches(self.store, self.study.name)
+            if launch.settings != self.study.settings
+        ]
+        if not others:
+            return
+        stored = self.store.keys()
+        for launch in others:
+            if finished := launch.num_finished(stored):
+                told = spell_differences(launch.arms, self.study) or "other settings"
+                runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
+                click.echo(f"{runs} stored here with {told}", err=True)
 
     def require_databases(self) -> None:
         """Check the databases that the driver of a study writes.

@@ -20,6 +20,7 @@ from sweeps.commands.request import (
 )
 from sweeps.commands.sync import open_tracker
 from sweeps.leasing.lease import Lease
+from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
 from sweeps.running.placement import Placement
 from sweeps.stages import Plan, plan_study
@@ -66,6 +67,9 @@ def run(  # noqa: PLR0913  its options
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
+        if not plan.finished:
+            request.say_elsewhere()
+        enter(request.grown, store, command_line())
         source = _source(request, plan)
         tracker = open_tracker(request, lease)
         tracker.start(request.results())
@@ -75,9 +79,11 @@ def run(  # noqa: PLR0913  its options
             )
             _require_whole(source, request)
             request = request.refreshed()
-            report = write_report(request, source.study, results, None)
+            report, is_shown = write_report(request, source.study, results, None)
             tracker.grow(source.study)
-            tracker.log_report(report.folder, report.markdown)
+            if is_shown:
+                tracker.log_report(report.folder, report.markdown)
+            enter(source.study, store, command_line())
         except KeyboardInterrupt:
             tracker.settle(store)
             raise
