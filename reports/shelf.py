@@ -36,6 +36,7 @@ class Standing:
     is_finished: bool
     complete: frozenset[str]
     """Keys of its complete runs."""
+    num_runs: int
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
     """Arm of the study file to its configuration, flattened, without the seed."""
@@ -103,6 +104,7 @@ def standing(folder: Path) -> Standing | None:
             settings=provenance.get("settings", ""),
             is_finished=provenance.get("finished", all(run["outcome"] in SETTLED for run in runs)),
             complete=frozenset(run["run_key"] for run in runs if run["outcome"] == "complete"),
+            num_runs=len(runs),
             seeds=tuple(provenance["seeds"]),
             arms={
                 arm: settings

@@ -37,6 +37,13 @@ store_option = click.option(
     envvar="MIXSWEEP_STORE",
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Override a path of the study file, e.g. seeds=6; repeatable.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
 
@@ -157,13 +164,7 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
     with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_request
     for decorate in (
-        click.option(
-            "--set",
-            "overrides",
-            multiple=True,
-            metavar="PATH=VALUE",
-            help="Override a path of the study file, e.g. seeds=6; repeatable.",
-        ),
+        set_option,
         click.option(
             "--tracking-uri",
             "tracking",

@@ -10,6 +10,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.commands.ending import Ending
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
     RefusedError,
@@ -43,6 +44,12 @@ _CLUSTER_PATIENCE = 10.0
 @on_study
 @placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
+@click.option(
+    "--on-finish",
+    metavar="COMMAND",
+    help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
+    "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
+)
 def run(  # noqa: PLR0913  its options
     request: Request,
     slots: int | None,
@@ -51,8 +58,11 @@ def run(  # noqa: PLR0913  its options
     device: Literal["cpu"] | None,
     address: str | None,
     keep_final_states: bool,
+    on_finish: str | None,
 ) -> int:
     """Train what is missing of a study, then write its report."""  # noqa: DOC501
+    ending = click.get_current_context().ensure_object(Ending)
+    ending.command, ending.study = on_finish, request.study.name
     placement = Placement(
         slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
     )
@@ -80,6 +90,7 @@ def run(  # noqa: PLR0913  its options
             _require_whole(source, request)
             request = request.refreshed()
             report, is_shown = write_report(request, source.study, results, None)
+            ending.report = report.folder
             tracker.grow(source.study)
             if is_shown:
                 tracker.log_report(report.folder, report.markdown)
