@@ -1,15 +1,11 @@
 """build_report: a study and its results in, a folder of tables, figures and provenance out."""
 
 import json
-import math
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
@@ -20,7 +16,7 @@ from reports.page import render_page
 from reports.provenance import describe, spell_origin
 from reports.references import reference_table
 from reports.response_figures import draw_responses
-from reports.runs import arrange, run_records, runs_csv
+from reports.runs import arrange, runs_csv
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
@@ -48,16 +44,6 @@ class Report:
     folder: Path
     files: tuple[Path, ...]
     """Every file written, below `folder`, sorted."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frames:
-    """The same tables for a notebook; metrics as fractions, NaN where there is no number."""
-
-    arms: pd.DataFrame
-    """The columns of `table.csv`, one row per arm."""
-    runs: pd.DataFrame
-    """The columns of `runs.csv`, one row per run."""
 
 
 def build_report(  # noqa: PLR0913  what a report is made from
@@ -111,12 +97,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         points_table(parts.searched) if parts.searched else None,
     )
     listings = tuple(listing for listing in found if listing is not None)
-    figures = (
-        *draw_figures(parts.study, parts.results, table, parts.looks),
-        *draw_responses(parts.study, table, parts.looks),
-        *draw_series(arranged, table, parts.looks),
-        *parts.figures,
-    )
+    figures = _drawn(parts, table)
     texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),
@@ -147,6 +128,29 @@ def build_report(  # noqa: PLR0913  what a report is made from
         markdown="\n".join([*_blocks(claims), table.markdown(), *_blocks(listings)]),
         folder=out,
         files=tuple(out / name for name in sorted(contents)),
+    )
+
+
+def draw_report(
+    study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
+) -> tuple[Figure, ...]:
+    """Return the figures of a report without writing anything.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        history: Points of the study's search, if it is one.
+    """
+    parts = _parts(study, results, history)
+    return _drawn(parts, _tabulated(parts, ""))
+
+
+def _drawn(parts: "_Parts", table: Table) -> tuple[Figure, ...]:
+    return (
+        *draw_figures(parts.study, parts.results, table, parts.looks),
+        *draw_responses(parts.study, table, parts.looks),
+        *draw_series(arrange(parts.study, parts.results), table, parts.looks),
+        *parts.figures,
     )
 
 
@@ -205,18 +209,6 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         searched=searched,
         figures=figures,
     )
-
-
-def load(study: Study, results: Iterable[RunResult]) -> Frames:
-    """Return the tables of a report as DataFrames, without writing anything."""
-    results = tuple(results)
-    return Frames(
-        arms=_frame(tabulate(study, results).records()), runs=_frame(run_records(study, results))
-    )
-
-
-def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)
 
 
 def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:

@@ -20,6 +20,8 @@ def plan(request: Request, as_json: bool) -> int:
     """Say what a launch would train and cost; touch nothing."""
     summary = plan_summary(request.grown, request.history, request.store, slots=os.cpu_count() or 1)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
+    if not summary["stored"]:
+        request.say_elsewhere()
     return DONE
 
 
@@ -30,6 +32,8 @@ def status(request: Request, as_json: bool) -> int:
     """Say how far a study is, running or not."""
     summary = status_summary(request.grown, request.store)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
+    if not any(arm["finished"] for arm in summary["arms"].values()):
+        request.say_elsewhere()
     return DONE
 
 

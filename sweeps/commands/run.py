@@ -10,6 +10,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.commands.ending import Ending
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
     RefusedError,
@@ -20,6 +21,7 @@ from sweeps.commands.request import (
 )
 from sweeps.commands.sync import open_tracker
 from sweeps.leasing.lease import Lease
+from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
 from sweeps.running.placement import Placement
 from sweeps.stages import Plan, plan_study
@@ -42,6 +44,12 @@ _CLUSTER_PATIENCE = 10.0
 @on_study
 @placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
+@click.option(
+    "--on-finish",
+    metavar="COMMAND",
+    help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
+    "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
+)
 def run(  # noqa: PLR0913  its options
     request: Request,
     slots: int | None,
@@ -50,8 +58,11 @@ def run(  # noqa: PLR0913  its options
     device: Literal["cpu"] | None,
     address: str | None,
     keep_final_states: bool,
+    on_finish: str | None,
 ) -> int:
     """Train what is missing of a study, then write its report."""  # noqa: DOC501
+    ending = click.get_current_context().ensure_object(Ending)
+    ending.command, ending.study = on_finish, request.study.name
     placement = Placement(
         slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
     )
@@ -66,6 +77,9 @@ def run(  # noqa: PLR0913  its options
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
+        if not plan.finished:
+            request.say_elsewhere()
+        enter(request.grown, store, command_line())
         source = _source(request, plan)
         tracker = open_tracker(request, lease)
         tracker.start(request.results())
@@ -75,9 +89,12 @@ def run(  # noqa: PLR0913  its options
             )
             _require_whole(source, request)
             request = request.refreshed()
-            report = write_report(request, source.study, results, None)
+            report, is_shown = write_report(request, source.study, results, None)
+            ending.report = report.folder
             tracker.grow(source.study)
-            tracker.log_report(report.folder, report.markdown)
+            if is_shown:
+                tracker.log_report(report.folder, report.markdown)
+            enter(source.study, store, command_line())
         except KeyboardInterrupt:
             tracker.settle(store)
             raise

@@ -70,6 +70,11 @@ class Board:
         self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
 
+    def leave(self, run: Run) -> None:
+        """Note that a run has left its slot as it was."""
+        self.running.pop(run.key, None)
+        self._leave(run.key, 0)
+
     def work_per_second(self) -> float:
         """Return the work per second over the last half minute, all slots together."""
         now = self.clock()

@@ -119,7 +119,9 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     tune.Tuner(
         tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
         tune_config=tune.TuneConfig(
-            search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+            search_alg=RunSearcher(
+                watch.source, parameters, watch.join, first, lambda: watch.stop is not None
+            ),
             scheduler=LiveTrials(),
             num_samples=-1,
             max_concurrent_trials=slots.limit,
