@@ -186,7 +186,6 @@ class DataConfig:
             label_noise=0.0,
             augment="none",
             views="single",
-            pool=1,
             oracle=False,
         )
 

@@ -62,13 +62,25 @@ def test_what_is_decoded_is_not_decoded_again(
     load_mapped(DIGITS, tmp_path)
     monkeypatch.setitem(DATASETS, "digits", lambda *_: pytest.fail("decoded again"))
     load_mapped(DIGITS, tmp_path)
-    load_mapped(DataConfig(name="digits", val_size=100, num_train=7, pool=2), tmp_path)
+    load_mapped(DataConfig(name="digits", val_size=100, num_train=7), tmp_path)
     assert len(decoded(tmp_path)) == 1
 
 
 def test_another_cut_for_validation_is_another_file(tmp_path: Path) -> None:
     load_mapped(DIGITS, tmp_path)
     assert load_mapped(DataConfig(name="digits"), tmp_path).val is None
+    assert len(decoded(tmp_path)) == 2
+
+
+def test_pooled_images_are_mapped_pooled(tmp_path: Path) -> None:
+    """So that no run has them in memory of its own."""
+    data = DataConfig(name="digits", val_size=100, pool=2)
+    for _ in ("decoded", "found"):
+        splits = load_mapped(data, tmp_path)
+        assert_equal(splits, load(DIGITS, tmp_path).pooled(2))
+        assert splits.train.pixels.dtype == torch.int16
+        assert splits.train.pooled(2) is splits.train
+    load_mapped(DIGITS, tmp_path)
     assert len(decoded(tmp_path)) == 2
 
 
