@@ -52,7 +52,7 @@ def verdicts_of(
         arranged: Its results (`reports.runs.arrange`).
         table: Made of the same results.
     """
-    families = {(table.metric, study.readout): table.family}
+    families: dict[tuple[str, ClaimReadout], Family] = {(table.metric, study.readout): table.family}
     for judged_by in {_judged_by(study, claim) for claim in study.claims} - families.keys():
         pairs = [
             (claim.left, claim.right)
