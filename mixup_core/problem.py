@@ -251,8 +251,6 @@ class Teaching:
     taught: Callable[[Any, str], Any]
     """(configuration, final stage key of its teacher) to the configuration with that key filled
     in, which stands for the teacher in all of its own keys."""
-    stage: Callable[[Any], str | None]
-    """The key that `taught` filled in."""
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
     """(configuration, that of its teacher): yields each reason why it cannot learn from it."""
 

@@ -220,11 +220,6 @@ def teacher_arm(config: TrainConfig) -> str | None:
     return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
-def teacher_stage(config: TrainConfig) -> str | None:
-    """Return the final stage key of a teacher, once filled in."""
-    return config.objective.teacher_key if isinstance(config.objective, Guided) else None
-
-
 def taught(config: TrainConfig, key: str) -> TrainConfig:
     """Return the configuration with the final stage key of its teacher filled in."""
     return with_values(config, {"objective.teacher_key": key})
@@ -337,7 +332,7 @@ IMAGES = Problem(
     ),
     data=ImageData,
     held_out=HeldOut(hidden=hidden, revealed=revealed),
-    teaching=Teaching(arm=teacher_arm, taught=taught, stage=teacher_stage, unfit=unfit),
+    teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
