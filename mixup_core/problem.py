@@ -1,6 +1,6 @@
 """Problem: what a study can run: a config type, its process, its metrics and what it needs."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -27,6 +27,9 @@ PROBLEMS: dict[str, str] = {
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""
+
+DEFAULT_PROBLEM = "images"
+"""What a study is of that names no problem."""
 
 MAX_SEED = 2**63 - 1
 
@@ -170,6 +173,13 @@ class Series:
 class Keying:
     """How a configuration enters the keys of its results (`mixup_core.keys`)."""
 
+    is_named: bool = True
+    """Whether the name of the problem enters. Images were the only one when results were first
+    stored."""
+    numerics: int = 0
+    """Raised whenever what the same configuration computes changes in this problem alone, so that
+    old results are not mixed in; 0 enters no key. `NUMERICS_VERSION` is that of all problems."""
+
     first: Mapping[str, Any] = field(default_factory=dict)
     """Paths that are in every key, to the value they have there where the tree lacks them. A path
     that is not among them enters a key only where it differs from its default, so that a field
@@ -186,8 +196,31 @@ class Keying:
     number that was computed is rounded to 12 significant digits."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataSet:
+    """A data set that runs may need, and whether this machine has it."""
+
+    name: str
+    is_present: bool
+    place: str
+    """The folder that holds the files, or will; else the package that brings it."""
+
+
 class DataNeeds(Protocol):
     """What the runs of a problem need of data sets."""
+
+    def root(self) -> Path:
+        """Return the folder of the data sets on this machine."""
+
+    def sets(self) -> Sequence[DataSet]:
+        """Return the data sets that can be fetched, without opening a file."""
+
+    def fetch(self, name: str) -> str:
+        """Bring a data set to this machine if it is not there, and return where it came from.
+
+        Raises:
+            DataError: If it cannot be had: how each source failed, and what to do by hand.
+        """
 
     def prepare(self, config: Any, folder: Path) -> Any:
         """Return the configuration with what stands for its data filled in.
@@ -238,8 +271,6 @@ class Teaching:
     taught: Callable[[Any, str], Any]
     """(configuration, final stage key of its teacher) to the configuration with that key filled
     in, which stands for the teacher in all of its own keys."""
-    stage: Callable[[Any], str | None]
-    """The key that `taught` filled in."""
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
     """(configuration, that of its teacher): yields each reason why it cannot learn from it."""
 
@@ -343,6 +374,12 @@ def problem_named(name: str) -> Problem:
     """
     problem: Problem = _found(PROBLEMS[name])
     return problem
+
+
+def all_data_needs() -> Mapping[str, DataNeeds]:
+    """Return name of problem to what it needs, of the problems that need data sets."""
+    problems = map(problem_named, PROBLEMS)
+    return {each.name: each.data() for each in problems if each.data is not None}
 
 
 def problem_of(config: Config) -> Problem:

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 from mixup_core.images.config import DataConfig, Guided, Objective, Plain, Probe, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
-from mixup_core.images.data.fetching import checksums, data_root, is_present
+from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.laws import PLAIN_METHODS, Erm
-from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
+from mixup_core.problem import DataSet, HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
 from mixup_core.tree import spelled, with_values
 
@@ -72,6 +72,18 @@ class ImageData:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._found: dict[DataConfig, DataConfig | str] = {}
+
+    def root(self) -> Path:
+        """Return the folder of the data sets on this machine."""
+        return data_root()
+
+    def sets(self) -> tuple[DataSet, ...]:
+        """Return where each data set of the catalogue is or would be."""
+        return statuses(data_root())
+
+    def fetch(self, name: str) -> str:
+        """Put a data set under the root as `mixup_core.images.data.fetching.fetch` does."""
+        return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
         """Return the configuration with an image-folder found and digested, each folder once.
@@ -208,11 +220,6 @@ def teacher_arm(config: TrainConfig) -> str | None:
     return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
-def teacher_stage(config: TrainConfig) -> str | None:
-    """Return the final stage key of a teacher, once filled in."""
-    return config.objective.teacher_key if isinstance(config.objective, Guided) else None
-
-
 def taught(config: TrainConfig, key: str) -> TrainConfig:
     """Return the configuration with the final stage key of its teacher filled in."""
     return with_values(config, {"objective.teacher_key": key})
@@ -296,6 +303,7 @@ IMAGES = Problem(
     curves=(("train/excess_loss", "train/loss"),),
     objectives=("val/error", "val/nll", "val/calibration_error"),
     keying=Keying(
+        is_named=False,
         first={
             "data.name": "fashion-mnist",
             "data.views": "single",
@@ -332,7 +340,7 @@ IMAGES = Problem(
     ),
     data=ImageData,
     held_out=HeldOut(hidden=hidden, revealed=revealed),
-    teaching=Teaching(arm=teacher_arm, taught=taught, stage=teacher_stage, unfit=unfit),
+    teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
     reserved={
         "seed": "is not set in a study file; give `seeds`",

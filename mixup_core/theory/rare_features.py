@@ -115,11 +115,6 @@ class RareFeaturesConfig:
         has_switched = self.switch_epoch is not None and epoch >= self.switch_epoch
         return self.law_after if has_switched else self.law
 
-    @property
-    def num_noise(self) -> int:
-        """Patches of Gaussian noise in each point."""
-        return self.patches - 1 - self.noise_features
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patches:
@@ -128,9 +123,9 @@ class Patches:
     features: Floats
     """(points, P, 4), coordinates along v, u, v', u'."""
     noise: Floats
-    """(points * num_noise, d - 4), the other coordinates of the noise patches alone."""
+    """(points * noise patches of each, d - 4), the other coordinates of the noise patches alone."""
     places: NDArray[Any]
-    """(points * num_noise,), which of the points * P patches each row of `noise` is."""
+    """(points * noise patches of each,), which of the points * P patches each row of `noise` is."""
     labels: NDArray[Any]
     """(points,), 0 for class 1 and 1 for class 2."""
 

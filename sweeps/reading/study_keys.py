@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from mixup_core.problem import MAX_SEED
+from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED
 from mixup_core.rules import RuleError, require
 from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout, Last, Readout
@@ -220,7 +220,7 @@ class StudyKeys:
 
     study: str
     """Name of the study and of its MLflow experiment."""
-    problem: str = "images"
+    problem: str = DEFAULT_PROBLEM
     """What the runs are."""
     description: str = ""
     """What the study asks."""
