@@ -279,6 +279,8 @@ class Problem:
     colour in all figures; None for any other."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
+    memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
+    """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
     work: Callable[[Any], int] = lambda config: 1
     """How much there is to do in one epoch, for rates and times to come."""
     work_unit: str = "epochs"

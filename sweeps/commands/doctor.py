@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import psutil
 import torch
 
+from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.fetching import data_root, statuses
 from sweeps.home import Home
 
@@ -38,7 +39,9 @@ def findings(home: Home) -> Iterator[str]:
     )
     for found in statuses(data_root()):
         here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
-        yield f"data         {found.name}: {here}"
+        size = CATALOG[found.name].num_bytes / 1e6 if found.name in CATALOG else 0
+        held = f"; {size:,.1f} MB in memory" if size else ""
+        yield f"data         {found.name}: {here}{held}"
 
 
 def _version(package: str) -> str:
