@@ -204,6 +204,8 @@ class DataSet:
     is_present: bool
     place: str
     """The folder that holds the files, or will; else the package that brings it."""
+    num_bytes: int | None
+    """In memory, training and test images at their full size; None: it is part of another set."""
 
 
 class DataNeeds(Protocol):
@@ -341,6 +343,8 @@ class Problem:
     its process is a `Predicting`. They decide no key: a run is finished without them, too."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
+    memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
+    """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
     work: Callable[[Any], int] = lambda config: 1
     """How much there is to do in one epoch, for rates and times to come."""
     work_unit: str = "epochs"

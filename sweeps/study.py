@@ -81,6 +81,10 @@ class Study:
                 return metric
         return problem.headline[-1]
 
+    def tags_of(self, arm: str) -> tuple[str, ...]:
+        """Return what every table, figure and record must say of an arm (`Problem.tags`)."""
+        return self.problem.tags(self.arms[arm])
+
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
         return self.own_seeds.get(arm, self.seeds)

@@ -174,6 +174,15 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT),
         )
+    elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
+        yield RuleError(
+            "every class has the images that a balanced subset asks for",
+            {
+                "images of each class": num_train // info.num_classes,
+                "of the smallest class": info.smallest_class,
+            },
+            fields=("data.balanced", *_SPLIT),
+        )
     elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
         yield RuleError(
             "no batch is a single image, which BatchNorm cannot train on",
@@ -284,6 +293,11 @@ def method(config: TrainConfig) -> str | None:
     return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
 
 
+def memory(config: TrainConfig) -> dict[str, int]:
+    """Return the images of a data set in bytes, as the processes of a machine map them together."""
+    return {config.data.name: described(config.data).num_bytes}
+
+
 def num_images(config: TrainConfig) -> int:
     """Return the training images of one epoch."""
     data = config.data
@@ -371,6 +385,7 @@ IMAGES = Problem(
     prediction_bytes=prediction_bytes,
     method=method,
     dataset=lambda config: config.data.name,
+    memory=memory,
     work=num_images,
     work_unit="images",
 )

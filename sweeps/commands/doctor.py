@@ -39,7 +39,9 @@ def findings(home: Home) -> Iterator[str]:
     for needs in all_data_needs().values():
         for found in needs.sets():
             here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
-            yield f"data         {found.name}: {here}"
+            size = found.num_bytes
+            held = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
+            yield f"data         {found.name}: {here}{held}"
 
 
 def _version(package: str) -> str:

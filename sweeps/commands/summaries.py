@@ -51,10 +51,20 @@ def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int)
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
+        "memory_bytes": _memory(study),
     }
     if study.search is None:
         return summary
     return summary | _at_most(summary, study, study.search, planned, results, history)
+
+
+def _memory(study: Study) -> dict[str, int]:
+    """Return each data set of a study with the bytes that it takes in memory, its largest size."""
+    sizes: dict[str, int] = {}
+    for config in study.arms.values():
+        for name, size in study.problem.memory(config).items():
+            sizes[name] = max(size, sizes.get(name, 0))
+    return sizes
 
 
 def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
@@ -159,6 +169,10 @@ def spell_plan(summary: dict[str, Any]) -> str:
             f"epochs    {most}{naive} naive, {most}{planned} to train",
             f"time      {time}",
             f"disk      {', '.join(disk)}",
+            *(
+                f"memory    {size / 1e6:.1f} MB of {name} on each machine"
+                for name, size in summary["memory_bytes"].items()
+            ),
         ]
     )
 

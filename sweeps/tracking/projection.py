@@ -292,7 +292,8 @@ class Projection:
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""
-        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm)}
+        said = dict.fromkeys(self.study.tags_of(arm), str(True))
+        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
 
     def _tell_data(self, entry: Entry, arm: str) -> None:
         name = self._dataset(arm)

@@ -75,8 +75,9 @@ def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -
     assert verdicts[1].value == pytest.approx(sum(by_hand) / len(by_hand))
     assert verdicts[1].n == len(by_hand)
     listing = verdict_table(study, verdicts, table)
-    compared = "test error, %, last epoch minus the least evaluation: uniform"
-    assert listing.cells[1][2].startswith(compared)
+    assert listing.cells[1][2].startswith(
+        "test error, %, last epoch minus the least evaluation: uniform"
+    )
     assert "Each other metric or read-out is a family of its own." in listing.caption
 
 

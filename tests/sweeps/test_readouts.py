@@ -47,7 +47,7 @@ def test_a_rise_is_the_last_measurement_minus_the_least_of_the_run() -> None:
 
 def test_a_rise_belongs_to_a_claim_and_to_no_study() -> None:
     assert parsed(ClaimReadout, spelled(Rise())) == Rise()
-    with pytest.raises(SpellingError, match=r"got text .rise."):
+    with pytest.raises(SpellingError, match="got text 'rise'"):
         parsed(Readout, spelled(Rise()))
 
 

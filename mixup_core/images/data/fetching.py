@@ -12,7 +12,7 @@ from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import PUBLISHED, DataError, Split
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.facts import Sources
 from mixup_core.images.data.folders import folder_and_size, folder_digest
@@ -62,6 +62,7 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
             name=name,
             is_present=is_present(name, root),
             place=str(_folder(name, root)) if name in FILES else "scikit-learn",
+            num_bytes=CATALOG[name].num_bytes if name in CATALOG else None,
         )
         for name in _SOURCES
     )

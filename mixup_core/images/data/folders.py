@@ -45,6 +45,7 @@ def describe(data: DataConfig) -> DatasetInfo:
         image_size=image_size,
         mean=_HALVES,
         std=_HALVES,
+        smallest_class=min(map(len, train.values())),
     )
 
 

@@ -105,6 +105,7 @@ def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
         ({"data.image_size": 9, "data.pool": 2}, "pool divides the image size"),
         ({"data.num_train": 9}, "no batch is a single image"),
         ({"data.val_size": 1437}, "val_size < training images"),
+        ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
     ],
 )
 def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:

@@ -214,6 +214,7 @@ def test_validation_cannot_take_every_training_image(val_size: int, fashion: Fas
 
 def test_digits_are_scikit_learns_times_fifteen_each_once(tmp_path: Path) -> None:
     splits = load(DataConfig(name="digits"), tmp_path)
+    assert int(torch.bincount(splits.train.labels).min()) == splits.info.smallest_class
     assert splits.test is not None
     assert (len(splits.train), len(splits.test)) == (1437, 360)
     pixels = torch.cat([splits.train.pixels, splits.test.pixels]).reshape(-1, 64)

@@ -43,6 +43,7 @@ def test_a_folder_describes_itself(pets: Path) -> None:
         "image_size": 12,
         "mean": (0.5, 0.5, 0.5),
         "std": (0.5, 0.5, 0.5),
+        "smallest_class": 1,
     }
 
 
