@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study
-from sweeps.results import RunResult
+from sweeps.results import RunResult, read_predictions
 from sweeps.study import Study
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def write_report(
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.history,
+        predictions=lambda result: read_predictions(result, request.store),
     )
 
 
