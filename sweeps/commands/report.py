@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study
-from sweeps.results import RunResult
+from sweeps.results import RunResult, read_predictions
 from sweeps.study import Study
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def write_report(
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.history,
+        predictions=lambda result: read_predictions(result, request.store),
     )
     if said := spell_place(place, study):
         click.echo(said, err=True)
