@@ -60,3 +60,7 @@ def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert len(ran.stdout.splitlines()) == 10
+
+
+def test_the_names_for_notebooks_load_nothing_heavy() -> None:
+    assert _loaded_by("import mixsweep; mixsweep.read_study('digits')") == set()
