@@ -241,6 +241,13 @@ class DataNeeds(Protocol):
     def missing(self, config: Any) -> str | None:
         """Return what this machine lacks of the data, and how to get it, in one line."""
 
+    def open(self, config: Any) -> None:
+        """Look at data that nobody has checked yet, before any run does.
+
+        Raises:
+            DataError: If it cannot be used.
+        """
+
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum, for provenance; empty where it is not here."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -76,6 +77,15 @@ class Figure:
     png: bytes
     numbers: str
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers as a DataFrame."""
+        return pd.read_csv(io.StringIO(self.numbers))
+
+    def _repr_png_(self) -> bytes:
+        """Return what a notebook shows."""
+        return self.png
 
 
 def draw_figures(

@@ -99,7 +99,7 @@ class ImageData:
                 images = (folder / data.folder).absolute()
                 placed = replace(data, folder=str(images))
                 describe(placed)
-                self._found[data] = replace(placed, digest=folder_digest(images))
+                self._found[data] = replace(placed, digest=folder_digest(images, data_root()))
             except (DataError, OSError, ValueError) as error:
                 self._found[data] = str(error)
         found = self._found[data]
@@ -114,6 +114,17 @@ class ImageData:
             if not is_present(name, root):
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
         return None
+
+    def open(self, config: TrainConfig) -> None:
+        """Decode an image-folder, once for all runs of this machine: nobody else has looked at it.
+
+        Raises:
+            DataError: If a file is no image that can be used; the text names it.
+        """
+        from mixup_core.images.data.mapped import load_mapped
+
+        if config.data.folder is not None:
+            load_mapped(config.data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum."""

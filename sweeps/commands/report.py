@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study
+from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
 from sweeps.results import RunResult, read_predictions
 from sweeps.study import Study
 
@@ -119,7 +119,7 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report") -
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    place = f"mixsweep ui --home {shlex.quote(str(request.home.folder))}"
+    place = f"{program()} ui --home {shlex.quote(str(request.home.folder))}"
     click.echo(f"tracking  {request.home.tracking_server or place}", err=True)
     if any(result.outcome != "diverged" for result in unfinished):
         click.echo(f"next      {request.spell('run')}", err=True)

@@ -1,6 +1,7 @@
 """Request: a study and its places as a command line names them, and how commands end."""
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +99,7 @@ class Request:
         }
         given = [part for name, place in places.items() if place for part in (name, place)]
         overrides = [part for override in self.overrides for part in ("--set", override)]
-        return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+        return shlex.join([program(), verb, self.reference, *overrides, *given])
 
     def say_elsewhere(self) -> None:
         """Say what the store holds of the study under other settings, if it does."""
@@ -227,6 +228,15 @@ _PLACEMENT = (
         help="Keep the weights of finished runs, so that longer runs can go on from them.",
     ),
 )
+
+
+def program() -> str:
+    """Return what a user types for this program: its path where the shell does not find it."""
+    started = Path(sys.argv[0])
+    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
+        return "mixsweep"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def command_line() -> str:

@@ -23,6 +23,7 @@ from sweeps.commands.sync import open_tracker
 from sweeps.leasing.lease import Lease
 from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
+from sweeps.running.console import still
 from sweeps.running.placement import Placement
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
@@ -69,7 +70,8 @@ def run(  # noqa: PLR0913  its options
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
-    from sweeps.running.launch import train
+    with still("loading PyTorch and Ray"):
+        from sweeps.running.launch import train
 
     _require_data(request.study)
     request.require_databases()
@@ -138,6 +140,9 @@ def _require_data(study: Study) -> None:
     missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
     if missing:
         raise RefusedError("\n".join(missing))
+    with still("looking at the data"):
+        for config in study.arms.values():
+            needs.open(config)
 
 
 def _require_cluster(address: str) -> None:

@@ -116,9 +116,9 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
     Raises:
         DataError: If a file cannot be decoded, or the folder no longer has `data.digest`.
     """
-    del root
     folder, size = folder_and_size(data)
-    if split == "train" and data.digest is not None and folder_digest(folder) != data.digest:
+    is_named = split == "train" and data.digest is not None
+    if is_named and folder_digest(folder, root) != data.digest:
         raise DataError(f"{folder}: its images changed since the study was read; start it again.")
     classes = class_files(folder, split)
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]

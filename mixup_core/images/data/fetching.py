@@ -120,15 +120,15 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     Raises:
         DataError: If a file cannot be read.
     """
+    root = data_root() if root is None else root
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
-        return {f"{folder.resolve().name}/": folder_digest(folder)}
+        return {f"{folder.resolve().name}/": folder_digest(folder, root)}
     if data.name == "digits":
         bundled = digits.file()
         if bundled is None:
             raise DataError(digits.ABSENT)
         return {bundled.name: file_digest(bundled)}
-    root = data_root() if root is None else root
     splits = FILES[data.name]
     files = {**splits["train"], **(splits["test"] if data.test else {})}
     if data.test and data.corruptions:
