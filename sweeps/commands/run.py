@@ -10,6 +10,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
     RefusedError,
@@ -58,21 +59,28 @@ def run(  # noqa: PLR0913  its options
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
-    from sweeps.running.launch import train
-
     _require_data(request.study)
     request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
+        is_over = study.search is None and not plan.pending
+        if is_over and (left := recall(request, stored := request.results())) is not None:
+            click.echo(left.markdown)
+            return conclude(request, stored, left)
         source = _source(request, plan)
         tracker = open_tracker(request, lease)
         tracker.start(request.results())
         try:
-            results = train(
-                source, store, tracker, lease, placement, keep_final_states=keep_final_states
-            )
+            if is_over:
+                results = request.results()
+            else:
+                from sweeps.running.launch import train  # with Ray, which takes seconds
+
+                results = train(
+                    source, store, tracker, lease, placement, keep_final_states=keep_final_states
+                )
             _require_whole(source, request)
             request = request.refreshed()
             report = write_report(request, source.study, results, None)
@@ -85,6 +93,8 @@ def run(  # noqa: PLR0913  its options
             _close(tracker, source, store)
             raise
         arrived = _close(tracker, source, store)
+        if arrived:
+            keep(request, results, report)
     click.echo(report.markdown)
     if not arrived:
         click.echo(
