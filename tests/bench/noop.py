@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mixup_core.images.data.fetching import data_root
 from sweeps.reading.study_file import load_study
 from tests.bench.pairs import spread
 from tests.bench.stored import fill
@@ -33,7 +34,7 @@ def cpu_of(mixsweep: CommandLine, *arguments: str) -> tuple[float, float]:
 
 def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
     """Return what launches of the finished quickstart cost, first and again."""
-    mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
+    mixsweep = CommandLine(home=folder / "home", data=data_root(), extra={})
     mixsweep("data", "fetch", "fashion-mnist")
     fill(mixsweep.home, load_study("quickstart"))
     first = cpu_of(mixsweep, "run", "quickstart")
