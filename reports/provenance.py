@@ -83,7 +83,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "code": describe_code(),
             "submission_id": os.environ.get(JOB_VARIABLE),
             "constraints_sha256": _constraints_sha256(),
-            "versions": {"python": platform.python_version(), **_versions()},
+            "versions": {"python": platform.python_version(), **installed_versions()},
             "environments": _environments(results),
             "first_epoch_stored_at_ms": min(times, default=None),
             "last_epoch_stored_at_ms": max(times, default=None),
@@ -236,7 +236,8 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
     return [json.loads(environment) for environment in sorted(found)]
 
 
-def _versions() -> dict[str, str | None]:
+def installed_versions() -> dict[str, str | None]:
+    """Return the version of each of `PACKAGES`; None for one that is not here."""
     return {package: _version(package) for package in PACKAGES}
 
 

@@ -15,6 +15,7 @@ from sweeps.study import Study
 
 if TYPE_CHECKING:
     from reports.build import Report
+    from sweeps.commands.conclusion import Conclusion
 
 
 @click.command()
@@ -110,7 +111,7 @@ def write_report(
     return report, is_shown
 
 
-def conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:
+def conclude(request: Request, results: Sequence[RunResult], report: "Report | Conclusion") -> int:
     """Say what failed and what to type next."""
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)

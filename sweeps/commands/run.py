@@ -10,6 +10,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.ending import Ending
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
@@ -70,15 +71,17 @@ def run(  # noqa: PLR0913  its options
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
-    with still("loading PyTorch and Ray"):
-        from sweeps.running.launch import train
-
     _require_data(request.study)
     request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
+        is_over = study.search is None and not plan.pending
+        if is_over and (left := recall(request, stored := request.results())) is not None:
+            ending.report = left.folder
+            click.echo(left.markdown)
+            return conclude(request, stored, left)
         if not plan.finished:
             request.say_elsewhere()
         enter(request.grown, store, command_line())
@@ -86,9 +89,15 @@ def run(  # noqa: PLR0913  its options
         tracker = open_tracker(request, lease)
         tracker.start(request.results())
         try:
-            results = train(
-                source, store, tracker, lease, placement, keep_final_states=keep_final_states
-            )
+            if is_over:
+                results = request.results()
+            else:
+                with still("loading PyTorch and Ray"):
+                    from sweeps.running.launch import train
+
+                results = train(
+                    source, store, tracker, lease, placement, keep_final_states=keep_final_states
+                )
             _require_whole(source, request)
             request = request.refreshed()
             report, is_shown = write_report(request, source.study, results, None)
@@ -104,6 +113,8 @@ def run(  # noqa: PLR0913  its options
             _close(tracker, source, store)
             raise
         arrived = _close(tracker, source, store)
+        if arrived:
+            keep(request, results, report)
     click.echo(report.markdown)
     if not arrived:
         click.echo(
