@@ -82,6 +82,8 @@ def run(  # noqa: PLR0913  its options
             ending.report = left.folder
             click.echo(left.markdown)
             return conclude(request, stored, left)
+        if not is_over:
+            _look_at_data(study)
         if not plan.finished:
             request.say_elsewhere()
         enter(request.grown, store, command_line())
@@ -151,6 +153,17 @@ def _require_data(study: Study) -> None:
     missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
     if missing:
         raise RefusedError("\n".join(missing))
+
+
+def _look_at_data(study: Study) -> None:
+    """Open data that nobody has checked yet: what no run can use is said before any starts.
+
+    Raises:
+        DataError: If it cannot be used.
+    """
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
     with still("looking at the data"):
         for config in study.arms.values():
             needs.open(config)
