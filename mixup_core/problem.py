@@ -13,6 +13,7 @@ from mixup_core.rules import RuleError
 
 PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
+    "sufficiency": "mixup_core.images.sufficiency:SUFFICIENCY",
     "entropy-floor": "mixup_core.theory.entropy_floor:ENTROPY_FLOOR",
     "linear-views": "mixup_core.theory.linear_views:LINEAR_VIEWS",
     "alternating-line": "mixup_core.theory.alternating_line:ALTERNATING_LINE",

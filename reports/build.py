@@ -34,8 +34,8 @@ from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
 REPLACED_FIGURES = (
-    "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map", "schedules",
-    "series_*", "search_*",
+    "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
+    "schedules", "series_*", "search_*",
 )  # fmt: skip
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
