@@ -65,7 +65,7 @@ def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> T
         (images,), float32; infinite where there is none.
     """
     parts = []
-    for part, own in zip(images.split(_ROWS), labels.split(_ROWS), strict=True):
+    for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):
         distances = torch.cdist(part, mixed)
         is_own = (classes[:, None, :] == own[None, :, None]).any(0)
         parts.append(distances.masked_fill(is_own, math.inf).amin(1))
