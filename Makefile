@@ -65,6 +65,7 @@ bench: $(DEV)
 	$(BIN)/python -m tests.bench.scale 100 1000 10000
 	$(BIN)/python -m tests.bench.overhead --pairs 3
 	$(BIN)/python -m tests.bench.submission 5
+	$(BIN)/python -m tests.bench.probes
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.
 bench-search: $(DEV)

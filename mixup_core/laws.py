@@ -1,8 +1,8 @@
 """Mixing laws: how the weight lam of an image is distributed. Plain values, one choice."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
 from mixup_core.rules import RuleError
 
@@ -61,3 +61,23 @@ PLAIN_METHODS: Mapping[Law | None, str] = {
     Beta(alpha=1.0): "uniform",
 }
 """The laws that have a name, and a colour, of their own."""
+
+
+def lambda_quantiles(law: Law, levels: Sequence[float]) -> tuple[float, ...]:
+    """Return the quantiles of lam, in [0, 1].
+
+    Args:
+        law: The law of lam.
+        levels: Each in (0, 1).
+    """
+    match law:
+        case Erm():
+            return (1.0,) * len(levels)
+        case Midpoint():
+            return (0.5,) * len(levels)
+        case Beta(alpha=alpha):
+            from scipy.special import betaincinv
+
+            return tuple(float(betaincinv(alpha, alpha, level)) for level in levels)
+        case _:
+            assert_never(law)

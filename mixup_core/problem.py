@@ -7,12 +7,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-from mixup_core.laws import PLAIN_METHODS
+from mixup_core.laws import PLAIN_METHODS, Law
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 
 PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
+    "sufficiency": "mixup_core.images.sufficiency:SUFFICIENCY",
     "entropy-floor": "mixup_core.theory.entropy_floor:ENTROPY_FLOOR",
     "linear-views": "mixup_core.theory.linear_views:LINEAR_VIEWS",
     "alternating-line": "mixup_core.theory.alternating_line:ALTERNATING_LINE",
@@ -337,6 +338,8 @@ class Problem:
     noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
     population: Callable[[Any], Hashable] = lambda config: None
     """Runs are compared only where this is equal: the same images, the same setting."""
+    law_at: Callable[[Any, int], Law] | None = None
+    """(config, 0-based epoch) to the mixing law in force; None: its law never changes."""
     method: Callable[[Any], str | None] = lambda config: PLAIN_METHODS.get(
         getattr(config, "law", None)
     )

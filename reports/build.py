@@ -21,6 +21,7 @@ from reports.references import reference_table
 from reports.reliability_figure import draw_reliability
 from reports.response_figures import draw_responses
 from reports.runs import arrange, runs_csv
+from reports.schedule_figures import draw_schedules
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
@@ -34,7 +35,7 @@ from sweeps.study import Study
 
 REPLACED_FIGURES = (
     "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
-    "series_*", "search_*",
+    "schedules", "series_*", "search_*",
 )  # fmt: skip
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
@@ -169,6 +170,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         *draw_figures(parts.study, parts.results, table, parts.looks),
         *draw_responses(parts.study, table, parts.looks),
         *draw_series(arrange(parts.study, parts.results), table, parts.looks),
+        *draw_schedules(parts.study, parts.looks),
         *parts.figures,
         *([reliability] if reliability else []),
     )

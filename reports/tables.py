@@ -357,6 +357,7 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
         for claim in study.claims
         if claim.metric == study.headline
         and claim.readout in (None, study.readout)
+        and claim.factor == 1
         and can_be_judged(claim, study)
     ]
     if has_differing_populations(study):

@@ -28,7 +28,7 @@ class Verdict:
     """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
     runs tell neither way."""
     value: float | None = None
-    """Left minus right of two arms, else the mean of the left."""
+    """Left minus right of two arms (the right times its factor), else the mean of the left."""
     low: float | None = None
     """Lower end of the interval of `value`, simultaneous over all comparisons of its metric."""
     high: float | None = None
@@ -52,22 +52,42 @@ def verdicts_of(
         arranged: Its results (`reports.runs.arrange`).
         table: Made of the same results.
     """
-    families: dict[tuple[str, ClaimReadout], Family] = {(table.metric, study.readout): table.family}
+    families: dict[_JudgedBy, Family] = {(table.metric, study.readout, 1.0): table.family}
     for judged_by in {_judged_by(study, claim) for claim in study.claims} - families.keys():
+        metric, readout, factor = judged_by
         pairs = [
-            (claim.left, claim.right)
+            (claim.left, _right(claim))
             for claim in study.claims
             if _judged_by(study, claim) == judged_by and can_be_judged(claim, study)
         ]
-        families[judged_by] = family_of(pairs, values_of(arranged, *judged_by), equals(study))
+        values = values_of(arranged, metric, readout)
+        if factor != 1:
+            values |= {
+                _times(factor, arm): {seed: factor * value for seed, value in by_seed.items()}
+                for arm, by_seed in values.items()
+            }
+        families[judged_by] = family_of(pairs, values, equals(study))
     return tuple(
         _verdict(study, claim, families[_judged_by(study, claim)]) for claim in study.claims
     )
 
 
-def _judged_by(study: Study, claim: Claim) -> tuple[str, ClaimReadout]:
-    """Return metric and read-out of a claim."""
-    return claim.metric, claim.readout or study.readout
+_JudgedBy = tuple[str, ClaimReadout, float]
+"""Metric, read-out and factor: what the claims of a family have in common."""
+
+
+def _judged_by(study: Study, claim: Claim) -> _JudgedBy:
+    return claim.metric, claim.readout or study.readout, claim.factor
+
+
+def _right(claim: Claim) -> str | float:
+    """Return the right side of a claim, by the name its values have in a family."""
+    is_plain = claim.factor == 1 or not isinstance(claim.right, str)
+    return claim.right if is_plain else _times(claim.factor, str(claim.right))
+
+
+def _times(factor: float, arm: str) -> str:
+    return f"{factor:g} x {arm}"
 
 
 def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> Listing:
@@ -93,8 +113,8 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
         f"simultaneous over all comparisons of a metric; of {table.shown.label}: "
         f"{spell_family(table.family)}."
         + (
-            " Each other metric or read-out is a family of its own."
-            if families - {(table.metric, study.readout)}
+            " Each other metric, read-out or factor is a family of its own."
+            if families - {(table.metric, study.readout, 1.0)}
             else ""
         ),
         records=tuple(map(_record_of, verdicts)),
@@ -117,7 +137,7 @@ def _record_of(verdict: Verdict) -> dict[str, Any]:
 
 
 def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
-    pair: Pair = (claim.left, claim.right)
+    pair: Pair = (claim.left, _right(claim))
     member = family.members.get(pair)
     shift, reference = 0.0, _difference_of_references(study, claim)
     if not isinstance(claim.right, str):
@@ -170,7 +190,7 @@ def _seeds_needed(study: Study, claim: Claim) -> int:
 
 def _difference_of_references(study: Study, claim: Claim) -> float | None:
     """Return what the references say of a claim; they are of the study's own read-out."""
-    if _judged_by(study, claim)[1] != study.readout:
+    if _judged_by(study, claim)[1:] != (study.readout, 1.0):
         return None
     ours = study.references.get(claim.left, {}).get(claim.metric)
     theirs = study.references.get(str(claim.right), {}).get(claim.metric)
@@ -181,7 +201,7 @@ def _spell_compared(study: Study, claim: Claim) -> str:
     shown = study.problem.metric(claim.metric)
     relation = claim.relation.replace("_", " ")
     if isinstance(claim.right, str):
-        right = claim.right
+        right = str(_right(claim))
     else:
         right = spell_number(claim.right * shown.scale, shown.digits)
     margin = ""

@@ -27,5 +27,7 @@ class Claim:
     """Slashed name."""
     margin: float | None = None
     """Of `within`, in the unit of the metric, positive; None for the others."""
+    factor: float = 1.0
+    """The left side is compared with this many times the right, which is an arm unless it is 1."""
     readout: ClaimReadout | None = None
     """Which number of a run the claim is about; None: that of the study."""

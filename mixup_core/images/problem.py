@@ -394,6 +394,7 @@ IMAGES = Problem(
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),
     prediction_bytes=prediction_bytes,
+    law_at=TrainConfig.law_at,
     method=method,
     dataset=lambda config: config.data.name,
     memory=memory,

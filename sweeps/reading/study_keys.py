@@ -42,6 +42,8 @@ class That:
     """[A, B]: they lie within `margin` of each other."""
     margin: float | None = None
     """Of `within`, in the unit of the metric, positive."""
+    factor: float | None = None
+    """The second arm counts this many times: 1000 asks for a ratio; positive."""
     readout: ClaimReadout | None = None
     """Which number of a run is compared; that of the study if absent."""
 
@@ -61,6 +63,9 @@ class That:
         require(fits, f"{names[0]} compares [ARM, ARM or number]", self, names[0])
         fits = self.margin is None if names != ["within"] else 0 < (self.margin or 0) < math.inf
         require(fits, "within, and it alone, has a margin > 0", self, "margin", names[0])
+        if self.factor is not None:
+            fits = isinstance(sides[1], str) and 0 < self.factor < math.inf
+            require(fits, "a factor > 0 is of a second arm", self, "factor", names[0])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +87,7 @@ class ClaimKeys:
         return Claim(
             says=self.says, source=self.source, relation=relation, left=left, right=right,
             metric=that.metric, margin=that.margin, readout=that.readout,
+            factor=1.0 if that.factor is None else that.factor,
         )  # fmt: skip
 
 

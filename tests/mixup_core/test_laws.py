@@ -1,8 +1,9 @@
 import math
 
 import pytest
+import scipy.stats
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, Erm, Law, Midpoint, lambda_quantiles
 from mixup_core.tree import SpellingError, parsed, spelled
 
 
@@ -32,3 +33,13 @@ def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
 def test_other_spellings_of_a_law_are_refused(spelling: object) -> None:
     with pytest.raises(SpellingError, match=r"expected (erm, midpoint or|a number|one of)"):
         parsed(Law, spelling)
+
+
+def test_quantiles_are_those_of_the_law() -> None:
+    levels = (0.05, 0.5, 0.95)
+    assert lambda_quantiles(Erm(), levels) == (1.0, 1.0, 1.0)
+    assert lambda_quantiles(Midpoint(), levels) == (0.5, 0.5, 0.5)
+    assert lambda_quantiles(Beta(alpha=1.0), levels) == pytest.approx(levels)
+    for alpha in (0.1, 8.0, 1024.0):
+        expected = scipy.stats.beta(alpha, alpha).ppf(levels)
+        assert lambda_quantiles(Beta(alpha=alpha), levels) == pytest.approx(tuple(expected))

@@ -109,8 +109,12 @@ def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
     [
         (Erm(), 0.0),
         (Beta(alpha=0.2), 0.20489),
+        (Beta(alpha=0.5), 0.34766),
         (Beta(alpha=1.0), 0.45),
+        (Beta(alpha=2.0), 0.525),
         (Beta(alpha=8.0), 0.59658),
+        (Beta(alpha=20.0), 0.61272),
+        (Beta(alpha=32.0), 0.61686),
         (Beta(alpha=1024.0), 0.62361),
         (Midpoint(), 0.9 * math.log(2)),
     ],

@@ -78,7 +78,22 @@ def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -
     assert listing.cells[1][2].startswith(
         "test error, %, last epoch minus the least evaluation: uniform"
     )
-    assert "Each other metric or read-out is a family of its own." in listing.caption
+    assert "Each other metric, read-out or factor is a family of its own." in listing.caption
+
+
+def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
+    half = replace(claim("less"), factor=0.5)
+    study = replace(make_study(), claims=(claim("less"), half, replace(half, factor=2.0)))
+    results = [finish(run) for run in study.runs()]
+    table = tabulate(study, results)
+    assert table.family.size == 2
+    plain, halved, doubled = verdicts_of(study, arrange(study, results), table)
+    means = {row.arm: row.summaries["test/error"].mean for row in table.rows}
+    assert plain.value == pytest.approx(means["uniform"] - means["erm"])
+    assert halved.value == pytest.approx(means["uniform"] - 0.5 * means["erm"])
+    assert [found.verdict for found in (plain, halved, doubled)] == ["holds", "fails", "holds"]
+    listing = verdict_table(study, (plain, halved, doubled), table)
+    assert listing.cells[1][2] == "test error, %: uniform less 0.5 x erm"
 
 
 def test_the_numbers_behind_a_verdict_are_those_of_the_table_and_agree_with_its_p() -> None:

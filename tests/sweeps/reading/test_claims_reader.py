@@ -51,6 +51,14 @@ def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
     assert [claim.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
 
 
+def test_a_claim_may_count_its_second_arm_many_times(tmp_path: Path) -> None:
+    ratio = CLAIM.replace("}", ", factor: 1000}")
+    assert read(tmp_path, f"{ARMS}claims:\n{ratio}").claims[0].factor == 1000
+    of_number = ratio.replace("uniform, erm", "uniform, 0.5")
+    (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{of_number}")
+    assert "`a factor > 0 is of a second arm` must hold" in refusal
+
+
 def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
     claim = CLAIM.replace("uniform, erm", "lr=0.1, lr=0.2")
     text = f"{SMALL}grid: {{optimizer.lr: [0.1, 0.2]}}\nbaseline: lr=0.2\nclaims:\n{claim}"

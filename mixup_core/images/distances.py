@@ -1,0 +1,82 @@
+"""start: measure how near mixed images of other classes come to images."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mixup_core.images.data.mapped import load_once
+from mixup_core.images.sufficiency import SufficiencyConfig
+from mixup_core.images.views import EvaluationImages, TrainingImages
+from mixup_core.mixing import draw_lambdas, mix
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+
+_ROWS = 1000
+"""Images whose distances are held at once, a row of float32 for each."""
+
+
+def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return the measurement before it is made."""
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        del epoch, state
+        return measure(config, data_root, torch.device(device))
+
+    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+
+
+def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
+    """Return least and mean distance, in normalised pixels, of training and of test images.
+
+    Images of which every mixed image has a class (two classes, few images) are left out.
+    """
+    data = config.data
+    splits = load_once(data, root)
+    images = TrainingImages(splits.train, splits.info, data, config.seed, device)
+    num = len(images)
+    pixels = images.batch(torch.arange(num, device=device), torch.ones(num, device=device))
+    rng = stream(config.seed, "mixing")
+    ends = torch.from_numpy(rng.integers(num, size=(2, num))).to(device)
+    lam = draw_lambdas(config.law, num, rng).to(device)
+    mixed = mix(pixels[ends[0]], pixels[ends[1]], lam).flatten(1)
+    classes = images.labels[ends]
+    found = nearest(pixels.flatten(1), images.labels, mixed, classes)
+    metrics = _of_split("train", found)
+    if splits.test is not None:
+        test = EvaluationImages(splits.test, splits.info, data, device)
+        shown = test[slice(0, len(test))].flatten(1)
+        metrics |= _of_split("test", nearest(shown, test.labels, mixed, classes))
+    return metrics
+
+
+def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> Tensor:
+    """Return the distance of each image to the nearest mixed image of two other classes.
+
+    Args:
+        images: (images, pixels), float32.
+        labels: (images,), int64.
+        mixed: (mixed images, pixels), float32.
+        classes: (2, mixed images), int64, of the two images that were mixed.
+
+    Returns:
+        (images,), float32; infinite where there is none.
+    """
+    parts = []
+    for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):
+        distances = torch.cdist(part, mixed)
+        is_own = (classes[:, None, :] == own[None, :, None]).any(0)
+        parts.append(distances.masked_fill(is_own, math.inf).amin(1))
+    return torch.cat(parts)
+
+
+def _of_split(split: str, distances: Tensor) -> dict[str, float]:
+    finite = distances[distances.isfinite()].double()
+    if not len(finite):
+        return {}
+    return {
+        f"distance/{split}_smallest": float(finite.min()),
+        f"distance/{split}_average": float(finite.mean()),
+    }

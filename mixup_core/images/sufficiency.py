@@ -1,0 +1,95 @@
+"""SUFFICIENCY: how near mixed images come to images of a class that was not mixed. No torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.problem import ImageData, described, memory
+from mixup_core.laws import Beta, Erm, Law
+from mixup_core.problem import MAX_SEED, Keying, Metric, Problem
+from mixup_core.rules import RuleError, require
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SufficiencyConfig:
+    """The distances of one data set and one draw of mixed images.
+
+    Theorem 2.10 of the source, informally: if no image of a class lies on a segment with an end in
+    another class, what is best for mixup is best for the images themselves. The measure asks the
+    same of the images at hand, with mixed images in the place of segments: as many as there are
+    images, each of two of them drawn uniformly.
+
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
+    """
+
+    problem: ClassVar = "sufficiency"
+
+    data: DataConfig = field(default_factory=DataConfig)
+    """Which images, and of which training subset; single views, no validation images."""
+    law: Law = field(default_factory=lambda: Beta(alpha=1024.0))
+    """How the weight lam is drawn, one for each mixed image."""
+    epochs: int = 1
+    """There is one record."""
+    seed: int = 0
+    """Names the subset and the mixed images, in 0..2^63-1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges and combinations.
+
+        Raises:
+            RuleError: If a value is out of range, or the law does not mix.
+        """
+        for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
+            given = getattr(self.data, name)
+            if given != value:
+                raise RuleError(f"data.{name} is {value} in sufficiency", {f"data.{name}": given})
+        require(self.law != Erm(), "sufficiency has a law that mixes", self, "law")
+        require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
+        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+
+
+def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
+    """Yield each reason why the distances of a configuration cannot be measured."""
+    data, info = config.data, described(config.data)
+    if data.size_of_subset(info.num_train) > info.num_train:
+        values = {"num_train": data.num_train, "images": info.num_train}
+        yield RuleError("num_train <= training images", values, fields=("data.num_train",))
+    if info.image_size % data.pool:
+        values = {"pool": data.pool, "image_size": info.image_size}
+        yield RuleError("pool divides the image size", values, fields=("data.pool",))
+
+
+def setting(config: SufficiencyConfig, metric: str) -> str:
+    """Return which images are compared with which."""
+    del metric
+    info = described(config.data)
+    count = f"{config.data.size_of_subset(info.num_train):,}".replace(",", " ")
+    return f"{info.title}, {count} training images and as many mixed ones"
+
+
+SUFFICIENCY = Problem(
+    name="sufficiency",
+    title="distances of images from mixed images of other classes (Chidambaram et al. 2022)",
+    config=SufficiencyConfig,
+    process="mixup_core.images.distances:start",
+    metrics={
+        "distance/train_smallest": Metric(label="least distance, training images"),
+        "distance/train_average": Metric(label="mean distance, training images"),
+        "distance/test_smallest": Metric(label="least distance, test images"),
+        "distance/test_average": Metric(label="mean distance, test images"),
+    },
+    headline=("distance/train_smallest",),
+    beside=("*/train_average", "*/test_smallest", "*/test_average"),
+    keying=Keying(stands_for={"data.folder": "data.digest"}),
+    data=ImageData,
+    feasibility=infeasible,
+    reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
+    setting=setting,
+    population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
+    dataset=lambda config: config.data.name,
+    memory=memory,
+    work=lambda config: config.data.size_of_subset(described(config.data).num_train),
+    work_unit="images",
+)
+"""A problem of one record."""
