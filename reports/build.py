@@ -1,39 +1,40 @@
 """build_report: a study and its results in, a folder of tables, figures and provenance out."""
 
 import json
-import math
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
+from mixup_core.problem import Config, problem_of
 from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
 from reports.equivalences import equivalence_table
 from reports.figures import Figure, draw_figures
 from reports.listings import Listing
 from reports.page import render_page
+from reports.predicted import Predicted, ReadPredictions, gather_predictions
+from reports.predictive_tables import calibration_table, class_table, ensemble_table
 from reports.provenance import describe, spell_origin
 from reports.references import reference_table
+from reports.reliability_figure import draw_reliability
 from reports.response_figures import draw_responses
-from reports.runs import arrange, run_records, runs_csv
+from reports.runs import arrange, runs_csv
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
 from reports.series_figures import draw_series
 from reports.tables import Table, tabulate
+from reports.variation import variation_table
 from reports.verdicts import verdict_table, verdicts_csv, verdicts_of
 from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
 REPLACED_FIGURES = (
-    "learning_curves", "final_error", "final_values", "response", "phase_map", "series_*",
-    "search_*",
+    "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
+    "series_*", "search_*",
 )  # fmt: skip
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
@@ -50,16 +51,6 @@ class Report:
     """Every file written, below `folder`, sorted."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frames:
-    """The same tables for a notebook; metrics as fractions, NaN where there is no number."""
-
-    arms: pd.DataFrame
-    """The columns of `table.csv`, one row per arm."""
-    runs: pd.DataFrame
-    """The columns of `runs.csv`, one row per run."""
-
-
 def build_report(  # noqa: PLR0913  what a report is made from
     study: Study,
     results: Sequence[RunResult],
@@ -68,6 +59,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
     history: SearchHistory | None = None,
+    predictions: ReadPredictions | None = None,
 ) -> Report:
     """Write a study's report from whatever results there are, down to none.
 
@@ -82,6 +74,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         data_checksums: Data set to file to checksum, for the provenance.
         command: The command line, for the provenance.
         history: Points of the study's search, if it is one.
+        predictions: Reads what a complete run predicts; None: nobody knows of predictions here.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -99,8 +92,11 @@ def build_report(  # noqa: PLR0913  what a report is made from
         command=command,
         history=history,
     )
-    table = _tabulated(parts, spell_origin(provenance))
     arranged = arrange(parts.study, parts.results)
+    predicted = None
+    if predictions is not None and any(map(_predicts, parts.study.arms.values())):
+        predicted = gather_predictions(arranged, parts.study.readout, predictions)
+    table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, table)
     claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
     found = (
@@ -109,14 +105,11 @@ def build_report(  # noqa: PLR0913  what a report is made from
         equivalence_table(table, study.equivalence),
         reference_table(parts.study, arranged),
         points_table(parts.searched) if parts.searched else None,
+        variation_table(parts.study, arranged),
+        *(_of_predictions(predicted, table) if predicted else ()),
     )
     listings = tuple(listing for listing in found if listing is not None)
-    figures = (
-        *draw_figures(parts.study, parts.results, table, parts.looks),
-        *draw_responses(parts.study, table, parts.looks),
-        *draw_series(arranged, table, parts.looks),
-        *parts.figures,
-    )
+    figures = _drawn(parts, table, predicted)
     texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),
@@ -144,14 +137,59 @@ def build_report(  # noqa: PLR0913  what a report is made from
     _replace_files(out, contents)
     return Report(
         table=table,
-        markdown="\n".join([*_blocks(claims), table.markdown(), *_blocks(listings)]),
+        markdown="\n".join(
+            [
+                *_blocks(claims),
+                table.markdown(),
+                *_blocks([listing for listing in listings if listing.name != "classes"]),
+            ]
+        ),
         folder=out,
         files=tuple(out / name for name in sorted(contents)),
     )
 
 
-def _tabulated(parts: "_Parts", made_with: str) -> Table:
-    """Return the main table; its caption says if another read-out says something else."""
+def draw_report(
+    study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
+) -> tuple[Figure, ...]:
+    """Return the figures of a report without writing anything.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        history: Points of the study's search, if it is one.
+    """
+    parts = _parts(study, results, history)
+    return _drawn(parts, _tabulated(parts, "", None), None)
+
+
+def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
+    reliability = draw_reliability(predicted, parts.looks) if predicted else None
+    return (
+        *draw_figures(parts.study, parts.results, table, parts.looks),
+        *draw_responses(parts.study, table, parts.looks),
+        *draw_series(arrange(parts.study, parts.results), table, parts.looks),
+        *parts.figures,
+        *([reliability] if reliability else []),
+    )
+
+
+def _predicts(config: Config) -> bool:
+    return problem_of(config).prediction_bytes(config) > 0
+
+
+def _of_predictions(predicted: Predicted, table: Table) -> tuple[Listing | None, ...]:
+    return (
+        calibration_table(predicted, table.baseline, table.equal),
+        ensemble_table(predicted, table.baseline, table.equal),
+        class_table(predicted),
+    )
+
+
+def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
+    """Return the main table; its caption says what depends on the read-out, and what is gone."""
+    is_short = predicted is not None and predicted.num_runs < predicted.num_complete
+    short = [predicted.counts] if predicted and is_short else []
     arranged = arrange(parts.study, parts.results)
     plain = tabulate(parts.study, parts.results, selection=parts.selection)
     return tabulate(
@@ -159,7 +197,7 @@ def _tabulated(parts: "_Parts", made_with: str) -> Table:
         parts.results,
         made_with=made_with,
         selection=parts.selection,
-        notes=changed_by_readout(sensitivity_table(arranged, plain)),
+        notes=[*changed_by_readout(sensitivity_table(arranged, plain)), *short],
     )
 
 
@@ -205,18 +243,6 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         searched=searched,
         figures=figures,
     )
-
-
-def load(study: Study, results: Iterable[RunResult]) -> Frames:
-    """Return the tables of a report as DataFrames, without writing anything."""
-    results = tuple(results)
-    return Frames(
-        arms=_frame(tabulate(study, results).records()), runs=_frame(run_records(study, results))
-    )
-
-
-def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)
 
 
 def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:

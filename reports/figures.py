@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -76,6 +77,15 @@ class Figure:
     png: bytes
     numbers: str
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers as a DataFrame."""
+        return pd.read_csv(io.StringIO(self.numbers))
+
+    def _repr_png_(self) -> bytes:
+        """Return what a notebook shows."""
+        return self.png
 
 
 def draw_figures(
@@ -156,7 +166,7 @@ def _together(
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
         shown = table.problem.metric(metric)
         for arm, curve in by_arm.items():
-            _draw_curve(axes, arm, curve, shown.scale, looks[arm])
+            _draw_curve(axes, table.title_of(arm), curve, shown.scale, looks[arm])
         for mark in {mark for of_arm in marks.values() for mark in of_arm}:
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
         axes.set_ylabel(wrapped(shown.heading))
@@ -186,7 +196,7 @@ def _multiples(
         _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
         for mark in marks[arm]:
             axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
-        axes.set_title("\n".join(textwrap.wrap(arm, 24)), fontsize=8)
+        axes.set_title("\n".join(textwrap.wrap(table.title_of(arm), 24)), fontsize=8)
         draw_axis(axes, axis)
         axes.set_xlabel("")
         clip(axes, shown)
@@ -252,7 +262,7 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
-def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -> None:
+def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look) -> None:
     colour, dashes = look
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""
@@ -263,7 +273,7 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -
         )
     places = list(curve.summaries)
     means = [scale * summary.mean for summary in curve.summaries.values()]
-    axes.plot(places, means, color=colour, linestyle=dashes, label=arm, marker=dots, ms=3)
+    axes.plot(places, means, color=colour, linestyle=dashes, label=title, marker=dots, ms=3)
     banded = {
         place: (scale * summary.ci_low, scale * summary.ci_high)
         for place, summary in curve.summaries.items()

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Stage, Store
 from sweeps.study import Run
+
+if TYPE_CHECKING:
+    from mixup_core.predictions import Predictions
 
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
@@ -56,3 +59,18 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
         failure = failures.get(run.key) if failures else None  # a key takes long to make
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)
+
+
+def read_predictions(result: RunResult, store: Store) -> "Predictions | None":
+    """Return what a complete run predicts; None if it left nothing, or nothing that is sound."""
+    from mixup_core.predictions import Predictions, PredictionsError
+
+    if result.stage is None or result.outcome != "complete":
+        return None
+    content = store.predictions.read(result.stage.key, result.records[-1])
+    if content is None:
+        return None
+    try:
+        return Predictions.from_bytes(content)
+    except PredictionsError:
+        return None

@@ -16,29 +16,54 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.choices.objectives import Filter, Objective, Plain, RegMixup
 from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
-from mixup_core.images.choices.probes import OF_CONCATENATED_VIEWS, OF_SINGLE_VIEWS, Probe
 from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
+from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.squared_error import SquaredError
+from mixup_core.images.objectives.filtered import Filter
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.reg_mixup import RegMixup
+from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
+from mixup_core.seeding import Purpose, Seeds
 from mixup_core.tree import Among
 
+VARIED: dict[str, tuple[Purpose, ...]] = {
+    "subset": ("training subset",),
+    "label-noise": ("label noise",),
+    "pairing": ("class pairing", "view partners"),
+    "initial-weights": ("initial weights",),
+    "order": ("batch order",),
+    "augmentation": ("augmentation",),
+    "view-scaling": ("view scaling",),
+    "mixing": ("mixing",),
+    "rounding": ("rounding",),
+}
+"""What a seed may be made to vary alone, to the purposes whose draws it then names."""
+
 __all__ = [
+    "VARIED",
     "Adam",
     "AdamW",
     "Averaging",
     "Constant",
     "Cosine",
+    "CrossEntropy",
     "DataConfig",
     "EfficientNetV2S",
     "Ema",
     "Filter",
+    "Guided",
     "Linear",
+    "Loss",
     "LrSchedule",
     "MixConfig",
     "Mlp",
@@ -53,6 +78,7 @@ __all__ = [
     "ResNet18",
     "ResNet34",
     "Sgd",
+    "SquaredError",
     "Step",
     "TrainConfig",
     "Vgg16",
@@ -160,7 +186,6 @@ class DataConfig:
             label_noise=0.0,
             augment="none",
             views="single",
-            pool=1,
             oracle=False,
         )
 
@@ -243,8 +268,8 @@ class TrainConfig:
     """Average of the weights that is measured beside them; None: there is none."""
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
-    loss: Literal["cross-entropy", "squared-error"] = "cross-entropy"
-    """Loss of an image under its mixed label (`mixup_core.images.losses`)."""
+    loss: Loss = field(default_factory=CrossEntropy)
+    """Loss of an image under its mixed label."""
     epochs: int
     """Passes over the training images."""
     batch_size: int
@@ -257,8 +282,23 @@ class TrainConfig:
     the next}`."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the network's forward pass (autocast); weights and loss stay float32."""
+    vary: Literal[
+        "all",
+        "subset",
+        "label-noise",
+        "pairing",
+        "initial-weights",
+        "order",
+        "augmentation",
+        "view-scaling",
+        "mixing",
+        "rounding",
+    ] = "all"
+    """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
+    differs between seeds is then of that source alone. `rounding` moves one initial weight, which
+    the seed chooses, to the next float32 number. `all`: the seed names every draw."""
     seed: int = 0
-    """Names all random draws of the run, in 0..2^63-1."""
+    """Names the random draws of the run, in 0..2^63-1."""
 
     def __post_init__(self) -> None:
         """Check ranges and combinations.
@@ -299,19 +339,17 @@ class TrainConfig:
                 {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
             )
         mixes = (mix.law, mix.law_after, mix.schedule) != (Erm(), Erm(), None)
-        if isinstance(self.objective, RegMixup) and not mixes:
-            raise RuleError(
-                "regmixup has a mix.law that mixes", {"objective": "regmixup", "mix.law": "erm"}
-            )
+        if self.objective.has_to_mix and not mixes:
+            tag = self.objective.tag
+            raise RuleError(f"{tag} has a mix.law that mixes", {"objective": tag, "mix.law": "erm"})
 
     def _check_probes(self) -> None:
         tags = [probe.tag for probe in self.probes]
-        unfitting = OF_CONCATENATED_VIEWS if self.data.views == "single" else OF_SINGLE_VIEWS
         for index, probe in enumerate(self.probes):
             at = {f"probes.{index}": probe.tag}
             if tags.index(probe.tag) < index:
                 raise RuleError("each probe stands once", at)
-            if isinstance(probe, unfitting):
+            if probe.views not in {None, self.data.views}:
                 raise RuleError(
                     f"{probe.tag} has the views it is of", at | {"data.views": self.data.views}
                 )
@@ -322,6 +360,13 @@ class TrainConfig:
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based epoch, whatever the objective."""
         return self.mix.law_at(epoch, self.epochs)
+
+    @property
+    def seeds(self) -> int | Seeds:
+        """The seed of each purpose, for `mixup_core.seeding.stream`."""
+        if self.vary == "all":
+            return self.seed
+        return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> tuple[Law, Objective]:
         """Return the law and the objective in force in a 0-based epoch."""

@@ -27,19 +27,26 @@ def evaluate(
         `nll`: mean cross entropy, in nats.
         `calibration_error`: see `calibration_error`, in [0, 1].
     """
-    network.eval()
-    logits = torch.cat(
-        [
-            forward(network, images[start : start + IMAGES_PER_BATCH], precision)
-            for start in range(0, len(images), IMAGES_PER_BATCH)
-        ]
-    )
-    labels = images.labels
+    logits, labels = logits_of(network, images, precision), images.labels
     return {
         "error": float((logits.argmax(1) != labels).double().mean()),
         "nll": float(cross_entropy(logits.double(), labels)),
         "calibration_error": calibration_error(logits, labels),
     }
+
+
+@torch.no_grad()
+def logits_of(
+    network: nn.Module, images: EvaluationImages, precision: Literal["float32", "bfloat16"]
+) -> Tensor:
+    """Return the logits of a network in evaluation mode, (images, classes), float32."""
+    network.eval()
+    return torch.cat(
+        [
+            forward(network, images[start : start + IMAGES_PER_BATCH], precision)
+            for start in range(0, len(images), IMAGES_PER_BATCH)
+        ]
+    )
 
 
 def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:

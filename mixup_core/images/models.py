@@ -19,7 +19,7 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.seeding import stream_seed
+from mixup_core.seeding import Seeds, stream_seed
 
 
 class BasicBlock(nn.Module):
@@ -238,7 +238,7 @@ MODELS: dict[str, Callable[[Any, int, int, int], nn.Module]] = {
 
 
 def build_model(
-    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int
+    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
 ) -> nn.Module:
     """Return a network on the CPU with the initial weights of a seed.
 

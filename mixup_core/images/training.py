@@ -19,12 +19,12 @@ from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import corrupted_means, evaluate
-from mixup_core.images.forward import forward
-from mixup_core.images.losses import LOSSES
+from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
-from mixup_core.images.objectives import OBJECTIVES, Forward, floor
-from mixup_core.images.probes import Subject, measure
+from mixup_core.images.predicting import predict
+from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import unfit
+from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory
@@ -51,8 +51,11 @@ class TrainingState:
             in_channels=info.channels * (2 if data.views == "concat" else 1),
             num_classes=info.num_classes,
             image_size=info.image_size // data.pool,
-            seed=config.seed,
-        ).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+            seed=config.seeds,
+        )
+        if config.vary == "rounding":
+            move_one_weight(network, config.seed)
+        network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         averaged = None
         if config.averaging is not None:
             average = get_ema_multi_avg_fn(config.averaging.decay)  # type: ignore[no-untyped-call]
@@ -137,6 +140,12 @@ class Training:
         """Take a state as `TrainingState.load_bytes` does."""
         self.state.load_bytes(content, records)
 
+    def predictions(self) -> bytes:
+        """Return the logits of validation and test images, as bytes."""
+        networks = self.state.networks()
+        predictions = predict(self.config, self.data, networks, self.device)
+        return predictions.to_bytes()
+
 
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
@@ -181,7 +190,7 @@ def fit(
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
-    images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seed, device)
+    images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out().items()
@@ -191,8 +200,8 @@ def fit(
         law, objective = config.in_epoch(epoch)
         means = _train_epoch(config, epoch, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
-        least = LOSSES[config.loss].floor(law, images.labels, config.mix.partner, config.batch_size)
-        if (lowest := floor(objective, least)) is not None:
+        least = config.loss.floor(law, images.labels, config.mix.partner, config.batch_size)
+        if (lowest := objective.floor(least)) is not None:
             metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
@@ -203,12 +212,12 @@ def fit(
         subject = Subject(
             config=config,
             epoch=epoch,
-            network=state.network,
+            network=state.network.eval(),
             images=images,
             held_out=held_out,
             teacher=taught_by,
         )
-        metrics |= measure(subject)
+        metrics |= subject.measured()
         if not all(math.isfinite(value) for value in metrics.values()):
             raise DivergedError(
                 f"`metrics are finite` must hold, got ({epoch=}, {metrics}).", epoch
@@ -247,13 +256,12 @@ def _train_epoch(
     """
     law, objective = config.in_epoch(epoch)
     draws = Draws.for_training(config, epoch, law, images)
-    minimise, per_image = OBJECTIVES[objective.tag], LOSSES[config.loss].per_image
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
     for step, batch in enumerate(batches(images, draws, law), epoch * num_steps):
-        minimised = minimise(objective, batch, student, per_image, teacher)
+        minimised = objective.on(batch, student, config.loss, teacher)
         state.optimizer.zero_grad(set_to_none=True)
         minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)

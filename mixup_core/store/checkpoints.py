@@ -3,6 +3,7 @@
     stages/<2 hex>/<key>.json            manifest: records, facts, environment, name of the state
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
     states/<...>.bin.<8 hex>.torn        state that is being removed; no manifest should name it
+    predictions/<2 hex>/<key>.bin        see mixup_core.store.prediction_store
     failures/<run key>.json              why a run ended early
     quarantine/                          damaged files, moved here by whoever read them
 
@@ -24,6 +25,7 @@ from typing import Any, Literal, TypeVar
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.files import Bucket, Folder, StoreError, UnreadableError, open_files
+from mixup_core.store.prediction_store import PredictionStore
 
 FORMAT = 1
 """Raised when the content of a manifest changes its meaning. How a manifest carries its sha256
@@ -131,6 +133,11 @@ class Store:
         self.files = open_files(url)
         self.folder = self.files.root if isinstance(self.files, Folder) else None
         self.url = url if self.folder is None else str(self.folder)
+
+    @property
+    def predictions(self) -> PredictionStore:
+        """What finished runs predict."""
+        return PredictionStore(self.files)
 
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
@@ -357,7 +364,8 @@ class Store:
         failures = [name for name in self.files.names("failures") if name.endswith(".json")]
         sound = {_failure_name(key) for key in self.failures()}
         problems += [f"{name}: damaged" for name in failures if name not in sound]
-        for top in ("stages", "states", "failures"):
+        problems += self.predictions.verify()
+        for top in ("stages", "states", "failures", "predictions"):
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
                 left_behind = unnamed or name.endswith(".tmp")
@@ -491,7 +499,8 @@ class Store:
             except FileNotFoundError:
                 return  # another process was faster
         if self._is_named(_ASIDE.sub("", name)):
-            self.files.move(name, _ASIDE.sub("", name))
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                self.files.move(name, _ASIDE.sub("", name))
         else:
             self._remove(name)
 

@@ -256,6 +256,11 @@ class Folder:
         """Return whether a file, or a link to one, is there."""
         return (self.root / name).is_file()
 
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None if it is not there."""
+        path = self.root / name
+        return path.stat().st_size if path.is_file() else None
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file in place of what is there; a folder is an `IsADirectoryError`."""
         write_durably(self.root / name, data)
@@ -361,6 +366,18 @@ class Bucket:
         """
         with self._told():
             return bool(self._files.exists(self._path(name)))
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of an object; None if it is not there.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        try:
+            with self._told():
+                return int(self._files.size(self._path(name)))
+        except FileNotFoundError:
+            return None
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object in place of what is there.

@@ -21,9 +21,9 @@ from mixup_core.problem import MAX_SEED, Axis, Metric, Problem, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.relu_network import ReluNetwork, adam_step
+from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+from mixup_core.weights import Floats
 
 EXTENT = 2.0
 """Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
@@ -180,30 +180,26 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first step."""
     del data_root, device
-    network, (inputs, labels) = config.network, draw_moons(config)
-    targets = np.eye(2)[labels]
+    inputs, labels = draw_moons(config)
+    steps = MixedSteps(
+        network=config.network,
+        inputs=inputs,
+        targets=np.eye(2)[labels],
+        law=config.law,
+        num=config.steps_per_epoch,
+        lr=config.lr,
+    )
     largest = largest_margin(inputs, labels)
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        rng = stream(config.seed, "mixing", epoch)
-        steps = config.steps_per_epoch
-        partners = rng.integers(config.points, size=(steps, config.points))
-        lams = draw_weights(config.law, steps, rng)
-        losses = np.empty(steps)
-        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
-            losses[step], gradient = network.gradient(
-                state["weights"],
-                lam * inputs + (1 - lam) * inputs[partner],
-                lam * targets + (1 - lam) * targets[partner],
-            )
-            adam_step(state, gradient, config.lr)
+        loss = steps.take(state, stream(config.seed, "mixing", epoch))
         return {
-            "step": float((epoch + 1) * steps),
-            "train/loss": float(losses.mean()),
+            "step": float((epoch + 1) * steps.num),
+            "train/loss": loss,
             **_measured(config, state["weights"], inputs, labels, largest),
         }
 
-    weights = network.initial(stream(config.seed, "initial weights"))
+    weights = steps.network.initial(stream(config.seed, "initial weights"))
     return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
 
 
@@ -269,7 +265,6 @@ MOONS = Problem(
     unsearchable=("points", "noise", "separation"),
     setting=setting,
     population=lambda config: (config.points, config.noise, config.separation),
-    method=lambda config: PLAIN_METHODS.get(config.law),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",
 )

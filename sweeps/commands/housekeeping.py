@@ -1,4 +1,4 @@
-"""Housekeeping: what a store holds for which study, and which states nobody needs any more."""
+"""Housekeeping: what a store holds for which study, and what of it can be done without."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,9 @@ class Holding:
     stages: tuple[Stage, ...]
     prunable: tuple[Stage, ...]
     """Those of the stages whose state no run of any study asked for will start from."""
+    predictions: Mapping[str, int]
+    """Stage key to the bytes of its predictions. No run needs them, and reports tell calibration
+    and ensembles from them alone."""
 
     @property
     def num_states(self) -> int:
@@ -43,6 +46,7 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
         store: Where their runs are stored.
     """
     stages = {stage.key: stage for stage in store.stages()}
+    predictions = dict(store.predictions.sizes(store.predictions.keys()))
     diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
     prefixes = {run.key: stage_keys(run.config) for study in studies for run in study.runs()}
     needed = {
@@ -62,24 +66,39 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
                 num_finished=sum(keys[-1] in stored for keys in runs),
                 stages=tuple(own),
                 prunable=tuple(s for s in own if s.state is not None and s.key not in needed),
+                predictions={
+                    keys[-1]: predictions.pop(keys[-1]) for keys in runs if keys[-1] in predictions
+                },
             )
         )
     rest = Holding(
-        title="(others)", num_runs=0, num_finished=0, stages=tuple(stages.values()), prunable=()
+        title="(others)",
+        num_runs=0,
+        num_finished=0,
+        stages=tuple(stages.values()),
+        prunable=(),
+        predictions=predictions,
     )
     return (*holdings, rest)
 
 
-def prune(holdings: Iterable[Holding], store: Store) -> int:
-    """Remove the prunable states and return the bytes that this frees; every record stays.
+def prune(studies: Iterable[Holding], store: Store, *, keep_predictions: bool = False) -> int:
+    """Remove prunable states and predictions, and return the bytes freed; every record stays.
 
     A driver of one of the studies must not be at work: hold their leases.
+
+    Args:
+        studies: What the store holds of them; what belongs to others is not to be among it.
+        store: The store.
+        keep_predictions: Whether predictions stay.
     """
     freed = 0
-    for holding in holdings:
+    for holding in studies:
         for stage in holding.prunable:
             store.drop_state(stage.key)
         freed += state_bytes(holding.prunable)
+        if not keep_predictions:
+            freed += store.predictions.remove(holding.predictions)
     return freed
 
 
@@ -91,13 +110,16 @@ def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
         quarantined: Number of damaged files that were put aside.
     """
     width = max(len(title) for title in ("study", *(holding.title for holding in holdings)))
-    lines = [f"{'study':<{width}}  finished  stages  states          MB  prunable MB"]
+    lines = [
+        f"{'study':<{width}}  finished  stages  states          MB  prunable MB  predictions MB"
+    ]
     for holding in holdings:
         runs = f"{holding.num_finished}/{holding.num_runs}" if holding.num_runs else ""
         lines.append(
             f"{holding.title:<{width}}  {runs:>8}  {len(holding.stages):>6}  "
             f"{holding.num_states:>6}  {_megabytes(holding.stages):>10}  "
-            f"{_megabytes(holding.prunable):>11}"
+            f"{_megabytes(holding.prunable):>11}  "
+            f"{sum(holding.predictions.values()) / 1e6:>14,.1f}"
         )
     if quarantined:
         lines.append(f"{quarantined} damaged files are in quarantine/")

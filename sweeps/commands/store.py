@@ -70,8 +70,12 @@ def verify_store(home: Path, store_url: str | None) -> int:
 @store_commands.command("prune")
 @_on_store
 @click.option("--yes", is_flag=True, help="Remove them; without it they are only listed.")
-def prune_store(store: Store, studies: Sequence[Study], yes: bool) -> int:
-    """Free the states that no run of some STUDIES will start from; every record stays."""  # noqa: DOC501
+@click.option("--keep-predictions", is_flag=True, help="Free states alone.")
+def prune_store(store: Store, studies: Sequence[Study], yes: bool, keep_predictions: bool) -> int:
+    """Free the states that no run of some STUDIES will start from, and their predictions.
+
+    Every record stays. Without predictions a report lacks calibration and ensembles.
+    """  # noqa: DOC501
     if not studies:
         raise RefusedError("name the studies whose runs are to be looked at")
     with contextlib.ExitStack() as leases:
@@ -79,12 +83,16 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool) -> int:
             for study in studies:
                 leases.enter_context(Lease.acquire(store, study.name, command_line()))
         stock = take_stock(studies, store)
+        own = stock[:-1]
         click.echo(spell_stock(stock, len(store.quarantined())))
-        for holding in stock:
+        for holding in own:
             for stage in holding.prunable:
                 click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
+            if holding.predictions and not keep_predictions:
+                click.echo(f"{holding.title}  predictions of {len(holding.predictions)} runs")
         if yes:
-            click.echo(f"freed {prune(stock, store) / 1e6:,.1f} MB")
-        elif any(holding.prunable for holding in stock):
+            freed = prune(own, store, keep_predictions=keep_predictions)
+            click.echo(f"freed {freed / 1e6:,.1f} MB")
+        elif any(h.prunable or (h.predictions and not keep_predictions) for h in own):
             click.echo("nothing was removed; add --yes", err=True)
     return DONE

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.problem import Config, Process, StateError
+from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Stage, Store
 
@@ -116,6 +116,8 @@ class Storing:
         started = time.monotonic()
         is_final = epoch == len(self._keys)
         with_state = not is_final or self._keeps(epoch)
+        if is_final:
+            self._store_predictions(process)
         is_passing = not is_final and epoch not in keep
         stage = self._store.write(
             self._keys[epoch - 1],
@@ -133,6 +135,13 @@ class Storing:
             self._drop_superseded()
         self._cost = time.monotonic() - started
         self._trained_since = 0.0
+
+    def _store_predictions(self, process: Process) -> None:
+        """Store what a run predicts before it counts as finished: it is not looked at again."""
+        config = self._assignment.config
+        if problem_of(config).prediction_bytes(config):
+            content = cast(Predicting, process).predictions()
+            self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
         """Return the epochs stored since the last call, as plain values for a report."""

@@ -2,7 +2,7 @@ import hashlib
 
 import numpy as np
 
-from mixup_core.seeding import stream, stream_seed
+from mixup_core.seeding import Seeds, stream, stream_seed
 
 
 def test_a_stream_is_named_by_the_head_of_a_hash() -> None:
@@ -30,3 +30,11 @@ def test_the_global_generator_is_left_alone() -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002  it is the one that must not move
     stream(0, "mixing").random(10)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_a_seed_may_name_the_draws_of_some_purposes_alone() -> None:
+    seeds = Seeds(own=5, purposes=frozenset({"mixing"}))
+    assert stream_seed(seeds, "mixing", 3) == stream_seed(5, "mixing", 3)
+    assert stream_seed(seeds, "batch order", 3) == stream_seed(0, "batch order", 3)
+    other = Seeds(own=5, purposes=frozenset({"mixing"}), others=7)
+    assert stream_seed(other, "batch order") == stream_seed(7, "batch order")

@@ -1,11 +1,11 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from synthetic import finish, make_study
+from synthetic_predictions import reader
 
-from reports.build import Report, build_report, load
+from reports.build import Report, build_report
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -82,20 +82,45 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
-@pytest.mark.parametrize("epochs", [10, 4, 0])
-def test_load_gives_the_tables_of_the_files_as_frames(tmp_path: Path, epochs: int) -> None:
-    study = make_study()
-    results = tuple(finish(run, epochs=epochs if run.seed else 10) for run in study.runs())
-    report = write(study, results, tmp_path / "small")
-    frames = load(study, results)
-    for name, frame in (("table.csv", frames.arms), ("runs.csv", frames.runs)):
-        read_back = pd.read_csv(report.folder / name)
-        pd.testing.assert_frame_equal(frame, read_back, check_dtype=False, rtol=1e-15)
-
-
 def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> None:
     study = make_study()
     results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
     table = write(study, results, tmp_path / "small").table
     assert [row.seeds for row in table.rows] == ["1/5"] * 3
     assert len(table.unfinished) == 12
+
+
+def test_predictions_add_their_tables_and_figure_and_change_no_other(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    plain = read(write(study, results, tmp_path / "plain"))
+    report = build_report(
+        study,
+        results,
+        tmp_path / "more",
+        data_checksums={},
+        command="mixsweep report small",
+        predictions=reader(),
+    )
+    more = read(report)
+    added = {f"{name}.{kind}" for name in ("calibration", "ensembles", "classes")
+             for kind in ("md", "csv")}  # fmt: skip
+    added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
+    assert more.keys() - plain.keys() == added
+    assert {name for name in plain if plain[name] != more[name]} == {"report.html"}
+
+
+def test_a_report_says_how_many_runs_have_predictions(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    for without, counts in ((2, "predictions of 9 of 15 runs"), (9, "predictions of 0 of 15")):
+        report = build_report(
+            study,
+            results,
+            tmp_path / str(without),
+            data_checksums={},
+            command="mixsweep report small",
+            predictions=reader(without=without),
+        )
+        assert counts in report.table.caption
+        assert "Error of each class" not in report.markdown

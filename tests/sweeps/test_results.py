@@ -1,13 +1,15 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
+from mixup_core.predictions import Predictions, Split
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Store
 from mixup_core.tree import with_values
-from sweeps.results import read_results
+from sweeps.results import read_predictions, read_results
 from sweeps.study import Run
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
@@ -70,3 +72,22 @@ def test_results_come_in_the_order_of_the_runs(store: Store) -> None:
     found = read_results([RUN, other, RUN], store)
     assert [result.outcome for result in found] == ["missing", "complete", "missing"]
     assert [result.run.arm for result in found] == ["erm", "other", "erm"]
+
+
+def test_a_complete_run_alone_has_predictions_and_unsound_ones_are_none(store: Store) -> None:
+    key = stage_keys(RUN.config)[-1]
+    logits = {"": np.eye(3, dtype=np.float32)}
+    split = Split(labels=np.arange(3), images="00" * 16, logits=logits)
+    put(store, RUN, 2)
+    assert read_predictions(read_results([RUN], store)[0], store) is None
+    put(store, RUN, 3)
+    (result,) = read_results([RUN], store)
+    assert read_predictions(result, store) is None
+    store.predictions.write(key, result.records[-1], b"no archive")
+    assert read_predictions(result, store) is None
+    store.predictions.remove([key])
+    content = Predictions(splits={"test": split}).to_bytes()
+    store.predictions.write(key, result.records[-1], content)
+    found = read_predictions(result, store)
+    assert found is not None
+    np.testing.assert_array_equal(found.splits["test"].logits[""], logits[""])

@@ -1,10 +1,9 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.laws import Erm
+from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import Axis, Keying, Metric, Problem, Series
 from mixup_core.theory.operations import Linear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
-from mixup_core.theory.weights import PLAIN_METHODS
 
 METRICS = {
     "features/both": Metric(

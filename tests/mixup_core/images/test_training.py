@@ -4,13 +4,15 @@ import math
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.batches import Draws
+from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
@@ -132,6 +134,58 @@ def test_one_epoch_is_the_one_written_out_by_hand(
     floor = record.metrics["train/loss"] - record.metrics["train/excess_loss"]
     differ = 0.75 if partner == "dataset" else (1 - 1 / 96) * 72 / 95
     assert floor == pytest.approx(differ * label_entropy(config.mix.law))
+
+
+def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]:
+    """Return everything that a run draws, by what a seed may be made to vary."""
+    state = TrainingState.initial(config, splits.info, CPU)
+    images = TrainingImages(splits.train, splits.info, config.data, config.seeds, CPU)
+    plain = TrainingImages(splits.train, splits.info, replace(config.data, views="single"),
+                           config.seeds, CPU)  # fmt: skip
+    draws = Draws.for_training(config, 1, config.law_at(1), images)
+    ones, every = torch.ones(len(images)), torch.arange(len(images))
+    assert draws.moves is not None
+    return {
+        "subset": [plain.batch(every, ones)],
+        "label-noise": [images.labels],
+        "pairing": [images.batch(every, 0 * ones)],
+        "initial-weights": [part.detach().clone() for part in state.network.parameters()],
+        "order": [draws.order],
+        "augmentation": [draws.moves],
+        "view-scaling": [draws.scaling],
+        "mixing": [draws.lam, draws.partners],
+    }
+
+
+@pytest.mark.parametrize("varied", VARIED)
+def test_a_seed_that_varies_one_source_leaves_the_others_as_at_seed_0(
+    config: TrainConfig, splits: Splits, varied: str
+) -> None:
+    values = {
+        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
+        "data.label_noise": 0.5,
+    }  # fmt: skip
+    config = with_values(config, values | ({"data.num_train": 40} if varied == "subset" else {}))
+    still = _drawn(config, splits)
+    moved = _drawn(with_values(config, {"vary": varied, "seed": 3}), splits)
+    all_moved = _drawn(with_values(config, {"seed": 3}), splits)
+    follow = {"subset": {"pairing", "label-noise"}, "rounding": {"initial-weights"}}
+    for source, parts in still.items():
+        is_equal = all(map(torch.equal, parts, moved[source]))
+        is_own = all(map(torch.equal, all_moved[source], moved[source]))
+        if source in follow.get(varied, set()):
+            continue
+        assert is_equal == (source != varied), source
+        assert is_own or source != varied, source
+
+
+def test_the_default_draws_what_it_always_did_and_seed_0_of_any_source_is_seed_0(
+    config: TrainConfig, splits: Splits
+) -> None:
+    plain = [record.metrics for record in fit(config, splits)]
+    for varied in set(VARIED) - {"rounding"}:
+        same = with_values(config, {"vary": varied, "seed": 0})
+        assert [record.metrics for record in fit(same, splits)] == plain
 
 
 class _Recorder(torch.nn.Module):

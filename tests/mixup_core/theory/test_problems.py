@@ -73,10 +73,10 @@ def test_a_law_has_its_plain_name(name: str) -> None:
     assert problem.method(with_values(config, {"law": {"beta": 0.5}})) is None
 
 
-def test_reading_the_problems_loads_no_torch() -> None:
+def test_reading_the_problems_loads_neither_torch_nor_scipy() -> None:
     code = (
         "import sys; from mixup_core.problem import problem_named\n"
         f"for name in {NAMES!r}: problem_named(name)\n"
-        "assert not {'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
+        "assert not {'torch', 'scipy', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

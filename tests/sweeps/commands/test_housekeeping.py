@@ -44,7 +44,7 @@ def test_the_states_a_run_goes_on_from_stay_and_earlier_ones_are_freed(
     keys = [_store(store, study.runs()[0], epochs, bytes(1000)) for epochs in (1, 2, 3)]
     stock = take_stock([study], store)
     assert [stage.key for stage in stock[0].prunable] == keys[:1]
-    assert prune(stock, store) > 1000
+    assert prune(stock[:-1], store) > 1000
     assert dict(store.keys()) == {keys[0]: False, keys[1]: True, keys[2]: True}
     assert not take_stock([study], store)[0].prunable
 
@@ -52,7 +52,7 @@ def test_the_states_a_run_goes_on_from_stay_and_earlier_ones_are_freed(
 def test_a_finished_run_keeps_its_last_state_and_every_record(store: Store, study: Study) -> None:
     run = study.runs()[0]
     early, final = (_store(store, run, epochs, b"weights") for epochs in (5, 6))
-    prune(take_stock([study], store), store)
+    prune(take_stock([study], store)[:-1], store)
     assert dict(store.keys()) == {early: False, final: True}
     stages = {stage.key: stage for stage in store.stages()}
     assert (stages[early].epochs, stages[final].epochs) == (5, 6)
@@ -86,7 +86,34 @@ def test_stages_of_studies_that_are_not_named_are_left_alone(store: Store, study
         _store(store, study.runs()[0], epochs, b"weights")
     stock = take_stock([load_study("digits", ["base.batch_size=64"])], store)
     assert (stock[0].stages, stock[1].num_states) == ((), 3)
-    assert prune(stock, store) == 0
+    assert prune(stock[:-1], store) == 0
+
+
+def _predicted(store: Store, run: Run) -> str:
+    key = _store(store, run, 6, None)
+    stage = store.read(key)
+    assert stage is not None
+    store.predictions.write(key, stage.records[-1], bytes(1_000_000))
+    return key
+
+
+def test_predictions_are_listed_and_freed_like_states(
+    store: Store, study: Study, tmp_path: Path
+) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_text(study.source)
+    key = _predicted(store, study.runs()[0])
+    other = load_study("digits", ["base.epochs=6", "base.batch_size=64"])
+    others_key = _predicted(store, other.runs()[0])
+    listed = _mixsweep(tmp_path, "list", str(file)).output.splitlines()
+    assert [line.split()[-1] for line in listed[1:]] == ["1.0", "1.0"]
+    assert "predictions of 1 runs" in _mixsweep(tmp_path, "prune", str(file)).output
+    assert store.predictions.keys() == {key, others_key}
+    spared = _mixsweep(tmp_path, "prune", str(file), "--yes", "--keep-predictions")
+    assert "freed 0.0 MB" in spared.output
+    assert "freed 1.0 MB" in _mixsweep(tmp_path, "prune", str(file), "--yes").output
+    assert store.predictions.keys() == {others_key}
+    assert take_stock([study], store)[0].num_finished == 1
 
 
 def _mixsweep(home: Path, *arguments: str) -> Result:

@@ -10,6 +10,7 @@ import pytest
 from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
+from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.tree import with_values
 from sweeps.results import read_results
@@ -120,3 +121,29 @@ def test_two_stages_stay_while_a_run_is_under_way(tmp_path: Path) -> None:
     _train(store, longer, until=6)
     keys = stage_keys(longer)
     assert set(store.keys()) == {keys[4], keys[5]}
+
+
+def test_a_finished_run_leaves_predictions_that_give_its_last_error(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    config = with_values(BASE, {"data.val_size": 200, "averaging": {"ema": 0.9}})
+    _train(store, config, until=3)
+    assert store.predictions.keys() == set()
+    _train(store, config)
+    (result,) = read_results([Run(arm="arm", config=config)], store)
+    content = store.predictions.read(stage_keys(config)[-1], result.records[-1])
+    assert content is not None
+    for name, split in Predictions.from_bytes(content).splits.items():
+        for weights, logits in split.logits.items():
+            error = float((logits.argmax(1) != split.labels).mean())
+            assert error == pytest.approx(result.records[-1].metrics[f"{name}/error{weights}"])
+
+
+def test_a_run_is_finished_without_its_predictions_and_trains_nothing_again(
+    tmp_path: Path,
+) -> None:
+    store = Store(str(tmp_path))
+    _train(store, BASE)
+    assert store.predictions.remove(stage_keys(BASE)) > 0
+    _train(store, BASE)
+    assert _outcome(store, BASE) == "complete"
+    assert store.predictions.keys() == set()

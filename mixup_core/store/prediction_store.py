@@ -1,0 +1,134 @@
+"""PredictionStore: what finished runs predict, beside their last stage in a store.
+
+    predictions/<2 hex>/<stage key>.bin    header line, then the bytes given
+
+The header names the stage, the sha256 of the bytes and that of the last record they belong to, so
+that a file proves itself: it is there whole or not at all, and no manifest speaks of it. A store
+that knows nothing of predictions, or has lost them, is a store whose runs are finished all the
+same.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from mixup_core.records import EpochRecord
+from mixup_core.store.files import Bucket, Folder, UnreadableError
+
+_NAME = re.compile(r"predictions/../([0-9a-f]{4,64})\.bin")
+
+_logger = logging.getLogger("mixup_core.store.checkpoints")
+
+
+class PredictionStore:
+    """Predictions under the keys of last stages. Holds no state of its own."""
+
+    def __init__(self, files: Folder | Bucket) -> None:
+        """Take the files of a store (`Store.files`)."""
+        self._files = files
+
+    def write(self, key: str, record: EpochRecord, content: bytes) -> None:
+        """Store the predictions of a stage, unless good ones are there.
+
+        Args:
+            key: Of the stage after the last epoch.
+            record: Of that epoch: predictions are read beside this one alone.
+            content: The predictions, as bytes.
+
+        Raises:
+            StoreFullError: If the disk is full; nothing is stored then.
+        """
+        if self.read(key, record) is not None:
+            return
+        data = _header(key, record, content) + content
+        if not self._files.create(_name(key), data):
+            self._files.write(_name(key), data)
+
+    def read(self, key: str, record: EpochRecord) -> bytes | None:
+        """Return the predictions of a stage; None if there are none, or none of this record.
+
+        Damaged ones are put into quarantine, and absent.
+        """
+        name = _name(key)
+        try:
+            data = self._files.read(name)
+        except FileNotFoundError:
+            return None
+        except UnreadableError as error:
+            self._quarantine(name, str(error))
+            return None
+        header, _, content = data.partition(b"\n")
+        if _header(key, record, content) == header + b"\n":
+            return content
+        if not _is_sound(key, header, content):
+            self._quarantine(name, "does not have the sha256 it states")
+        return None
+
+    def keys(self) -> frozenset[str]:
+        """Return the stage keys under which predictions are stored; a name is no proof."""
+        found = map(_NAME.fullmatch, self._files.names("predictions"))
+        return frozenset(match[1] for match in found if match)
+
+    def remove(self, keys: Iterable[str]) -> int:
+        """Remove the predictions of some stages, and return how many bytes that frees."""
+        sizes = self.sizes(keys)
+        for key in sizes:
+            self._files.remove(_name(key))
+        return sum(sizes.values())
+
+    def sizes(self, keys: Iterable[str]) -> Mapping[str, int]:
+        """Return the bytes that the predictions of some stages take, of those that have any."""
+        names = {_name(key): key for key in keys}
+        return {names[name]: size for name in names if (size := self._files.size(name)) is not None}
+
+    def verify(self) -> tuple[str, ...]:
+        """Read all predictions and quarantine what is damaged.
+
+        Returns:
+            One line per damaged file; empty if all is well.
+        """
+        problems = []
+        for key in sorted(self.keys()):
+            for name, data in self._files.read_present([_name(key)]):
+                if isinstance(data, UnreadableError):
+                    self._quarantine(name, str(data))
+                    problems.append(f"{name}: damaged")
+                    continue
+                header, _, content = data.partition(b"\n")
+                if not _is_sound(key, header, content):
+                    self._quarantine(name, "does not have the sha256 it states")
+                    problems.append(f"{name}: damaged")
+        return tuple(problems)
+
+    def _quarantine(self, name: str, reason: str) -> None:
+        try:
+            self._files.move(name, f"quarantine/{Path(name).name}")
+        except FileNotFoundError:
+            return  # another reader was faster
+        _logger.warning("%s %s; moved to quarantine", name, reason)
+
+
+def _name(key: str) -> str:
+    """Return where the predictions of a stage are.
+
+    Raises:
+        ValueError: If the key is not made of lower-case hexadecimal digits.
+    """
+    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
+        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
+    return f"predictions/{key[:2]}/{key}.bin"
+
+
+def _header(key: str, record: EpochRecord, content: bytes) -> bytes:
+    plain = json.dumps(record.to_plain(), sort_keys=True).encode()
+    digests = hashlib.sha256(content).hexdigest(), hashlib.sha256(plain).hexdigest()
+    return f"mixsweep predictions of stage {key} {digests[0]} {digests[1]}\n".encode()
+
+
+def _is_sound(key: str, header: bytes, content: bytes) -> bool:
+    """Return whether a file is as it was written, for whatever record."""
+    start = f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
+    return header.startswith(start)

@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Store
+
+KEY = "0123456789abcdef0123456789abcdef"
+LAST = EpochRecord(epoch=0, metrics={"test/error": 1 / 3})
+OTHER = EpochRecord(epoch=0, metrics={"test/error": 0.5})
+CONTENT = bytes(range(256)) * 40 + b"\n"
+
+
+@pytest.fixture(params=["folder", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return Store(str(tmp_path) if request.param == "folder" else f"memory:/{tmp_path}")
+
+
+def test_what_was_written_is_read_beside_its_record_alone(store: Store) -> None:
+    assert store.predictions.read(KEY, LAST) is None
+    store.predictions.write(KEY, LAST, CONTENT)
+    assert store.predictions.read(KEY, LAST) == CONTENT
+    assert store.predictions.read(KEY, OTHER) is None
+    assert store.predictions.keys() == {KEY}
+    assert store.quarantined() == ()
+
+
+def test_the_first_stay_unless_they_belong_to_other_records(store: Store) -> None:
+    store.predictions.write(KEY, LAST, CONTENT)
+    store.predictions.write(KEY, LAST, b"again")
+    assert store.predictions.read(KEY, LAST) == CONTENT
+    store.predictions.write(KEY, OTHER, b"another machine's")
+    assert store.predictions.read(KEY, OTHER) == b"another machine's"
+    assert store.predictions.read(KEY, LAST) is None
+
+
+def test_size_and_removal(store: Store) -> None:
+    store.predictions.write(KEY, LAST, CONTENT)
+    sizes = store.predictions.sizes([KEY, "f" * 32])
+    assert sizes == {KEY: pytest.approx(len(CONTENT), abs=250)}
+    assert store.predictions.remove([KEY, "f" * 32]) == sizes[KEY]
+    assert store.predictions.keys() == set()
+    assert store.predictions.remove([KEY]) == 0
+
+
+@pytest.mark.parametrize("place", [3, 60, 90, 150, 500, -1])
+def test_a_flipped_bit_is_quarantined_and_absent(tmp_path: Path, place: int) -> None:
+    store = Store(str(tmp_path))
+    store.predictions.write(KEY, LAST, CONTENT)
+    (file,) = (tmp_path / "predictions").rglob("*.bin")
+    damaged = bytearray(file.read_bytes())
+    damaged[place] ^= 1
+    file.write_bytes(damaged)
+    assert store.predictions.read(KEY, LAST) is None
+    is_of_record = place == 150  # the digest of the record: sound, and of no record there is
+    assert len(store.quarantined()) == (0 if is_of_record else 1)
+    store.predictions.write(KEY, LAST, CONTENT)
+    assert store.predictions.read(KEY, LAST) == CONTENT
+
+
+def test_verify_reads_predictions_and_clears_what_dead_writers_left(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.write(
+        KEY,
+        records=[LAST],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)],
+        environment={},
+        state=None,
+    )
+    store.predictions.write(KEY, LAST, CONTENT)
+    (file,) = (tmp_path / "predictions").rglob("*.bin")
+    torn = file.with_name(f"{file.name}.abc.tmp")
+    torn.write_bytes(b"half")
+    assert store.verify(stale_after=0.0) == ()
+    assert not torn.exists()
+    file.write_bytes(file.read_bytes()[:-1])
+    assert store.verify() == (f"predictions/01/{KEY}.bin: damaged",)
+    assert store.read(KEY) is not None
+
+
+def test_what_is_no_file_is_put_aside(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    (tmp_path / "predictions" / "01" / f"{KEY}.bin").mkdir(parents=True)
+    assert store.predictions.read(KEY, LAST) is None
+    store.predictions.write(KEY, LAST, CONTENT)
+    assert store.predictions.read(KEY, LAST) == CONTENT
+
+
+def test_a_key_that_could_leave_the_folder_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="hexadecimal"):
+        store.predictions.write("../../etc", LAST, CONTENT)
+
+
+def test_no_object_is_left_in_memory(tmp_path: Path) -> None:
+    store = Store(f"memory:/{tmp_path}/gone")
+    store.predictions.write(KEY, LAST, CONTENT)
+    store.predictions.remove([KEY])
+    assert fsspec.filesystem("memory").find(f"{tmp_path}/gone") == []
