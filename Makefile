@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test units faults soak check format golden same-bits bench bench-search
+.PHONY: quickstart test units faults soak check format theory golden same-bits bench bench-search
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -46,6 +46,12 @@ check: $(DEV)
 format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Fills the page of the theory in from what is in runs/; a study without a report there is named in it.
+PAGE ?= runs/theory
+
+theory: $(READY)
+	$(BIN)/python -m reports.manuscript reports/manuscripts/theory.md --out $(PAGE)
 
 # Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
 # of new runs are added, and none is changed.

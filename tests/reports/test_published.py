@@ -1,6 +1,7 @@
 """Published results: what the README claims can be made again from the committed files."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,21 @@ def test_the_readme_prints_the_published_table() -> None:
     readme = (ROOT / "README.md").read_text()
     (quickstart,) = (folder for folder in PUBLISHED if folder.name.endswith("quickstart"))
     assert (quickstart / "table.md").read_text().strip() in readme
+
+
+PAGES = sorted((ROOT / "reports" / "published").glob("*/README.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_a_published_page_leads_to_files_and_prints_their_verdicts(page: Path) -> None:
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
+        assert (page.parent / target).is_file()
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    told = {(cells[0], cells[2]) for cells in lines if len(cells) == 6}
+    for file in page.parent.glob("*/verdicts.csv"):
+        for row in _rows(file):
+            assert (row["says"], f"**{row['verdict']}**") in told
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

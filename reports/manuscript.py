@@ -1,0 +1,293 @@
+"""Manuscript: a page of text in which verdicts, numbers and figures of studies are filled in.
+
+A manuscript is a Jinja template of Markdown. It states what sources say; whatever was measured
+comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `cost` or `figure`.
+
+    python -m reports.manuscript reports/manuscripts/theory.md --home runs --out FOLDER
+"""
+
+import argparse
+import csv
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+
+from mixup_core.store.checkpoints import Store
+from reports.runs import arrange, counted_runs, values_of
+from reports.spelling import DASH, escape_markdown, markdown_grid
+from reports.statistics import Summary, summarise
+from sweeps.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.results import RunResult, read_results
+from sweeps.study import Study
+
+_KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
+"""Of each report, what is published beside the page."""
+
+_CLOSE = 0.1
+"""Relative distance up to which a number measured again is called close."""
+
+_SAME, _NEAR, _OTHER = "=", "≈", "≠"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A column of numbers that are measured again."""
+
+    heading: str
+    metric: str
+    place: float | None = None
+    """Where on the axis of the problem; None: what the read-out of the study gives."""
+    scale: float = 1.0
+    """Factor from the stored value to the one printed."""
+
+
+@dataclass(kw_only=True)
+class Manuscript:
+    """A page under way, and what it has used."""
+
+    home: Home
+    out: Path
+    used: set[str] = field(default_factory=set)
+    """Studies of which something stands in the page."""
+    _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
+
+    def write(self, template: Path) -> Path:
+        """Write the page and all that it refers to, and return it.
+
+        Args:
+            template: The manuscript.
+
+        Raises:
+            FileNotFoundError: If a study has no report in the home yet.
+            KeyError: If a study, an arm or a metric is named that is not there.
+        """
+        # The page is Markdown, whose pieces escape what they print themselves.
+        environment = Environment(  # noqa: S701
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        functions = (
+            self.has, self.verdicts, self.results, self.again, self.number, self.cost, self.figure,
+        )  # fmt: skip
+        environment.globals |= {function.__name__: function for function in functions}
+        environment.globals["Column"] = Column
+        text = environment.from_string(template.read_text(encoding="utf-8")).render()
+        page = self.out / "README.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
+        for study in sorted(self.used):
+            folder, report = self.out / _study(study).name, self._report(study)
+            folder.mkdir(exist_ok=True)
+            for name in _KEPT:
+                if (report / name).exists():
+                    shutil.copyfile(report / name, folder / name)
+        return page
+
+    def has(self, study: str) -> bool:
+        """Return whether the home has a report of a study."""
+        return self._report(study).exists()
+
+    def verdicts(self, study: str) -> str:
+        """Return the claims of a study with their verdicts, from its `verdicts.csv`."""
+        rows = self._rows(study, "verdicts.csv")
+        sources = {claim.says: claim.source for claim in _study(study).claims}
+        grid = [["claim", "source", "verdict", "value [interval]", "compared with", "n"]]
+        grid += [
+            [
+                row["says"],
+                sources[row["says"]],
+                f"**{row['verdict']}**",
+                _spell_interval(row["value"], row["low"], row["high"]),
+                _spell(float(row["reference"])) if row["reference"] else "the other arm",
+                row["n"],
+            ]
+            for row in rows
+        ]
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def results(self, study: str, *metrics: str) -> str:
+        """Return arms by metrics from `table.csv`: mean ± half of the 95 % interval."""
+        problem = _study(study).problem
+        grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
+        for row in self._rows(study, "table.csv"):
+            cells = [row["arm"], f"{row['n']}/{row['seeds_expected']}"]
+            for metric in metrics:
+                names = (f"{metric}_mean", f"{metric}_ci_low", f"{metric}_ci_high")
+                scale = problem.metric(metric).scale
+                mean, low, high = (row.get(name, "") for name in names)
+                if not mean:
+                    cells.append(DASH)
+                    continue
+                half = scale * (float(high) - float(low)) / 2 if low and high else None
+                cells.append(_spell_mean(scale * float(mean), half))
+            grid.append(cells)
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def again(self, study: str, columns: Sequence[Column], rows: Mapping[str, str]) -> str:
+        """Return a table of a source measured again: ours, in brackets the printed number.
+
+        `=`: ours rounds to the printed digits. `≈`: the printed number is within our 95 % interval
+        or 10 % of ours. `≠`: neither.
+
+        Args:
+            study: What measures it again.
+            columns: What each number is.
+            rows: Arm to the printed numbers, one word for each column; `-` where there is none.
+        """
+        measured = _study(study)
+        counts: Counter[str] = Counter()
+        grid = [["arm", "n", *(column.heading for column in columns)]]
+        for arm, printed in rows.items():
+            cells, most = [], 0
+            for column, word in zip(columns, printed.split(), strict=True):
+                ours = self._measured(study, arm, column)
+                if word == "-" or ours is None:
+                    cells.append(DASH if word == "-" else f"{DASH} ({word})")
+                    continue
+                most = max(most, ours.n)
+                mark = _mark(ours, word)
+                counts[mark] += 1
+                cells.append(f"{_spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
+            grid.append([arm, f"{most}/{len(measured.seeds_of(arm))}", *cells])
+        table = markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+        told = ", ".join(f"{counts[mark]} {mark}" for mark in (_SAME, _NEAR, _OTHER))
+        return f"{table}\n\n{counts.total()} entries measured again: {told}."
+
+    def number(self, study: str, arm: str, metric: str, place: float | None = None) -> str:
+        """Return the mean of a metric of an arm over its seeds, for a sentence."""
+        column = Column(heading="", metric=metric, place=place)
+        found = self._measured(study, arm, column)
+        return DASH if found is None else _spell(found.mean)
+
+    def cost(self, study: str, *metrics: str) -> str:
+        """Return seconds per run of each arm, beside metrics of its last records."""
+        seconds: dict[str, list[float]] = {}
+        provenance = json.loads((self._report(study) / "provenance.json").read_text())
+        self.used.add(study)
+        for run in provenance["runs"]:
+            if run["outcome"] == "complete":
+                seconds.setdefault(run["arm"], []).append(run["seconds"])
+        rows = {row["arm"]: row for row in self._rows(study, "table.csv")}
+        problem = _study(study).problem
+        grid = [["arm", "runs", *(problem.metric(m).heading for m in metrics), "s per run"]]
+        for arm, each in seconds.items():
+            means = [_spell(float(rows[arm][f"{metric}_mean"])) for metric in metrics]
+            spread = f"{_spell(sum(each) / len(each))} ({_spell(min(each))} to {_spell(max(each))})"
+            grid.append([arm, str(len(each)), *means, spread])
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def figure(self, study: str, name: str) -> str:
+        """Return a figure of a study's report with its caption; picture and numbers are kept."""
+        source, title = self._report(study) / "figures", _study(study).name
+        self.used.add(study)
+        target = self.out / "figures"
+        target.mkdir(parents=True, exist_ok=True)
+        for kind in ("png", "csv"):
+            shutil.copyfile(source / f"{name}.{kind}", target / f"{title}-{name}.{kind}")
+        caption = escape_markdown((source / f"{name}.txt").read_text(encoding="utf-8"))
+        picture = f"figures/{title}-{name}"
+        return (
+            f"![{title}: {name}]({picture}.png)\n\n"
+            f"Figure of `{title}`. {caption.strip()} Numbers: [{name}.csv]({picture}.csv)."
+        )
+
+    def _measured(self, study: str, arm: str, column: Column) -> Summary | None:
+        arranged = self._arranged(study)
+        part, axis = _study(study), _study(study).problem.axis
+        if column.place is None:
+            found = values_of({arm: arranged[arm]}, column.metric, part.readout)[arm]
+            values = list(found.values())
+        else:
+            values = [
+                record.metrics[column.metric]
+                for result in counted_runs(arranged[arm]).values()
+                for record in result.records
+                if axis.metric is not None
+                and abs(record.metrics[axis.metric] / column.place - 1) < 1e-6
+            ]
+        return summarise([column.scale * value for value in values]) if values else None
+
+    def _arranged(self, study: str) -> Mapping[str, Mapping[int, RunResult]]:
+        self.used.add(study)
+        if study not in self._read:
+            part = _study(study)
+            self._read[study] = arrange(part, read_results(part.runs(), Store(self.home.store)))
+        return self._read[study]
+
+    def _report(self, study: str) -> Path:
+        return self.home.report_of(_study(study).name)
+
+    def _rows(self, study: str, name: str) -> list[dict[str, str]]:
+        self.used.add(study)
+        with (self._report(study) / name).open(encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+
+
+@cache
+def _study(name: str) -> Study:
+    """Return a bundled study, as its file says."""
+    return load_study(name, ())
+
+
+def _mark(ours: Summary, printed: str) -> str:
+    number = Decimal(printed)
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "a printed number is finite"
+    unit = 10.0**exponent
+    if abs(ours.mean - float(number)) <= 0.5 * unit * (1 + 1e-9):
+        return _SAME
+    is_within = (
+        ours.ci_low is not None
+        and ours.ci_high is not None
+        and ours.ci_low <= float(number) <= ours.ci_high
+    )
+    is_near = abs(ours.mean - float(number)) <= _CLOSE * abs(ours.mean)
+    return _NEAR if is_within or is_near else _OTHER
+
+
+def _spell(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _spell_mean(mean: float, half: float | None) -> str:
+    """Return `0.3312 ± 0.0021`; a spread that is rounding alone is left out."""
+    if half is None or half <= 1e-9 * abs(mean):
+        return _spell(mean)
+    return f"{_spell(mean)} ± {half:.2g}"
+
+
+def _spell_interval(value: str, low: str, high: str) -> str:
+    if not value:
+        return DASH
+    ends = f" [{_spell(float(low))}, {_spell(float(high))}]" if low and high else ""
+    return _spell(float(value)) + ends
+
+
+def _escaped(cell: str) -> str:
+    """Return a cell whose bold survives."""
+    is_bold = cell.startswith("**") and cell.endswith("**")
+    return cell if is_bold else escape_markdown(cell)
+
+
+def main() -> None:
+    """Write the page of a manuscript from the reports of a home."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("manuscript", type=Path)
+    parser.add_argument("--home", type=Path, default=Path("runs"))
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    Manuscript(home=Home(folder=given.home), out=given.out).write(given.manuscript)
+
+
+if __name__ == "__main__":
+    main()

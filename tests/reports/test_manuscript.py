@@ -1,0 +1,117 @@
+import csv
+from pathlib import Path
+
+import pytest
+
+from mixup_core.keys import stage_keys
+from mixup_core.problem import problem_of
+from mixup_core.store.checkpoints import EpochFacts, Store
+from reports.build import build_report
+from reports.manuscript import Column, Manuscript
+from sweeps.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.results import read_results
+
+STUDY = """
+study: small-views
+description: Lemma 3.2 in small
+problem: linear-views
+base: {law: midpoint, classes: 3, quantity: {excess: {points: 10}}, first_scale: 2.5, epochs: 3}
+arms:
+  equal: {quantity.first: 1.0}
+  one-feature: {quantity.first: 2.0, quantity.second: 0.0}
+seeds: 3
+baseline: equal
+claims:
+  - says: One feature of two is not enough
+    source: lemma 3.2
+    that: {less: [equal, one-feature], metric: excess/measured}
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Hold every run of the study but one, and its report."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "small-views.yaml").write_text(STUDY)
+    home = Home(folder=folder)
+    study, store = load_study(str(folder / "small-views.yaml")), Store(home.store)
+    for run in study.runs():
+        if (run.arm, run.seed) == ("equal", 2):
+            continue
+        records = list(problem_of(run.config).start(run.config, None, "cpu"))
+        facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * len(records)
+        store.write(
+            stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
+        )
+    build_report(
+        study, read_results(study.runs(), store), home.report_of("small-views"),
+        data_checksums={}, command="",
+    )  # fmt: skip
+    return home
+
+
+def written(home: Home, out: Path, text: str) -> str:
+    template = out / "template.md"
+    template.parent.mkdir(exist_ok=True)
+    template.write_text(text.replace("STUDY", str(home.folder / "small-views.yaml")))
+    page = Manuscript(home=home, out=out / "page").write(template)
+    assert page.name == "README.md"
+    return page.read_text()
+
+
+def test_verdicts_are_those_of_the_report(home: Home, tmp_path: Path) -> None:
+    page = written(home, tmp_path, "{{ verdicts('STUDY') }}")
+    assert "| One feature of two is not enough | lemma 3.2 | **unfinished** |" in page
+    kept = {path.name for path in (tmp_path / "page" / "small-views").iterdir()}
+    assert kept == {"table.csv", "runs.csv", "verdicts.csv", "provenance.json"}
+
+
+def test_results_say_how_many_seeds_there_are(home: Home, tmp_path: Path) -> None:
+    page = written(home, tmp_path, "{{ results('STUDY', 'excess/measured') }}")
+    with (home.report_of("small-views") / "table.csv").open() as lines:
+        rows = {row["arm"]: row for row in csv.DictReader(lines)}
+    assert f"| {float(rows['one-feature']['excess/measured_mean']):.4g} ± " in page
+    assert "| equal       | 2/3 |" in page
+    assert "| one-feature | 3/3 |" in page
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(1.0, "="), (1.05, "≈"), (2.0, "≠")])
+def test_a_number_measured_again_says_how_far_it_agrees(
+    home: Home, tmp_path: Path, factor: float, mark: str
+) -> None:
+    study = load_study(str(home.folder / "small-views.yaml"))
+    results = read_results(study.runs_of("one-feature"), Store(home.store))
+    (at,) = {r.records[1].metrics["scale"] for r in results}
+    mean = sum(r.records[1].metrics["excess/measured"] for r in results) / 3
+    assert at == 5
+    column = "Column(heading='gamma = 5', metric='excess/measured', place=5, scale=10)"
+    printed = f"{10 * factor * mean:.6f}"
+    page = written(
+        home, tmp_path, f"{{{{ again('STUDY', [{column}], {{'one-feature': '{printed}'}}) }}}}"
+    )
+    assert f"({printed}) {mark} |" in page
+    assert f"1 entries measured again: {'1' if mark == '=' else '0'} =" in page
+
+
+def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Path) -> None:
+    column = Column(heading="", metric="excess/measured", place=7.0)
+    found = Manuscript(home=home, out=tmp_path).again(
+        str(home.folder / "small-views.yaml"), [column, column], {"equal": "1.0 -"}
+    )
+    assert "— (1.0) | —" in found
+    assert "0 entries" in found
+
+
+def test_sentences_costs_and_figures_come_from_the_runs(home: Home, tmp_path: Path) -> None:
+    text = (
+        "{{ has('STUDY') }} {{ number('STUDY', 'equal', 'scale') }}\n"
+        "{{ cost('STUDY', 'scale') }}\n{{ figure('STUDY', 'final_values') }}"
+    )
+    page = written(home, tmp_path, text)
+    assert page.startswith("True 10\n")
+    assert "| 10 " in page
+    assert "6 (6 to 6)" in page
+    assert "](figures/small-views-final_values.png)" in page
+    kept = {path.name for path in (tmp_path / "page" / "figures").iterdir()}
+    assert kept == {"small-views-final_values.png", "small-views-final_values.csv"}
