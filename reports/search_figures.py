@@ -19,6 +19,7 @@ from reports.colours import Look
 from reports.figures import PANEL_INCHES, STYLE, Figure, finished, legend
 from reports.searched import Searched
 from reports.spelling import spell_csv
+from reports.statistics import expected_lowest
 from sweeps.search import Point, Search
 from sweeps.searching.selection import pareto_front
 from sweeps.space import Categorical, Integer, Parameter, Real, Space
@@ -221,6 +222,13 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
             label="mean of a point",
         )  # fmt: skip
         axes.step(numbers, best, where="post", color=_WINNER, label="lowest mean so far")
+        expected: tuple[float, ...] = ()
+        if searched.search.sampler == "random" and complete:
+            expected = expected_lowest([point.objectives[0] for point in complete])
+            axes.plot(
+                numbers, [scale * value for value in expected], color=_WINNER, linestyle=":",
+                label="expected lowest of as many",
+            )  # fmt: skip
         for arm in searched.baselines:
             summary = searched.summary(arm)
             if summary is not None:
@@ -239,12 +247,20 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
             caption=f"Last-epoch {searched.shown.label} of each complete point: every "
             f"seed small, mean over {_spell_seeds(searched)} large, the lowest mean so far as a "
             "line, the arms as horizontal lines. The lowest of many means is lower than its true "
-            f"mean. Selection rule {searched.search.select}, {len(searched.history.points)} points "
+            "mean. "
+            + (
+                "Dotted: the expected lowest mean of as many of these points, drawn at random. "
+                if expected
+                else ""
+            )
+            + f"Selection rule {searched.search.select}, {len(searched.history.points)} points "
             "tried.",
             numbers=spell_csv(
                 [
-                    _numbers(searched, point) | {"lowest_mean_so_far": value / scale}
-                    for point, value in zip(complete, best, strict=True)
+                    _numbers(searched, point)
+                    | {"lowest_mean_so_far": value / scale}
+                    | ({"expected_lowest": expected[place]} if expected else {})
+                    for place, (point, value) in enumerate(zip(complete, best, strict=True))
                 ]
             ),
         )

@@ -4,7 +4,9 @@ import csv
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from reports.statistics import summarise
 from sweeps.search import CONFIRM
@@ -26,6 +28,63 @@ def test_a_published_table_follows_from_its_runs(folder: Path) -> None:
         assert repr(summary.sd) == row["test/error_sd"]
 
 
+@pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
+def test_every_number_of_a_published_table_is_scipy_s_of_its_runs(folder: Path) -> None:
+    runs, arms = (_rows(folder / name) for name in ("runs.csv", "table.csv"))
+    metrics = [name for name in runs[0] if "/" in name and f"{name}_mean" in arms[0]]
+    family = sum(row["arm"] != row["baseline"] and row["difference"] != "" for row in arms)
+    for row in arms:
+        for metric in metrics:
+            values = list(_by_seed(runs, row["arm"], metric).values())
+            if not row[f"{metric}_mean"]:
+                continue
+            assert float(row[f"{metric}_mean"]) == pytest.approx(np.mean(values))
+            assert float(row[f"{metric}_sd"]) == pytest.approx(np.std(values, ddof=1))
+            low, high = scipy.stats.t.interval(
+                0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
+            )
+            assert float(row[f"{metric}_ci_low"]) == pytest.approx(low)
+            assert float(row[f"{metric}_ci_high"]) == pytest.approx(high)
+        if not row["p"]:
+            continue
+        arm, baseline = (_by_seed(runs, name) for name in (row["arm"], row["baseline"]))
+        pairs = [(value, baseline[seed]) for seed, value in arm.items() if seed in baseline]
+        ours, theirs = zip(*pairs, strict=True)
+        test = scipy.stats.ttest_rel(ours, theirs)
+        interval = test.confidence_interval(0.95)
+        assert float(row["difference"]) == pytest.approx(np.mean(ours) - np.mean(theirs))
+        assert float(row["difference_ci_low"]) == pytest.approx(interval.low)
+        assert float(row["difference_ci_high"]) == pytest.approx(interval.high)
+        assert float(row["p"]) == pytest.approx(test.pvalue)
+        if row.get("p_adjusted"):  # reports of before 2026-11-22 had intervals of one comparison
+            size = int(row["comparisons"])
+            together = test.confidence_interval(1 - 0.05 / size)
+            assert size >= family
+            assert float(row["p_adjusted"]) == pytest.approx(min(1, size * test.pvalue))
+            assert float(row["difference_low"]) == pytest.approx(together.low)
+            assert float(row["difference_high"]) == pytest.approx(together.high)
+
+
+def test_what_the_readme_says_of_another_machine_is_in_its_curves() -> None:
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    (folder,) = (folder for folder in PUBLISHED if folder.name.endswith("quickstart-amd"))
+    rows = _rows(folder / "figures" / "learning_curves.csv")
+    errors = {
+        arm: [
+            np.mean([float(row[f"seed_{seed}"]) for row in own[-3:]])
+            for seed in range(5)
+        ]
+        for arm in ("erm", "midpoint", "uniform")
+        for own in ([r for r in rows if (r["metric"], r["arm"]) == ("test/error", arm)
+                     and r["seed_0"]],)
+    }  # fmt: skip
+    for arm in ("midpoint", "uniform"):
+        test = scipy.stats.ttest_rel(errors[arm], errors["erm"])
+        low, high = (100 * end for end in test.confidence_interval(1 - 0.05 / 2))
+        difference = 100 * (np.mean(errors[arm]) - np.mean(errors["erm"]))
+        assert f"{difference:.2f} [{low:.2f}, {high:.2f}]" in readme
+
+
 def test_the_readme_prints_the_published_table() -> None:
     readme = (ROOT / "README.md").read_text()
     (quickstart,) = (folder for folder in PUBLISHED if folder.name.endswith("quickstart"))
@@ -45,6 +104,12 @@ def test_a_published_page_leads_to_files_and_prints_their_verdicts(page: Path) -
     for file in page.parent.glob("*/verdicts.csv"):
         for row in _rows(file):
             assert (row["says"], f"**{row['verdict']}**") in told
+
+
+def _by_seed(runs: list[dict[str, str]], arm: str, metric: str = "test/error") -> dict[str, float]:
+    confirmed = any(run["arm"] == f"{CONFIRM}{arm}" for run in runs)
+    name = f"{CONFIRM}{arm}" if confirmed else arm
+    return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == name and run[metric]}
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

@@ -3,6 +3,7 @@ import io
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import pytest
 from synthetic_search import HISTORY, result_of, search_study
 
 from mixup_core.laws import Midpoint
@@ -80,3 +81,16 @@ def test_several_objectives_have_the_figure_of_a_front() -> None:
 def test_a_search_of_which_no_run_is_stored_has_no_figure(grown: Study) -> None:
     searched = gather(grown, [], HISTORY)
     assert draw_search(searched, arm_looks(grown.arms)) == ()
+
+
+def test_random_points_have_an_expected_lowest_and_others_a_trace(grown: Study) -> None:
+    assert grown.search is not None
+    history = draw(grown)["search_history"]
+    assert "expected_lowest" not in history.numbers
+    assert "Dotted" not in history.caption
+    at_random = draw(replace(grown, search=replace(grown.search, sampler="random")))
+    rows = list(csv.DictReader(io.StringIO(at_random["search_history"].numbers)))
+    expected = [float(row["expected_lowest"]) for row in rows]
+    assert expected[0] == pytest.approx((0.21 + 0.18 + 0.19) / 3)
+    assert expected[1] == pytest.approx((0.18 + 0.18 + 0.19) / 3)
+    assert expected[2] == pytest.approx(0.18)

@@ -1,7 +1,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from reports.statistics import (
     detectable_difference,
     effect_interval,
     equivalence,
+    expected_lowest,
     hedges_factor,
     holm,
     summarise,
@@ -283,3 +284,10 @@ def test_equivalence_needs_two_seeds_and_is_certain_where_nothing_varies() -> No
     assert equivalence(paired([0.1], [0.2]), 0.01) is None
     found = equivalence(paired([0.4, 0.3, 0.2], [0.3, 0.2, 0.1]), 0.01)
     assert found == Equivalence(below=0.0, within=0.0, above=1.0)
+
+
+def test_the_expected_lowest_is_the_mean_over_all_choices() -> None:
+    values = [0.4, 0.1, 0.1, 0.7, 0.3]
+    for n, expected in enumerate(expected_lowest(values), 1):
+        lowest = [min(chosen) for chosen in combinations(values, n)]
+        assert expected == pytest.approx(np.mean(lowest))
