@@ -10,12 +10,13 @@ import dataclasses
 import json
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import UnreadableError
+from mixup_core.store.files import StoreError, UnreadableError
 from mixup_core.tree import flatten
 from sweeps.study import Study
 
@@ -65,12 +66,12 @@ class Launch:
 def enter(study: Study, store: Store, command: str) -> None:
     """Note that a study is launched; call it with the lease of the study.
 
-    Raises:
-        StoreError: If the store cannot be written.
+    A store that does not take it, full for example, takes what matters more or says so itself.
     """
     launch = Launch.of(study, command)
     content = json.dumps(dataclasses.asdict(launch)).encode()
-    store.files.write(f"{_TOP}/{launch.study}/{launch.settings}.json", content)
+    with suppress(StoreError, IsADirectoryError):
+        store.files.write(f"{_TOP}/{launch.study}/{launch.settings}.json", content)
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:

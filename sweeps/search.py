@@ -93,6 +93,9 @@ class Search:
     prune_after: int | None = None
     """Seeds after which a point that is clearly worse than the best gets no more; None: never."""
     budget: Budget = field(default_factory=Budget)
+    stop_after: int | None = None
+    """Points in a row without a gain after which no more are asked for (`has_settled`); None: the
+    search goes on to its last point."""
     select: SelectionRule = "val-mean"
     """How the point to confirm is chosen (`select_point`)."""
     confirm_seeds: tuple[int, ...] = ()
@@ -128,8 +131,8 @@ class Search:
     def fingerprint(self, seeds: Sequence[int]) -> str:
         """Return 8 digits that change with anything that makes told values incomparable.
 
-        More points, a budget or a confirmation extend a search; another space, objective, base,
-        seed or sampler is another search.
+        More points, a budget, a stop or a confirmation extend a search; another space, objective,
+        base, seed or sampler is another search.
         """
         decisive = ", ".join(
             [

@@ -121,9 +121,9 @@ class ImageData:
         Raises:
             DataError: If a file is no image that can be used; the text names it.
         """
-        from mixup_core.images.data.mapped import load_mapped
-
         if config.data.folder is not None:
+            from mixup_core.images.data.mapped import load_mapped
+
             load_mapped(config.data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import click
@@ -86,7 +87,9 @@ def schema() -> int:
 @click.command("studies")
 def list_studies() -> int:
     """List the bundled studies."""
-    for name, description in bundled_studies().items():
-        summary, _, _ = description.partition(". ")
-        click.echo(f"{name:<18} {summary}")
+    studies = bundled_studies()
+    width = max(map(len, studies)) + 1
+    for name, description in studies.items():
+        summary = re.split(r"(?<!et al)\. ", description, maxsplit=1)[0]
+        click.echo(f"{name:<{width}} {summary}")
     return DONE

@@ -68,9 +68,7 @@ def run(  # noqa: PLR0913  its options
     placement = Placement(
         slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
     )
-    if address is not None:
-        _require_cluster(address)
-        os.environ["RAY_ADDRESS"] = address
+    _join(address)
     _require_data(request.study)
     request.require_databases()
     store, study = request.store, request.study
@@ -169,12 +167,16 @@ def _look_at_data(study: Study) -> None:
             needs.open(config)
 
 
-def _require_cluster(address: str) -> None:
-    """Check that somebody listens at an address; Ray itself would wait for minutes.
+def _join(address: str | None) -> None:
+    """Let Ray join the cluster at an address, if one was given.
+
+    Somebody has to listen there: Ray itself would wait for minutes.
 
     Raises:
         RefusedError: If the address is none or nobody answers.
     """
+    if address is None:
+        return
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise RefusedError(f"`--address is HOST:PORT` must hold, got ({address=})")
@@ -182,6 +184,7 @@ def _require_cluster(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_CLUSTER_PATIENCE).close()
     except (OSError, OverflowError) as error:
         raise RefusedError(f"{address}: no Ray cluster answers ({error})") from error
+    os.environ["RAY_ADDRESS"] = address
 
 
 def _source(request: Request, plan: Plan) -> "RunSource":

@@ -253,7 +253,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     points = [arms[arm] for arm in study.points()]
     searched = {} if study.search is None else {
         "points": {
-            "expected": study.search.points,
+            "expected": max(study.search.points, len(points)),
             "asked": len(points),
             "finished": sum(point["finished"] == point["expected"] for point in points),
         }

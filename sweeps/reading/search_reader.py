@@ -1,6 +1,6 @@
 """From the `search:` section of a study file to a checked search."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from mixup_core.problem import Problem
@@ -43,13 +43,8 @@ def read_search(
     names = (keys.objective,) if isinstance(keys.objective, str) else keys.objective
     if "objective" in given and not read.has_problem(given["objective"]):
         _check_objectives(read, given["objective"], names, problem.objectives)
-    if keys.prune is not None and keys.prune.after >= len(seeds):
-        values = f"(after={keys.prune.after}, seeds={len(seeds)})"
-        read.report(given["prune"], f"`2 <= after < number of seeds` must hold, got {values}.")
     confirm_seeds = () if keys.confirm is None else keys.confirm.seeds
-    if shared := sorted(set(seeds).intersection(confirm_seeds)):
-        text = f"must be seeds that the search does not use, got {shared[:5]}"
-        read.report(given["confirm"], text)
+    _check_seeds(read, given, keys, seeds)
     if space is None or points is None or read.faults:
         return None  # corners of what is wrong would repeat what was said of it
     base = spaces.base(space)
@@ -64,9 +59,24 @@ def read_search(
         seed=keys.seed,
         prune_after=None if keys.prune is None else keys.prune.after,
         budget=keys.budget or Budget(),
+        stop_after=None if keys.stop is None else keys.stop.after,
         select=keys.select,
         confirm_seeds=confirm_seeds,
     )
+
+
+def _check_seeds(
+    read: NodeReader, given: Mapping[str, Node], keys: SearchKeys, seeds: Sequence[int]
+) -> None:
+    if keys.prune is not None and keys.prune.after >= len(seeds):
+        values = f"(after={keys.prune.after}, seeds={len(seeds)})"
+        read.report(given["prune"], f"`2 <= after < number of seeds` must hold, got {values}.")
+    if keys.stop is not None and len(seeds) < 2:
+        read.report(given["stop"], "needs two seeds or more, whose spread is the noise")
+    confirm_seeds = () if keys.confirm is None else keys.confirm.seeds
+    if shared := sorted(set(seeds).intersection(confirm_seeds)):
+        text = f"must be seeds that the search does not use, got {shared[:5]}"
+        read.report(given["confirm"], text)
 
 
 def _check_objectives(

@@ -163,6 +163,22 @@ class PruneKeys:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StopKeys:
+    """When a search that gains nothing more asks for no more points."""
+
+    after: int
+    """Points in a row that gain less than the noise of the seeds, at least 2."""
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            RuleError: If there are fewer than two.
+        """
+        require(self.after >= 2, "after >= 2", self, "after")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ConfirmKeys:
     """The winner and the arms are trained again at fresh seeds, and tested once."""
 
@@ -196,6 +212,8 @@ class SearchKeys:
     """When a point clearly worse than the best is left."""
     budget: Budget | None = None
     """When no more points are asked for."""
+    stop: StopKeys | None = None
+    """When no more points are asked for, because they gain nothing."""
     select: SelectionRule = "val-mean"
     """How the point to confirm is chosen."""
     confirm: ConfirmKeys | None = None
@@ -213,6 +231,8 @@ class SearchKeys:
         require(0 <= self.seed < 2**31, "0 <= seed < 2^31", self, "seed")
         several = isinstance(self.objective, tuple) and len(self.objective) > 1
         require(not (several and self.prune), "prune is for one objective", self, "prune")
+        require(not (several and self.stop), "stop is for one objective", self, "stop")
+        require(not (is_grid and self.stop), "a grid takes all of its points", self, "stop")
         fits = not (several and self.sampler == "cmaes")
         require(fits, "cmaes is for one objective", self, "sampler")
         require(not is_grid or points is None, "a grid takes all of its points", self, "points")

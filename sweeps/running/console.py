@@ -205,24 +205,27 @@ class Console:
 
 
 @contextmanager
-def still(what: str, stream: TextIO = sys.stderr, every: float = 8.0) -> Iterator[None]:
-    """Say what is under way, and every few seconds for how long it has been.
+def still(
+    what: str, stream: TextIO | None = None, *, after: float = 1.0, every: float = 8.0
+) -> Iterator[None]:
+    """Say what is under way if that takes long, and every few seconds for how long it has been.
 
     Args:
         what: Such as `starting Ray`.
-        stream: Where to.
+        stream: Where to; None: stderr.
+        after: Seconds before the first line.
         every: Seconds between two lines.
     """
     done, started = threading.Event(), time.monotonic()
+    stream = stream or sys.stderr
 
     def tell() -> None:
-        line = what
-        while True:
+        line, wait = what, after
+        while not done.wait(wait):
             with suppress(OSError, ValueError):  # nobody reads any more
-                print(line, file=stream, flush=True)
-            if done.wait(every):
-                return
-            line = f"{what}, {time.monotonic() - started:.0f} s"
+                stream.write(f"{line}\n")
+                stream.flush()
+            line, wait = f"{what}, {time.monotonic() - started + every:.0f} s", every
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

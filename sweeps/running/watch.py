@@ -159,7 +159,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
             KeyboardInterrupt: If it is to stop now.
         """
         if stop is not None and self.stop is None:
-            self._console.note("asked to stop: no more runs start")
+            what = "no more runs start" if stop == "finish" else "running runs are left as they are"
+            self._console.note(f"asked to stop: {what}")
         self.stop = stop or self.stop
         if stop == "now":
             raise KeyboardInterrupt

@@ -161,6 +161,11 @@ class Proposals:
             if gpu_hours:
                 self._study.set_user_attr("gpu_hours", gpu_hours)
 
+    def settle(self) -> None:
+        """Store that the last points gained nothing, by the rule of the search."""
+        with self._answering:
+            self._study.set_user_attr(_SETTLED, self._search.stop_after)
+
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)
         if name not in self._contents:
@@ -204,6 +209,10 @@ _NUM_SEEDS = "num_seeds"
 
 _EXHAUSTED = "exhausted"
 """Attribute of Optuna's study: whether the space had no more when a point was last asked for."""
+
+
+_SETTLED = "settled"
+"""Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
 
 
 def read_history(study: Study, url: str) -> SearchHistory:
@@ -376,6 +385,11 @@ def _end(opened: optuna.Study, search: Search, num_points: int) -> str | None:
     attrs = opened.user_attrs
     if attrs.get(_EXHAUSTED):
         return f"ended with its space, which has no more than {num_points} different points"
+    if search.stop_after is not None and attrs.get(_SETTLED) == search.stop_after:
+        return (
+            f"ended after {num_points} points: the last {search.stop_after} gained less than the "
+            "noise of the seeds"
+        )
     reason = search.budget.exceeded(attrs.get("hours", 0.0), attrs.get("gpu_hours", 0.0))
     return None if reason is None else f"{reason}, after {num_points} points"
 

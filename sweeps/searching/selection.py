@@ -120,6 +120,36 @@ def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
     )
 
 
+def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: int) -> bool:
+    """Return whether the last points of a search gained less than seeds can tell.
+
+    The gain is by how much they lowered the least mean; the noise is the standard error of one
+    mean, the variance between seeds taken as the same at every complete point:
+
+        noise = sqrt(mean variance / number of seeds)
+
+    A lower mean is therefore not followed for ever where it is one of many equal ones (in a flat
+    valley the least of k means falls as k grows). A slow gain that only adds up over more points
+    than `after` is given up too.
+
+    Args:
+        points: All points; open ones are waited for, pruned and failed ones gain nothing.
+        variances: Arm of each complete point to the variance of its mean over seeds: the sample
+            variance of the objective over the number of seeds.
+        after: How many points the last are, at least 1.
+    """
+    closed = sorted(
+        (point for point in points if point.state != "open"), key=lambda point: point.number
+    )
+    known = [variances[point.arm] for point in closed if point.arm in variances]
+    before, last = closed[:-after], closed[-after:]
+    if not known or not any(point.objectives for point in before):
+        return False
+    best_before = min(point.objectives[0] for point in before if point.objectives)
+    best_of_last = min((p.objectives[0] for p in last if p.objectives), default=math.inf)
+    return best_before - best_of_last < math.sqrt(math.fsum(known) / len(known))
+
+
 def is_clearly_worse(errors: Sequence[float], best: Sequence[float]) -> bool:
     """Return whether a point may be pruned: worse than the best at the same seeds, beyond noise.
 

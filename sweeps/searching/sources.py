@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import variance
 from typing import Any, Protocol
 
 from mixup_core.store.checkpoints import Store
@@ -11,7 +12,12 @@ from sweeps.failures import diverged, failures_of
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.proposals import Proposals
-from sweeps.searching.selection import confirmation_is_due, is_clearly_worse, winner_of
+from sweeps.searching.selection import (
+    confirmation_is_due,
+    has_settled,
+    is_clearly_worse,
+    winner_of,
+)
 from sweeps.stages import Plan, PlannedRun, plan_runs, proven_stages
 from sweeps.study import Run, Study
 
@@ -108,6 +114,7 @@ class SearchSource:
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
+        self._variances: dict[str, float] = {}
         known = read_results(study.grown(points).runs(), store)
         self._trained.add(known)
         opened = {point.arm for point in points if point.state == "open"}
@@ -190,7 +197,24 @@ class SearchSource:
         if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
             self._spend()
             self._stop_asking()
+        elif self._has_settled():
+            self._proposals.settle()
+            self._stop_asking()
         return not self._is_over
+
+    def _has_settled(self) -> bool:
+        """Return whether the last points gained nothing; what was read of a point is kept."""
+        after = self._search.stop_after
+        if after is None:
+            return False
+        points = self._points.values()
+        for point in points:
+            if point.state == "complete" and point.arm not in self._variances:
+                values = [self._objectives(r) for r in read_results(self._runs(point), self._store)]
+                measured = [value[0] for value in values if value is not None]
+                if len(measured) > 1:
+                    self._variances[point.arm] = variance(measured) / len(measured)
+        return has_settled(tuple(points), self._variances, after)
 
     def _ask(self) -> tuple[Point, ...]:
         point = self._proposals.ask()

@@ -5,8 +5,10 @@ import copy
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -202,6 +204,32 @@ def test_slurm_gives_ray_what_symmetric_run_insists_on() -> None:
     assert (
         "#SBATCH --tasks-per-node=1\n#SBATCH --exclusive\n" in (FILES / "slurm.sbatch").read_text()
     )
+
+
+def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_code(
+    tmp_path: Path,
+) -> None:
+    """With programs in the place of Slurm's, which say what they were asked."""
+    asked, started = tmp_path / "asked", tmp_path / "started"
+    srun = f'case "$*" in *hostname*) echo 10.0.0.1;; *) touch {started}; sleep 3; exit 7;; esac'
+    for name, text in (("srun", srun), ("scontrol", f'echo "$@" >>{asked}; echo node-1')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    slurm = {"NODELIST": "n", "NUM_NODES": "1", "ID": "42"}
+    process = subprocess.Popen(
+        ["bash", str(FILES / "slurm.sbatch"), "digits"], stderr=subprocess.PIPE, text=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "VENV": sys.prefix, "HOME": str(tmp_path),
+             "MIXSWEEP_HOME": str(tmp_path), "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "0",
+             **{f"SLURM_JOB_{name}": value for name, value in slurm.items()}},
+    )  # fmt: skip
+    while not started.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGUSR1)
+    _, err = process.communicate(timeout=60)
+    assert "queued again" in err
+    assert asked.read_text().splitlines()[-1] == "requeue 42"
+    assert process.returncode == 7
 
 
 @pytest.mark.parametrize(

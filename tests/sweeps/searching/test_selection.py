@@ -5,7 +5,7 @@ import scipy.stats
 from searching import read
 
 from sweeps.search import Point, Search
-from sweeps.searching.selection import is_clearly_worse, pareto_front, select_point
+from sweeps.searching.selection import has_settled, is_clearly_worse, pareto_front, select_point
 
 
 def search(tmp_path: Path, rule: str) -> Search:
@@ -66,3 +66,40 @@ def test_the_front_holds_every_point_that_no_other_beats() -> None:
 @pytest.mark.parametrize("count", [0, 1])
 def test_the_front_of_few_points_is_all_of_them(count: int) -> None:
     assert len(pareto_front([point(i, 1.0, 1.0) for i in range(count)])) == count
+
+
+def _told(*means: float | None) -> list[Point]:
+    return [
+        Point(number=i, values={}, state="complete", objectives=(mean,))
+        if mean is not None
+        else Point(number=i, values={}, state="pruned", num_seeds=2)
+        for i, mean in enumerate(means)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("means", "after", "settled"),
+    [
+        ((0.30, 0.20, 0.20), 1, True),
+        ((0.30, 0.20, 0.195), 1, True),  # half of the noise
+        ((0.30, 0.20, 0.185), 1, False),
+        ((0.20, None, None), 2, True),
+        ((0.30, 0.20, 0.195, 0.191), 2, True),
+        ((0.30, 0.20, 0.195, 0.185), 2, False),
+        ((0.30, 0.20), 2, False),  # nothing came before
+        ((None, 0.30, 0.20), 2, False),
+    ],
+)
+def test_a_search_has_settled_once_its_last_points_gain_less_than_the_noise(
+    means: tuple[float | None, ...], after: int, settled: bool
+) -> None:
+    points = _told(*means)
+    spread = (0.5e-4, 1.5e-4, 1e-4, 1e-4)  # a standard error of 0.01, or a little less
+    variances = {p.arm: v for p, v in zip(points, spread, strict=False) if p.objectives}
+    assert has_settled(points, variances, after) is settled
+
+
+def test_open_points_are_waited_for() -> None:
+    waiting = Point(number=3, values={}, state="open")
+    variances = {point.arm: 1e-4 for point in _told(0.3, 0.2, 0.1)}
+    assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)

@@ -391,6 +391,28 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
+def test_a_search_that_gains_nothing_more_ends_on_its_way_and_says_so(tmp_path: Path) -> None:
+    text = STUDY.replace("points: 6", "points: 60\n  stop: {after: 4}")
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path).run()
+    history = read_history(study, driver.url)
+    assert 4 < len(history.points) < 60
+    assert history.ended == (
+        f"ended after {len(history.points)} points: the last 4 gained less than the noise of the "
+        "seeds"
+    )
+    again = Driver(study, tmp_path).run()
+    assert (again.trained, len(again.proposals.points())) == ([], len(history.points))
+    killed = tmp_path / "killed"
+    with pytest.raises(KilledError):
+        Driver(study, killed).run(kill_after=8)
+    Driver(study, killed).run()
+    assert read_history(study, f"sqlite:///{killed / 'optuna.db'}").points == history.points
+    longer = read(tmp_path, text.replace("after: 4", "after: 6"))
+    extended = Driver(longer, tmp_path).run()
+    assert len(extended.proposals.points()) > len(history.points)
+
+
 def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
     first = Driver(study, tmp_path, gpus_per_run=1.0).run()
