@@ -21,7 +21,9 @@ from sweeps.commands.request import (
 from sweeps.commands.sync import open_tracker
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
+from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
+from sweeps.signals import hear, leave
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
@@ -78,7 +80,8 @@ def run(  # noqa: PLR0913  its options
             report = write_report(request, source.study, results, None)
             tracker.grow(source.study)
             tracker.log_report(report.folder, report.markdown)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, HeadLostError):
+            hear(leave)  # whoever asks again does not wait for MLflow
             tracker.settle(store)
             raise
         except BaseException:

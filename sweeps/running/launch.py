@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ from ray import tune
 from mixup_core.store.checkpoints import Failure, Store
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
+from sweeps.running.head import Head, HeadLostError, end_children
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.placement import Node, Placement, Slots
 from sweeps.running.searcher import LiveTrials, RunSearcher
@@ -41,6 +43,10 @@ from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
 _OBJECT_STORE_BYTES = 100 * 2**20
+_NOT_STARTED = (
+    "Ray did not start on this machine ({}); it waits half a minute, which may be too short for a "
+    "busy machine: the same command again goes on"
+)
 
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
@@ -60,15 +66,18 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
         StoreError: If a node does not see the store; likewise.
+        HeadLostError: If the cluster does not start, or is gone; likewise.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
     if first:
         with (
             scratch() as folder,
-            _cluster(placement, folder, runs=_num_waiting(source, first)) as slots,
+            _cluster(placement, folder) as head,
+            head.watched(lambda: _leave(tracker, store, lease, folder)),
             Interrupts() as interrupts,
         ):
+            slots = _slots(placement, runs=_num_waiting(source, first))
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
@@ -137,33 +146,62 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
 
 @contextmanager
-def _cluster(placement: Placement, folder: Path, *, runs: int) -> Iterator[Slots]:
-    """Join or start a Ray cluster and say how many runs it trains side by side.
+def _cluster(placement: Placement, folder: Path) -> Iterator[Head]:
+    """Join or start a Ray cluster.
 
     Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+
+    Raises:
+        HeadLostError: If one of our own does not start.
+        KeyboardInterrupt: As it came; Ray's processes here are killed then.
     """
-    joins = "RAY_ADDRESS" in os.environ
-    threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
-    if joins:
+    if _joins():
         ray.init(logging_level="WARNING", log_to_driver=False)
     else:
-        ray.init(
-            address="local",
-            num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
-            include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            logging_level="WARNING",
-            log_to_driver=False,
-            runtime_env=threads,
-            _temp_dir=str(folder / "ray"),
-        )
+        try:
+            ray.init(
+                address="local",
+                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                logging_level="WARNING",
+                log_to_driver=False,
+                runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+                _temp_dir=str(folder / "ray"),
+            )
+        except Exception as error:  # Ray has no type of its own for this
+            end_children()
+            raise HeadLostError(_NOT_STARTED.format(str(error).strip().splitlines()[0])) from error
+    head = Head(ray.get_runtime_context().gcs_address, is_own=not _joins())
     try:
-        slots = placement.on(_nodes(), runs=runs, can_grow=joins)
-        # So many trials may wait for a node that joins; Ray's own default is one.
-        os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
-        yield slots
-    finally:
+        yield head
+    except (KeyboardInterrupt, HeadLostError):
+        # Ray takes seconds to end what it started, and a minute if its GCS is gone.
+        end_children()
+        raise
+    except BaseException:
         ray.shutdown()
+        raise
+    ray.shutdown()
+
+
+def _joins() -> bool:
+    return "RAY_ADDRESS" in os.environ
+
+
+def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
+    """Leave nothing open or behind, from a thread: the main one waits within Ray."""
+    tracker.settle(store)
+    lease.release()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _slots(placement: Placement, *, runs: int) -> Slots:
+    """Return how many runs the cluster trains side by side."""
+    slots = placement.on(_nodes(), runs=runs, can_grow=_joins())
+    # So many trials may wait for a node that joins; Ray's own default is one.
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+    return slots
 
 
 def _nodes() -> list[Node]:
