@@ -25,6 +25,7 @@ from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.reading.study_file import StudyError
+from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
 from sweeps.signals import hear
@@ -46,14 +47,16 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (StudyBusyError, StudyLostError) as error:
+    except StudyBusyError as error:
         code = _say(error, BUSY)
     except (StoreFullError, SearchLostError) as error:
         code = _say(error, SOME_FAILED)
+    except (StudyLostError, HeadLostError) as error:
+        _leave(error, BUSY if isinstance(error, StudyLostError) else SOME_FAILED)
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
+        _leave("interrupted; the same command goes on where it stopped", INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
@@ -66,6 +69,13 @@ def main() -> NoReturn:
         )
     ending.close(code or DONE)
     sys.exit(code or DONE)
+
+
+def _leave(message: object, code: int) -> NoReturn:
+    """Say why and end, without what libraries do at an exit: Ray would wait for what is gone."""
+    _say(message, code)
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _say(message: object, code: int) -> int:
