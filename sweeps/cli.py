@@ -9,6 +9,7 @@ import click
 
 from mixup_core.problem import DataError
 from mixup_core.store.files import StoreError, StoreFullError
+from sweeps.commands.bench import bench
 from sweeps.commands.data import data
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.report import report
@@ -86,6 +87,7 @@ for command in (
     submit,
     store_commands,
     data,
+    bench,
     doctor,
     schema,
     list_studies,
