@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
@@ -15,17 +16,17 @@ quickstart: $(READY)
 test: check
 	$(MAKE) --jobs=2 --output-sync=target units faults
 
-units: $(READY)
+units: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
 
-faults: $(READY)
+faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long" -rs
 
 # The same by the hundred, about an hour; figures go to reports/published.
-soak: $(READY)
+soak: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
@@ -36,19 +37,19 @@ soak: $(READY)
 	$(BIN)/python -m tests.soak.sharing
 	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 3000
 
-check: $(READY)
+check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY)
+format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
 # of new runs are added, and none is changed.
-golden: $(READY)
+golden: $(DEV)
 	$(BIN)/python -m tests.golden.freeze
 	$(BIN)/python -m tests.golden.freeze_keys
 
@@ -56,23 +57,35 @@ golden: $(READY)
 # with the code here resumed at every epoch: metrics and states must be equal bit for bit. 3 minutes.
 BASE ?= HEAD
 
-same-bits: $(READY)
+same-bits: $(DEV)
 	$(BIN)/python -m tests.golden.same_bits --base $(BASE)
 
 # What a run costs the driver, in studies of 100 to 10,000, and beside plain Ray Tune; half an hour.
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python -m tests.bench.scale 100 1000 10000
 	$(BIN)/python -m tests.bench.overhead --pairs 3
 	$(BIN)/python -m tests.bench.submission 5
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.
-bench-search: $(READY)
+bench-search: $(DEV)
 	$(BIN)/python -m tests.bench.search
 
-# Made anew when a pinned version or the package's own metadata changes.
+# Installs a part of the package, and says every few seconds that it goes on: $(call install,PART).
+define install
+	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check \
+		--constraint constraints.txt --editable $(1) & pip=$$!; \
+	{ while sleep 8; do echo "installing, $$(du -sm $(VENV) | cut -f 1) MB so far"; done; } & tell=$$!; \
+	wait $$pip; code=$$?; kill $$tell; exit $$code
+endef
+
+# Made anew when a pinned version or the package's own metadata changes: what running needs, and what
+# testing needs besides.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mixsweep needs Python 3.11 or newer"'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[dev]'
+	$(call install,.)
+	touch $@
+
+$(DEV): $(READY)
+	$(call install,'.[dev]')
 	touch $@

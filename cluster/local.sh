@@ -6,7 +6,9 @@ umask 077
 
 port=${PORT:-8265}
 token=${RAY_AUTH_TOKEN_PATH:-$HOME/.config/mixsweep/ray_token}
-python=${MIXSWEEP_PYTHON:-python}
+venv=$(dirname "$0")/../.venv/bin/python
+[ -x "$venv" ] || venv=python3
+python=${MIXSWEEP_PYTHON:-$venv}
 
 mkdir -p "$(dirname "$token")"
 [ -s "$token" ] || "$python" -c 'import secrets; print(secrets.token_hex(32), end="")' >"$token"

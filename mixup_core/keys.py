@@ -10,7 +10,8 @@ from mixup_core.rules import RuleError
 from mixup_core.tree import default_at, flatten
 
 NUMERICS_VERSION = 1
-"""Raised whenever the golden losses move; part of every key, so old results are not mixed in."""
+"""Raised whenever the numbers of all problems move; part of every key, so old results are not mixed
+in. Of one problem alone: `Keying.numerics`."""
 
 
 def run_key(config: Config) -> str:
@@ -18,7 +19,7 @@ def run_key(config: Config) -> str:
 
     Returns:
         32 hexadecimal digits. Where data lies on disk, the device, threads and the study's name are
-        not part of it; `NUMERICS_VERSION` is.
+        not part of it; `NUMERICS_VERSION` and `Keying.numerics` are.
 
     Raises:
         RuleError: If what stands for a path that does not enter is not filled in yet
@@ -107,9 +108,12 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
-    # Images were the only problem when the first results were stored: their keys have no name.
-    named = {} if config.problem == "images" else {"problem": config.problem}
-    hashed = {"numerics": NUMERICS_VERSION, **named, "config": dict(content)}
+    keying = problem_of(config).keying
+    hashed: dict[str, Any] = {"numerics": NUMERICS_VERSION, "config": dict(content)}
+    if keying.is_named:
+        hashed["problem"] = config.problem
+    if keying.numerics:
+        hashed["problem_numerics"] = keying.numerics
     return hashlib.sha256(_canonical(hashed).encode()).hexdigest()[:32]
 
 

@@ -1,5 +1,6 @@
 """Mixing laws: how the weight lam of an image is distributed. Plain values, one choice."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -53,3 +54,10 @@ class Beta:
 
 
 Law = Erm | Midpoint | Beta
+
+PLAIN_METHODS: Mapping[Law | None, str] = {
+    Erm(): "erm",
+    Midpoint(): "midpoint",
+    Beta(alpha=1.0): "uniform",
+}
+"""The laws that have a name, and a colour, of their own."""

@@ -6,11 +6,11 @@ from typing import Literal, assert_never
 
 import numpy as np
 import torch
-from scipy.special import betaincinv
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.weights import draw_weights
 
 
 def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
@@ -21,28 +21,7 @@ def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
         count: One for each batch of an epoch or for each image, as `mix.lam_scope` says.
         rng: Source of a Beta law's draws.
     """
-    match law:
-        case Erm():
-            return torch.ones(count)
-        case Midpoint():
-            return torch.full((count,), 0.5)
-        case Beta(alpha=alpha):
-            return torch.from_numpy(rng.beta(alpha, alpha, count).astype(np.float32))
-        case _:
-            assert_never(law)
-
-
-def lambda_quantiles(law: Law, levels: Sequence[float]) -> tuple[float, ...]:
-    """Return quantiles of lam, each in [0, 1], at levels in [0, 1]."""
-    match law:
-        case Erm():
-            return tuple(1.0 for _ in levels)
-        case Midpoint():
-            return tuple(0.5 for _ in levels)
-        case Beta(alpha=alpha):
-            return tuple(float(betaincinv(alpha, alpha, level)) for level in levels)
-        case _:
-            assert_never(law)
+    return torch.from_numpy(draw_weights(law, count, rng).astype(np.float32))
 
 
 def draw_partners(
@@ -66,16 +45,19 @@ def draw_partners(
     return torch.cat([batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in batches])
 
 
-def mix(images: Tensor, partner_images: Tensor, lam: Tensor) -> Tensor:
+def mix(
+    images: Tensor, partner_images: Tensor, lam: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """Return `lam * images + (1 - lam) * partner_images`.
 
     Args:
         images: (batch, ...), float.
         partner_images: As `images`.
         lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
+        out: Where it is written, if anywhere.
     """
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
-    return torch.lerp(partner_images, images, weight)
+    return torch.lerp(partner_images, images, weight, out=out)
 
 
 def mixed_cross_entropy(
@@ -136,7 +118,8 @@ def mixed_squared_errors(
 def label_entropy(law: Law) -> float:
     """Return the mean entropy of a label mixed from two classes, in nats: ERM 0, midpoint ln 2.
 
-    For Beta(a, a) it is psi(2 a + 1) - psi(a + 1), psi the digamma function; 1/2 at a = 1.
+    For Beta(a, a) it is psi(2 a + 1) - psi(a + 1), psi the digamma function; 1/2 at a = 1. That of
+    `mixup_core.weights`, but for the last bits, which enter what is recorded.
     """
     match law:
         case Erm():

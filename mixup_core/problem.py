@@ -1,12 +1,13 @@
 """Problem: what a study can run: a config type, its process, its metrics and what it needs."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+from mixup_core.laws import PLAIN_METHODS
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 
@@ -26,6 +27,9 @@ PROBLEMS: dict[str, str] = {
 }
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""
+
+DEFAULT_PROBLEM = "images"
+"""What a study is of that names no problem."""
 
 MAX_SEED = 2**63 - 1
 
@@ -153,8 +157,28 @@ class Axis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """Metrics of one kind, one of each part of a run: `HEAD/PART`."""
+
+    head: str
+    """Metrics below it that the problem declares by their names are none of the series."""
+    metric: Metric
+    """How any of them is shown."""
+    along: str | None = None
+    """Label of the parts if they are numbers: the values of the last record stand along them. None:
+    each part has its values along the axis of the problem."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Keying:
     """How a configuration enters the keys of its results (`mixup_core.keys`)."""
+
+    is_named: bool = True
+    """Whether the name of the problem enters. Images were the only one when results were first
+    stored."""
+    numerics: int = 0
+    """Raised whenever what the same configuration computes changes in this problem alone, so that
+    old results are not mixed in; 0 enters no key. `NUMERICS_VERSION` is that of all problems."""
 
     first: Mapping[str, Any] = field(default_factory=dict)
     """Paths that are in every key, to the value they have there where the tree lacks them. A path
@@ -172,8 +196,33 @@ class Keying:
     number that was computed is rounded to 12 significant digits."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataSet:
+    """A data set that runs may need, and whether this machine has it."""
+
+    name: str
+    is_present: bool
+    place: str
+    """The folder that holds the files, or will; else the package that brings it."""
+    num_bytes: int | None
+    """In memory, training and test images at their full size; None: it is part of another set."""
+
+
 class DataNeeds(Protocol):
     """What the runs of a problem need of data sets."""
+
+    def root(self) -> Path:
+        """Return the folder of the data sets on this machine."""
+
+    def sets(self) -> Sequence[DataSet]:
+        """Return the data sets that can be fetched, without opening a file."""
+
+    def fetch(self, name: str) -> str:
+        """Bring a data set to this machine if it is not there, and return where it came from.
+
+        Raises:
+            DataError: If it cannot be had: how each source failed, and what to do by hand.
+        """
 
     def prepare(self, config: Any, folder: Path) -> Any:
         """Return the configuration with what stands for its data filled in.
@@ -191,6 +240,13 @@ class DataNeeds(Protocol):
 
     def missing(self, config: Any) -> str | None:
         """Return what this machine lacks of the data, and how to get it, in one line."""
+
+    def open(self, config: Any) -> None:
+        """Look at data that nobody has checked yet, before any run does.
+
+        Raises:
+            DataError: If it cannot be used.
+        """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum, for provenance; empty where it is not here."""
@@ -224,8 +280,6 @@ class Teaching:
     taught: Callable[[Any, str], Any]
     """(configuration, final stage key of its teacher) to the configuration with that key filled
     in, which stands for the teacher in all of its own keys."""
-    stage: Callable[[Any], str | None]
-    """The key that `taught` filled in."""
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
     """(configuration, that of its teacher): yields each reason why it cannot learn from it."""
 
@@ -251,6 +305,8 @@ class Problem:
     """Further metrics of the printed table, in which `*` stands for the head of the headline."""
     curves: tuple[tuple[str, ...], ...] = ()
     """Panels of the figure of curves after the headline's: of each, the first that was measured."""
+    series: tuple[Series, ...] = ()
+    """Further metrics by part, each drawn in a figure of its own."""
     objectives: tuple[str, ...] = ()
     """What a search may minimise."""
     baseline: str = "erm"
@@ -281,9 +337,11 @@ class Problem:
     noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
     population: Callable[[Any], Hashable] = lambda config: None
     """Runs are compared only where this is equal: the same images, the same setting."""
-    method: Callable[[Any], str | None] = lambda config: None
+    method: Callable[[Any], str | None] = lambda config: PLAIN_METHODS.get(
+        getattr(config, "law", None)
+    )
     """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
-    colour in all figures; None for any other."""
+    colour in all figures; None for any other. By default that of a field `law`."""
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
     """The source of randomness that alone differs between the seeds of a configuration, and the
     configuration in which all of them do, `all`."""
@@ -292,6 +350,8 @@ class Problem:
     its process is a `Predicting`. They decide no key: a run is finished without them, too."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
+    memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
+    """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
     work: Callable[[Any], int] = lambda config: 1
     """How much there is to do in one epoch, for rates and times to come."""
     work_unit: str = "epochs"
@@ -325,6 +385,12 @@ def problem_named(name: str) -> Problem:
     """
     problem: Problem = _found(PROBLEMS[name])
     return problem
+
+
+def all_data_needs() -> Mapping[str, DataNeeds]:
+    """Return name of problem to what it needs, of the problems that need data sets."""
+    problems = map(problem_named, PROBLEMS)
+    return {each.name: each.data() for each in problems if each.data is not None}
 
 
 def problem_of(config: Config) -> Problem:

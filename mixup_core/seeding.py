@@ -2,9 +2,10 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 Purpose = Literal[
     "initial weights",
@@ -52,10 +53,12 @@ def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> np.random.Generator:
+def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Generator":
     """Return the NumPy generator (Philox) of one stream.
 
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
     platform of one NumPy version; the version is part of the environment record of a run.
     """
+    import numpy as np  # configurations name purposes, and are read without it
+
     return np.random.Generator(np.random.Philox(stream_seed(seed, purpose, epoch)))

@@ -29,11 +29,18 @@ class ArmRow:
     """Metric to its summary over the `n` seeds; empty if n is 0 or a seed diverged."""
     compared: Member | None = None
     """Main metric minus the baseline's over the seeds both have; None if there are none."""
+    tags: tuple[str, ...] = ()
+    """What must be said of the arm wherever it is shown; a tagged arm is neither best nor close."""
     is_best: bool = False
     """Whether the mean is the best of the arms with every seed."""
     is_close: bool = False
     """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own; so is
     one that shares fewer than two seeds with it."""
+
+    @property
+    def title(self) -> str:
+        """The arm as tables and figures name it: `bound [oracle]`."""
+        return " ".join([self.arm, *(f"[{tag}]" for tag in self.tags)])
 
     @property
     def seeds(self) -> str:
@@ -93,12 +100,13 @@ def mark_best(
     is_lower_better: bool,
 ) -> list[ArmRow]:
     """Return the rows with the best of them and those not told apart from it marked."""
-    full = [row for row in rows if row.n == row.seeds_expected >= 2 and metric in row.summaries]
+    ranked = [row for row in rows if not row.tags]
+    full = [row for row in ranked if row.n == row.seeds_expected >= 2 and metric in row.summaries]
     if len({equal[row.arm] for row in full}) < 2:
         return list(rows)
     sign = 1 if is_lower_better else -1
     best = min(full, key=lambda row: sign * row.summaries[metric].mean)
-    others = [row.arm for row in rows if equal[row.arm] != equal[best.arm]]
+    others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
     against = family_of([(arm, best.arm) for arm in others], values, equal).members
     told = {
         arm

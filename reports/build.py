@@ -1,15 +1,11 @@
 """build_report: a study and its results in, a folder of tables, figures and provenance out."""
 
 import json
-import math
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from mixup_core.problem import Config, problem_of
 from reports.captions import FIXED_ARMS, Selection
@@ -23,10 +19,12 @@ from reports.predictive_tables import calibration_table, class_table, ensemble_t
 from reports.provenance import describe, spell_origin
 from reports.references import reference_table
 from reports.reliability_figure import draw_reliability
-from reports.runs import arrange, run_records, runs_csv
+from reports.response_figures import draw_responses
+from reports.runs import arrange, runs_csv
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
+from reports.series_figures import draw_series
 from reports.tables import Table, tabulate
 from reports.variation import variation_table
 from reports.verdicts import verdict_table, verdicts_csv, verdicts_of
@@ -34,7 +32,10 @@ from sweeps.results import RunResult
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
-REPLACED_FIGURES = ("learning_curves", "final_error", "final_values", "reliability", "search_*")
+REPLACED_FIGURES = (
+    "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
+    "series_*", "search_*",
+)  # fmt: skip
 """Figures of an earlier report that go if this one has none; others in the folder are left."""
 
 
@@ -48,16 +49,6 @@ class Report:
     folder: Path
     files: tuple[Path, ...]
     """Every file written, below `folder`, sorted."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Frames:
-    """The same tables for a notebook; metrics as fractions, NaN where there is no number."""
-
-    arms: pd.DataFrame
-    """The columns of `table.csv`, one row per arm."""
-    runs: pd.DataFrame
-    """The columns of `runs.csv`, one row per run."""
 
 
 def build_report(  # noqa: PLR0913  what a report is made from
@@ -118,9 +109,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         *(_of_predictions(predicted, table) if predicted else ()),
     )
     listings = tuple(listing for listing in found if listing is not None)
-    figures = (*draw_figures(parts.study, parts.results, table, parts.looks), *parts.figures)
-    if predicted and (reliability := draw_reliability(predicted, parts.looks)):
-        figures = (*figures, reliability)
+    figures = _drawn(parts, table, predicted)
     texts = {
         "table.md": "\n".join([*_blocks(claims), table.markdown()]),
         "table.csv": table.csv(),
@@ -157,6 +146,31 @@ def build_report(  # noqa: PLR0913  what a report is made from
         ),
         folder=out,
         files=tuple(out / name for name in sorted(contents)),
+    )
+
+
+def draw_report(
+    study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
+) -> tuple[Figure, ...]:
+    """Return the figures of a report without writing anything.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        history: Points of the study's search, if it is one.
+    """
+    parts = _parts(study, results, history)
+    return _drawn(parts, _tabulated(parts, "", None), None)
+
+
+def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
+    reliability = draw_reliability(predicted, parts.looks) if predicted else None
+    return (
+        *draw_figures(parts.study, parts.results, table, parts.looks),
+        *draw_responses(parts.study, table, parts.looks),
+        *draw_series(arrange(parts.study, parts.results), table, parts.looks),
+        *parts.figures,
+        *([reliability] if reliability else []),
     )
 
 
@@ -229,18 +243,6 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         searched=searched,
         figures=figures,
     )
-
-
-def load(study: Study, results: Iterable[RunResult]) -> Frames:
-    """Return the tables of a report as DataFrames, without writing anything."""
-    results = tuple(results)
-    return Frames(
-        arms=_frame(tabulate(study, results).records()), runs=_frame(run_records(study, results))
-    )
-
-
-def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)
 
 
 def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:

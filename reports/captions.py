@@ -78,6 +78,11 @@ def caption_of(table: Captioned) -> str:
     if any(row.is_best for row in rows):
         best = "lowest" if shown.is_lower_better else "highest"
         parts.append(f"bold: {best} mean of the arms with every seed")
+    if "oracle" in {tag for row in rows for tag in row.tags}:
+        parts.append(
+            "[oracle]: has learned from the test images, itself or through its teacher: a bound, "
+            "never a result"
+        )
     if any(row.is_close for row in rows):
         parts.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
     if any(0 < row.n < row.seeds_expected for row in rows):

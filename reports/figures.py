@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -54,6 +55,9 @@ _MOST_CHANGES = 3
 _MOST_TOGETHER = 8
 """Bands of more arms than this hide each other: each arm then has a panel of its own."""
 
+_MOST_ABREAST = 3
+"""Panels beside each other; of more than these, each line has as many."""
+
 _LETTER_INCHES = 0.08
 """Width of a letter of a legend, about."""
 
@@ -73,6 +77,15 @@ class Figure:
     png: bytes
     numbers: str
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers as a DataFrame."""
+        return pd.read_csv(io.StringIO(self.numbers))
+
+    def _repr_png_(self) -> bytes:
+        """Return what a notebook shows."""
+        return self.png
 
 
 def draw_figures(
@@ -149,16 +162,15 @@ def _together(
     looks: Mapping[str, Look],
 ) -> Canvas:
     """Return one panel per metric with all arms in each."""
-    canvas = Canvas(figsize=(PANEL_INCHES * max(1.3, len(curves)), 2.9), layout="constrained")
-    panels = canvas.subplots(1, len(curves), squeeze=False)[0]
+    canvas, panels = panelled(len(curves))
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
         shown = table.problem.metric(metric)
         for arm, curve in by_arm.items():
-            _draw_curve(axes, arm, curve, shown.scale, looks[arm])
+            _draw_curve(axes, table.title_of(arm), curve, shown.scale, looks[arm])
         for mark in {mark for of_arm in marks.values() for mark in of_arm}:
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
-        axes.set_ylabel(shown.heading)
-        _draw_axis(axes, axis)
+        axes.set_ylabel(wrapped(shown.heading))
+        draw_axis(axes, axis)
         clip(axes, shown)
     legend(canvas, panels[0])
     return canvas
@@ -184,8 +196,8 @@ def _multiples(
         _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
         for mark in marks[arm]:
             axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
-        axes.set_title("\n".join(textwrap.wrap(arm, 24)), fontsize=8)
-        _draw_axis(axes, axis)
+        axes.set_title("\n".join(textwrap.wrap(table.title_of(arm), 24)), fontsize=8)
+        draw_axis(axes, axis)
         axes.set_xlabel("")
         clip(axes, shown)
     for axes in panels[len(curves) :]:
@@ -214,7 +226,8 @@ def _marks(study: Study, arm: str) -> tuple[int, ...]:
     return marks if len(marks) <= _MOST_CHANGES else ()
 
 
-def _draw_axis(axes: Axes, axis: Axis) -> None:
+def draw_axis(axes: Axes, axis: Axis) -> None:
+    """Label and scale the axis that the records of a problem stand along."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -228,7 +241,7 @@ def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
         seed: {
             place: record.metrics[metric]
             for record in result.records
-            if metric in record.metrics and (place := _place(record, axis)) is not None
+            if metric in record.metrics and (place := place_of(record, axis)) is not None
         }
         for seed, result in by_seed.items()
     }
@@ -244,12 +257,12 @@ def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
     )
 
 
-def _place(record: EpochRecord, axis: Axis) -> float | None:
+def place_of(record: EpochRecord, axis: Axis) -> float | None:
     """Return where a record stands on the axis; None if it does not say."""
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
-def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -> None:
+def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look) -> None:
     colour, dashes = look
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""
@@ -263,7 +276,7 @@ def _draw_curve(axes: Axes, arm: str, curve: _Curve, scale: float, look: Look) -
     axes.plot(across, heights, color=colour, alpha=0.35, linewidth=0.6, marker=dots, ms=1.5)
     places = list(curve.summaries)
     means = [scale * summary.mean for summary in curve.summaries.values()]
-    axes.plot(places, means, color=colour, linestyle=dashes, label=arm, marker=dots, ms=3)
+    axes.plot(places, means, color=colour, linestyle=dashes, label=title, marker=dots, ms=3)
     banded = {
         place: (scale * summary.ci_low, scale * summary.ci_high)
         for place, summary in curve.summaries.items()
@@ -294,7 +307,7 @@ def _curves_caption(
     along = axis.label if axis.metric else axis.unit
     return (
         f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
-        f"({_spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
+        f"({spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
         f"ones included.{grey}{marked}{notes} {table.selection.brief}; nothing is chosen "
         "from these curves."
     )
@@ -419,7 +432,7 @@ def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str
     )
     return (
         f"{upper_first(shown.label)}, {table.readout}: one small dot per seed, the mean and its "
-        f"95 % t interval ({_spell_counts(table)}).{paired} {table.selection.brief}, "
+        f"95 % t interval ({spell_counts(table)}).{paired} {table.selection.brief}, "
         f"{table.readout}."
     )
 
@@ -445,12 +458,29 @@ def _numbers_of(summary: Summary | _Mean | None) -> dict[str, Any]:
     return {name: getattr(summary, name, None) for name in names}
 
 
-def _spell_counts(table: Table) -> str:
+def spell_counts(table: Table) -> str:
     """Return the seeds of each arm, or once what they have in common."""
     counts = {row.seeds for row in table.printed}
     if len(counts) == 1 and len(table.printed) > 1:
         return f"each arm n = {counts.pop()}"
     return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
+
+
+def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
+    """Return a canvas with so many panels, in lines of equal numbers, and its panels.
+
+    Args:
+        count: At least 1.
+        height: Of a line of panels, in inches.
+    """
+    rows = math.ceil(count / _MOST_ABREAST)
+    columns = math.ceil(count / rows)
+    size = PANEL_INCHES * max(1.3, columns), 0.5 + height * rows
+    canvas = Canvas(figsize=size, layout="constrained")
+    panels = list(canvas.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return canvas, panels[:count]
 
 
 def legend(canvas: Canvas, axes: Axes) -> None:
@@ -461,6 +491,11 @@ def legend(canvas: Canvas, axes: Axes) -> None:
     canvas.legend(
         handles, labels, loc="outside upper center", ncols=max(1, min(len(labels), columns))
     )
+
+
+def wrapped(heading: str) -> str:
+    """Return the label of the upright axis of a panel, in lines that its height holds."""
+    return "\n".join(textwrap.wrap(heading, 34))
 
 
 def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:

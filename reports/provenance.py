@@ -33,6 +33,9 @@ PACKAGES = (
 )
 """Packages whose versions can move a number, or say what made the report."""
 
+SETTLED = frozenset({"complete", "diverged"})
+"""Outcomes that another launch would not change."""
+
 JOB_VARIABLE = "MIXSWEEP_JOB"
 """Names the job of a cluster that this process belongs to."""
 _CODE_VARIABLES = {
@@ -70,6 +73,8 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     return _published(
         {
             "study": study.name,
+            "settings": study.settings,
+            "finished": is_finished(study, results, history),
             "description": study.description,
             "command": command,
             "selection_rule": selection_rule,
@@ -78,7 +83,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "code": describe_code(),
             "submission_id": os.environ.get(JOB_VARIABLE),
             "constraints_sha256": _constraints_sha256(),
-            "versions": {"python": platform.python_version(), **_versions()},
+            "versions": {"python": platform.python_version(), **installed_versions()},
             "environments": _environments(results),
             "first_epoch_stored_at_ms": min(times, default=None),
             "last_epoch_stored_at_ms": max(times, default=None),
@@ -92,6 +97,21 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "runs": [_describe_run(result) for result in results],
         }
     )
+
+
+def is_finished(
+    study: Study, results: Iterable[RunResult], history: SearchHistory | None = None
+) -> bool:
+    """Return whether nothing is left to train: a run that diverged would diverge again."""
+    if any(result.outcome not in SETTLED for result in results):
+        return False
+    search = study.search
+    if search is None or history is None:
+        return True
+    if history.asks(search) or any(point.state == "open" for point in history.points):
+        return False
+    is_confirmed = study.confirmation() is not None or not search.confirm_seeds
+    return is_confirmed or all(point.state != "complete" for point in history.points)
 
 
 def _describe_search(search: Search, history: SearchHistory | None) -> dict[str, Any]:
@@ -216,7 +236,8 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
     return [json.loads(environment) for environment in sorted(found)]
 
 
-def _versions() -> dict[str, str | None]:
+def installed_versions() -> dict[str, str | None]:
+    """Return the version of each of `PACKAGES`; None for one that is not here."""
     return {package: _version(package) for package in PACKAGES}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from mixup_core.tree import flatten
 from reports.spelling import spell_csv
-from sweeps.readouts import Readout
+from sweeps.readouts import ClaimReadout
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -38,7 +38,7 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 
 def values_of(
-    arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: Readout
+    arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
     """Return arm to seed to the number of each run that may be shown and measured the metric."""
     return {

@@ -118,7 +118,7 @@ class Table:
         signs = ("sign-flip p",) if self._has_sign_flip else ()
         minus = spell_heading(f"minus {self.baseline}", self.shown)
         comparison = (minus, "p", *signs, "d")
-        further = (self.problem.metric(metric).heading for metric in self._further)
+        further = (self.problem.metric(metric).heading for metric in self.further)
         tried = ("points tried",) if self.selection.tried else ()
         return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
 
@@ -188,7 +188,8 @@ class Table:
         )
 
     @property
-    def _further(self) -> tuple[str, ...]:
+    def further(self) -> tuple[str, ...]:
+        """Metrics of the printed table beside the one compared."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
         return tuple(metric for metric in beside if metric in self.metrics)
@@ -210,9 +211,9 @@ class Table:
                 *signs,
                 _spell_effect(row.compared),
             )
-        further = (self._summary_of(row, metric) for metric in self._further)
+        further = (self._summary_of(row, metric) for metric in self.further)
         return (
-            self._name_of(row.arm),
+            self._name_of(row),
             self._summary_of(row, self.metric) + mark,
             row.seeds,
             *comparison,
@@ -227,11 +228,19 @@ class Table:
         shared = "" if n == row.seeds_expected else f" (n = {n})"
         return spell_member(row.compared, self.shown) + shared
 
-    def _name_of(self, arm: str) -> str:
-        names = [other for other, shown in self.equal.items() if shown == arm and other != arm]
+    def title_of(self, arm: str) -> str:
+        """Return what figures call an arm: its name and its tags."""
+        return next(row.title for row in self.rows if row.arm == arm)
+
+    def _name_of(self, row: ArmRow) -> str:
+        names = [
+            self.title_of(other)
+            for other, shown in self.equal.items()
+            if shown == row.arm and other != row.arm
+        ]
         if len(names) < _MOST_NAMES:
-            return " = ".join([arm, *names])
-        return f"{arm} and {len(names)} equal arms"
+            return " = ".join([row.title, *names])
+        return f"{row.title} and {len(names)} equal arms"
 
     def _summary_of(self, row: ArmRow, metric: str) -> str:
         return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
@@ -259,6 +268,7 @@ class Table:
             "comparisons": self.family.size,
             "readout": str(self.readout),
             "equal_to": None if self.equal[row.arm] == row.arm else self.equal[row.arm],
+            **({"tags": " ".join(row.tags)} if any(other.tags for other in self.rows) else {}),
             **({"points_tried": self.selection.tried[row.arm]} if self.selection.tried else {}),
         }
 
@@ -290,6 +300,7 @@ def tabulate(
         replace(
             summarise_arm(arm, by_seed, metrics, study.readout),
             compared=None if arm == baseline else family.members.get((arm, baseline)),
+            tags=study.tags_of(arm),
         )
         for arm, by_seed in arranged.items()
     ]
@@ -344,7 +355,9 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
     claimed = [
         (claim.left, claim.right)
         for claim in study.claims
-        if claim.metric == study.headline and can_be_judged(claim, study)
+        if claim.metric == study.headline
+        and claim.readout in (None, study.readout)
+        and can_be_judged(claim, study)
     ]
     if has_differing_populations(study):
         return tuple(dict.fromkeys(claimed))

@@ -12,6 +12,7 @@ from reports.runs import values_of
 from reports.spelling import DASH, spell_csv, spell_interval, spell_number
 from reports.tables import Table, can_be_judged
 from sweeps.claims import Claim
+from sweeps.readouts import ClaimReadout
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -44,28 +45,34 @@ def verdicts_of(
     """Return the verdict of each claim, in the order of the study.
 
     A claim about the metric of the table is judged by the table's own family; those about another
-    metric are a family together.
+    metric, or the same in another read-out, are a family together.
 
     Args:
         study: Whose arms the table is of.
         arranged: Its results (`reports.runs.arrange`).
         table: Made of the same results.
     """
-    families = {table.metric: table.family}
-    for metric in {claim.metric for claim in study.claims} - {table.metric}:
+    families: dict[tuple[str, ClaimReadout], Family] = {(table.metric, study.readout): table.family}
+    for judged_by in {_judged_by(study, claim) for claim in study.claims} - families.keys():
         pairs = [
             (claim.left, claim.right)
             for claim in study.claims
-            if claim.metric == metric and can_be_judged(claim, study)
+            if _judged_by(study, claim) == judged_by and can_be_judged(claim, study)
         ]
-        values = values_of(arranged, metric, study.readout)
-        families[metric] = family_of(pairs, values, equals(study))
-    return tuple(_verdict(study, claim, families[claim.metric]) for claim in study.claims)
+        families[judged_by] = family_of(pairs, values_of(arranged, *judged_by), equals(study))
+    return tuple(
+        _verdict(study, claim, families[_judged_by(study, claim)]) for claim in study.claims
+    )
+
+
+def _judged_by(study: Study, claim: Claim) -> tuple[str, ClaimReadout]:
+    """Return metric and read-out of a claim."""
+    return claim.metric, claim.readout or study.readout
 
 
 def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> Listing:
     """Return the claims with their verdicts and the numbers behind each."""
-    metrics = {verdict.claim.metric for verdict in verdicts}
+    families = {_judged_by(study, verdict.claim) for verdict in verdicts}
     return Listing(
         name="verdicts",
         title="Claims of the sources",
@@ -85,7 +92,11 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
         "the other side; within: the whole interval lies within the margin. Intervals are "
         f"simultaneous over all comparisons of a metric; of {table.shown.label}: "
         f"{spell_family(table.family)}."
-        + (" Each other metric is a family of its own." if metrics - {table.metric} else ""),
+        + (
+            " Each other metric or read-out is a family of its own."
+            if families - {(table.metric, study.readout)}
+            else ""
+        ),
         records=tuple(map(_record_of, verdicts)),
     )
 
@@ -158,6 +169,9 @@ def _seeds_needed(study: Study, claim: Claim) -> int:
 
 
 def _difference_of_references(study: Study, claim: Claim) -> float | None:
+    """Return what the references say of a claim; they are of the study's own read-out."""
+    if _judged_by(study, claim)[1] != study.readout:
+        return None
     ours = study.references.get(claim.left, {}).get(claim.metric)
     theirs = study.references.get(str(claim.right), {}).get(claim.metric)
     return None if ours is None or theirs is None else ours - theirs
@@ -173,7 +187,8 @@ def _spell_compared(study: Study, claim: Claim) -> str:
     margin = ""
     if claim.margin is not None:
         margin = f" ± {spell_number(claim.margin * shown.scale, shown.digits)}"
-    return f"{shown.heading}: {claim.left} {relation} {right}{margin}"
+    readout = f", {claim.readout}" if claim.readout not in (None, study.readout) else ""
+    return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
 
 
 def _spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:

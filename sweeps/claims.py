@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from sweeps.readouts import ClaimReadout
+
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
 """`less`, `greater`: the left side differs from the right at 5 %. `at_least`, `at_most`: it is not
 told to be on the other side. `within`: it lies within the margin of the right side."""
@@ -25,3 +27,5 @@ class Claim:
     """Slashed name."""
     margin: float | None = None
     """Of `within`, in the unit of the metric, positive; None for the others."""
+    readout: ClaimReadout | None = None
+    """Which number of a run the claim is about; None: that of the study."""

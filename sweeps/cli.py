@@ -9,11 +9,16 @@ import click
 
 from mixup_core.problem import DataError
 from mixup_core.store.files import StoreError, StoreFullError
+from sweeps.commands.compare import compare
 from sweeps.commands.data import data
+from sweeps.commands.ending import Ending
+from sweeps.commands.export import export
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
+from sweeps.commands.list import list_launched
 from sweeps.commands.report import report
 from sweeps.commands.request import BAD_INPUT, BUSY, DONE, INTERRUPTED, SOME_FAILED, RefusedError
 from sweeps.commands.run import SearchLostError, run
+from sweeps.commands.stop import stop
 from sweeps.commands.store import store_commands
 from sweeps.commands.submission import submit
 from sweeps.commands.sync import sync
@@ -33,8 +38,9 @@ _REFUSALS = (
 def main() -> NoReturn:
     """Run the command line and exit with a documented code."""
     hear()
+    ending = Ending()
     try:
-        code = commands.main(standalone_mode=False)
+        code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as leave:
         code = leave.exit_code
     except click.ClickException as error:
@@ -58,6 +64,7 @@ def main() -> NoReturn:
             f"{place}{'disk full' if is_full else error.strerror or error}",
             SOME_FAILED if is_full else BAD_INPUT,
         )
+    ending.close(code or DONE)
     sys.exit(code or DONE)
 
 
@@ -83,6 +90,10 @@ for command in (
     ui,
     plan,
     status,
+    stop,
+    list_launched,
+    compare,
+    export,
     submit,
     store_commands,
     data,

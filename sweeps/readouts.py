@@ -67,4 +67,27 @@ class Averaged:
         return "averaged weights, last epoch"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rise:
+    """The last measurement minus the least of the run: what training on for too long has cost.
+
+    It is never negative and looks at every evaluation, so it judges a claim and no arm.
+    """
+
+    tag: ClassVar = "rise"
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        """Return the number of a finished run; None if it did not measure the metric last."""
+        measured = [record.metrics[metric] for record in records if metric in record.metrics]
+        return measured[-1] - min(measured) if metric in records[-1].metrics else None
+
+    def __str__(self) -> str:
+        """Return what captions call it."""
+        return "last epoch minus the least evaluation"
+
+
 Readout = Last | MeanOfLast | Averaged
+"""Of a study: the number by which its arms are compared."""
+
+ClaimReadout = Readout | Rise
+"""Of a claim."""

@@ -1,5 +1,6 @@
 """Study: arms compared at the same seeds, as a value. No YAML, no Ray."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -80,6 +81,10 @@ class Study:
                 return metric
         return problem.headline[-1]
 
+    def tags_of(self, arm: str) -> tuple[str, ...]:
+        """Return what every table, figure and record must say of an arm (`Problem.tags`)."""
+        return self.problem.tags(self.arms[arm])
+
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
         return self.own_seeds.get(arm, self.seeds)
@@ -137,6 +142,26 @@ class Study:
         for run in self._runs:
             by_arm[run.arm].append(run)
         return by_arm
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The arms that the study file names; the others joined while it ran."""
+        return tuple(arm for arm in self.arms if arm not in self.own_seeds)
+
+    def keys_at(self, seed: int) -> Mapping[str, str]:
+        """Return arm to key of its run at a seed, whether the study has that seed or not."""
+        runs = replace(self, seeds=(seed,), own_seeds={}).runs()
+        return {run.arm: run.key for run in runs}
+
+    @cached_property
+    def settings(self) -> str:
+        """The name of the study as resolved: 32 digits that change with what any arm computes.
+
+        More seeds or points extend a study and leave it as it is.
+        """
+        keys = self.keys_at(0)
+        ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)
+        return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     def points(self) -> tuple[str, ...]:
         """Return the arms that are points of the search."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
 from typing import TypeVar
 
 from mixup_core.records import EpochRecord
@@ -31,6 +32,10 @@ def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list
     barrier = context.Barrier(racers)
     with ProcessPoolExecutor(racers, context, _enter, (barrier,)) as pool:
         runs = [pool.submit(_run, attempt, store, racer, rounds) for racer in range(racers)]
+        # The others wait in vain for a racer that failed; what it failed with is what happened.
+        failed = [error for run in runs if (error := run.exception()) is not None]
+        for error in sorted(failed, key=lambda error: isinstance(error, BrokenBarrierError)):
+            raise error
         return list(zip(*(run.result() for run in runs), strict=True))
 
 
@@ -91,9 +96,13 @@ def _enter(barrier: Barrier) -> None:
 
 def _run(attempt: Attempt[Got], store: str, racer: int, rounds: int) -> list[Got]:
     found = []
-    for number in range(rounds):
-        _barrier.wait(_PATIENCE)
-        with attempt(store, number, racer) as got:
-            found.append(got)
+    try:
+        for number in range(rounds):
             _barrier.wait(_PATIENCE)
+            with attempt(store, number, racer) as got:
+                found.append(got)
+                _barrier.wait(_PATIENCE)
+    except BaseException:
+        _barrier.abort()
+        raise
     return found

@@ -105,6 +105,5 @@ TOY = Problem(
     teaching=Teaching(
         arm=lambda config: config.teacher,
         taught=lambda config, key: replace(config, teacher_key=key),
-        stage=lambda config: config.teacher_key,
     ),
 )

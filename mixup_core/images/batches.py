@@ -7,11 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import Loss, TrainConfig
 from mixup_core.images.views import PADDING, TrainingImages
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing import draw_lambdas, draw_partners, mix
 from mixup_core.seeding import stream
+
+_BYTES_AT_A_TIME = 2**19
+"""Of the images that are assembled together on a CPU, both views counted: its second-level cache
+holds them through the five passes that make them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -31,6 +35,10 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def losses(self, logits: Tensor, loss: Loss) -> Tensor:
+        """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
+        return loss.per_image(logits, self.labels, self.partner_labels, self.lam)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -117,14 +125,46 @@ def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
     for size in draws.sizes:
         part = slice(start, start + size)
         start += size
-        own, lam = draws.order[part], draws.lam[part]
-        labels = partner_labels = images.labels[own]
-        moves = (None, None) if draws.moves is None else draws.moves[:, part].unbind(0)
-        inputs = mixed = images.batch(own, draws.scaling[0, part], moves[0])
+        labels = partner_labels = images.labels[draws.order[part]]
+        inputs = mixed = torch.empty(size, *images.shape, device=labels.device)
         if law != Erm():
-            partner = draws.partners[part]
-            partner_labels = images.labels[partner]
-            mixed = mix(inputs, images.batch(partner, draws.scaling[1, part], moves[1]), lam)
+            partner_labels = images.labels[draws.partners[part]]
+            mixed = torch.empty_like(inputs)
+        at_a_time = _images_at_a_time(inputs)
+        for first in range(0, size, at_a_time):
+            some = slice(first, min(first + at_a_time, size))
+            along = slice(part.start + some.start, part.start + some.stop)
+            _assemble(images, draws, along, inputs[some], None if law == Erm() else mixed[some])
         yield Batch(
-            images=inputs, mixed=mixed, labels=labels, partner_labels=partner_labels, lam=lam
+            images=inputs,
+            mixed=mixed,
+            labels=labels,
+            partner_labels=partner_labels,
+            lam=draws.lam[part],
         )
+
+
+def _images_at_a_time(inputs: Tensor) -> int:
+    """Return how many images a CPU's cache holds through all steps of their assembly."""
+    if inputs.device.type != "cpu":
+        return len(inputs)
+    return max(1, _BYTES_AT_A_TIME // (inputs[0].numel() * inputs.element_size()))
+
+
+def _assemble(
+    images: TrainingImages, draws: Draws, along: slice, inputs: Tensor, mixed: Tensor | None
+) -> None:
+    """Write images and what they are mixed with.
+
+    Args:
+        images: What is mixed.
+        draws: All that is random.
+        along: The images, of `draws.order`.
+        inputs: What gets them, not mixed.
+        mixed: What gets them mixed; None: no partner is looked at.
+    """
+    moves = (None, None) if draws.moves is None else draws.moves[:, along].unbind(0)
+    images.batch(draws.order[along], draws.scaling[0, along], moves[0], out=inputs)
+    if mixed is not None:
+        beside = images.batch(draws.partners[along], draws.scaling[1, along], moves[1])
+        mix(inputs, beside, draws.lam[along], out=mixed)

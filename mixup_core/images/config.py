@@ -16,12 +16,19 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.choices.objectives import Filter, Objective, Plain, RegMixup
 from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
-from mixup_core.images.choices.probes import OF_CONCATENATED_VIEWS, OF_SINGLE_VIEWS, Probe
 from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
+from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.squared_error import SquaredError
+from mixup_core.images.objectives.filtered import Filter
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.reg_mixup import RegMixup
+from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
@@ -49,11 +56,14 @@ __all__ = [
     "Averaging",
     "Constant",
     "Cosine",
+    "CrossEntropy",
     "DataConfig",
     "EfficientNetV2S",
     "Ema",
     "Filter",
+    "Guided",
     "Linear",
+    "Loss",
     "LrSchedule",
     "MixConfig",
     "Mlp",
@@ -68,6 +78,7 @@ __all__ = [
     "ResNet18",
     "ResNet34",
     "Sgd",
+    "SquaredError",
     "Step",
     "TrainConfig",
     "Vgg16",
@@ -175,7 +186,6 @@ class DataConfig:
             label_noise=0.0,
             augment="none",
             views="single",
-            pool=1,
             oracle=False,
         )
 
@@ -258,8 +268,8 @@ class TrainConfig:
     """Average of the weights that is measured beside them; None: there is none."""
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
-    loss: Literal["cross-entropy", "squared-error"] = "cross-entropy"
-    """Loss of an image under its mixed label (`mixup_core.images.losses`)."""
+    loss: Loss = field(default_factory=CrossEntropy)
+    """Loss of an image under its mixed label."""
     epochs: int
     """Passes over the training images."""
     batch_size: int
@@ -329,19 +339,17 @@ class TrainConfig:
                 {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
             )
         mixes = (mix.law, mix.law_after, mix.schedule) != (Erm(), Erm(), None)
-        if isinstance(self.objective, RegMixup) and not mixes:
-            raise RuleError(
-                "regmixup has a mix.law that mixes", {"objective": "regmixup", "mix.law": "erm"}
-            )
+        if self.objective.has_to_mix and not mixes:
+            tag = self.objective.tag
+            raise RuleError(f"{tag} has a mix.law that mixes", {"objective": tag, "mix.law": "erm"})
 
     def _check_probes(self) -> None:
         tags = [probe.tag for probe in self.probes]
-        unfitting = OF_CONCATENATED_VIEWS if self.data.views == "single" else OF_SINGLE_VIEWS
         for index, probe in enumerate(self.probes):
             at = {f"probes.{index}": probe.tag}
             if tags.index(probe.tag) < index:
                 raise RuleError("each probe stands once", at)
-            if isinstance(probe, unfitting):
+            if probe.views not in {None, self.data.views}:
                 raise RuleError(
                     f"{probe.tag} has the views it is of", at | {"data.views": self.data.views}
                 )

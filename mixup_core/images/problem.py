@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from mixup_core.images.config import DataConfig, Filter, Plain, TrainConfig
+from mixup_core.images.config import DataConfig, Guided, Objective, Plain, Probe, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
-from mixup_core.images.data.fetching import checksums, data_root, is_present
+from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import HeldOut, Keying, Metric, Problem, Teaching
+from mixup_core.laws import PLAIN_METHODS, Erm
+from mixup_core.problem import DataSet, HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
 from mixup_core.tree import spelled, with_values
 
@@ -20,47 +20,34 @@ MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""
 
 METRICS = {
-    f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
-    for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
-    for split, title in (
-        ("test", "test"),
-        ("val", "validation"),
-        ("test_corrupted", "corrupted test"),
-        *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
-    )
-    for name, label, unit in (
-        ("error", "error", "%"),
-        ("nll", "NLL", "nats"),
-        ("calibration_error", "calibration error", "%"),
-    )
-} | {
+    **{
+        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
+        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for split, title in (
+            ("test", "test"),
+            ("val", "validation"),
+            ("test_corrupted", "corrupted test"),
+            *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
+        )
+        for name, label, unit in (
+            ("error", "error", "%"),
+            ("nll", "NLL", "nats"),
+            ("calibration_error", "calibration error", "%"),
+        )
+    },
     "train/loss": Metric(label="training loss", unit="nats"),
     "train/excess_loss": Metric(
         label="excess training loss",
         unit="nats",
         note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
     ),
-    "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
-    "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
-    "train/error": Metric(label="training error, original images", unit="%"),
-    "train/nll": Metric(label="training NLL, original images", unit="nats"),
-    "train/multi_view_error": Metric(label="training error, both views", unit="%"),
-    "train/spurious_error": Metric(label="training error, spurious view alone", unit="%"),
-    "train/true_error": Metric(label="training error, own view alone", unit="%"),
-    "train/mixup_loss": Metric(label="mixup loss", unit="nats"),
-    "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats"),
-    "train/mixup_excess": Metric(label="mixup loss above its floor", unit="nats"),
-    "train/gradient_norm": Metric(label="gradient norm of the objective"),
-    "train/weight_norm": Metric(label="weight norm"),
-    "test/input_gradient_norm": Metric(label="input-gradient norm, test images"),
-    "val/input_gradient_norm": Metric(label="input-gradient norm, validation images"),
-    "train/el2n": Metric(label="EL2N, training images"),
-    "train/nc1_variability": Metric(label="NC1, variability within classes"),
-    "train/nc2_norms": Metric(label="NC2, spread of the norms of class means"),
-    "train/nc2_angles": Metric(label="NC2, deviation of the angles of class means"),
-    "train/nc3_duality": Metric(label="NC3, distance of weights from class means"),
-    "train/nc4_disagreement": Metric(label="NC4, disagreement with the nearest mean", unit="%"),
+    **{
+        name: metric
+        for kind in (*get_args(Objective), *get_args(Probe))
+        for name, metric in kind.metrics.items()
+    },
 }
+"""Of training and evaluation; objectives and probes declare what they record beside."""
 
 _SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
@@ -86,6 +73,18 @@ class ImageData:
         """Know nothing yet."""
         self._found: dict[DataConfig, DataConfig | str] = {}
 
+    def root(self) -> Path:
+        """Return the folder of the data sets on this machine."""
+        return data_root()
+
+    def sets(self) -> tuple[DataSet, ...]:
+        """Return where each data set of the catalogue is or would be."""
+        return statuses(data_root())
+
+    def fetch(self, name: str) -> str:
+        """Put a data set under the root as `mixup_core.images.data.fetching.fetch` does."""
+        return fetch(name, data_root())
+
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
         """Return the configuration with an image-folder found and digested, each folder once.
 
@@ -100,7 +99,7 @@ class ImageData:
                 images = (folder / data.folder).absolute()
                 placed = replace(data, folder=str(images))
                 describe(placed)
-                self._found[data] = replace(placed, digest=folder_digest(images))
+                self._found[data] = replace(placed, digest=folder_digest(images, data_root()))
             except (DataError, OSError, ValueError) as error:
                 self._found[data] = str(error)
         found = self._found[data]
@@ -115,6 +114,17 @@ class ImageData:
             if not is_present(name, root):
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
         return None
+
+    def open(self, config: TrainConfig) -> None:
+        """Decode an image-folder, once for all runs of this machine: nobody else has looked at it.
+
+        Raises:
+            DataError: If a file is no image that can be used; the text names it.
+        """
+        from mixup_core.images.data.mapped import load_mapped
+
+        if config.data.folder is not None:
+            load_mapped(config.data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum."""
@@ -175,6 +185,15 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT),
         )
+    elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
+        yield RuleError(
+            "every class has the images that a balanced subset asks for",
+            {
+                "images of each class": num_train // info.num_classes,
+                "of the smallest class": info.smallest_class,
+            },
+            fields=("data.balanced", *_SPLIT),
+        )
     elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
         yield RuleError(
             "no batch is a single image, which BatchNorm cannot train on",
@@ -191,7 +210,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
     """
     if tags(config):
         oracle = {"data.oracle": config.data.oracle}
-        if isinstance(config.objective, Filter):
+        if isinstance(config.objective, Guided):
             oracle |= {"objective.oracle": config.objective.oracle}
         raise RuleError("a search selects no oracle", oracle)
     if config.data.val_size == 0:
@@ -212,18 +231,13 @@ def revealed(config: TrainConfig) -> TrainConfig:
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
     """Return `oracle` for a run that learns from test images, itself or through its teacher."""
-    of_teacher = isinstance(config.objective, Filter) and config.objective.oracle
+    of_teacher = isinstance(config.objective, Guided) and config.objective.oracle
     return ("oracle",) if config.data.oracle or of_teacher else ()
 
 
 def teacher_arm(config: TrainConfig) -> str | None:
     """Return the arm that a configuration names as its teacher."""
-    return config.objective.teacher if isinstance(config.objective, Filter) else None
-
-
-def teacher_stage(config: TrainConfig) -> str | None:
-    """Return the final stage key of a teacher, once filled in."""
-    return config.objective.teacher_key if isinstance(config.objective, Filter) else None
+    return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
 def taught(config: TrainConfig, key: str) -> TrainConfig:
@@ -233,7 +247,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     """Yield each reason why a run cannot learn from a teacher."""
-    oracle = isinstance(config.objective, Filter) and config.objective.oracle
+    oracle = isinstance(config.objective, Guided) and config.objective.oracle
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(
             "objective.oracle says whether the teacher saw test images",
@@ -284,11 +298,15 @@ def prediction_bytes(config: TrainConfig) -> int:
 
 def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
-    laws: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
-    return laws.get(mix.law) if is_plain and not config.data.oracle else None
+    return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
+
+
+def memory(config: TrainConfig) -> dict[str, int]:
+    """Return the images of a data set in bytes, as the processes of a machine map them together."""
+    return {config.data.name: described(config.data).num_bytes}
 
 
 def num_images(config: TrainConfig) -> int:
@@ -310,6 +328,7 @@ IMAGES = Problem(
     curves=(("train/excess_loss", "train/loss"),),
     objectives=("val/error", "val/nll", "val/calibration_error"),
     keying=Keying(
+        is_named=False,
         first={
             "data.name": "fashion-mnist",
             "data.views": "single",
@@ -346,7 +365,7 @@ IMAGES = Problem(
     ),
     data=ImageData,
     held_out=HeldOut(hidden=hidden, revealed=revealed),
-    teaching=Teaching(arm=teacher_arm, taught=taught, stage=teacher_stage, unfit=unfit),
+    teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
@@ -377,6 +396,7 @@ IMAGES = Problem(
     prediction_bytes=prediction_bytes,
     method=method,
     dataset=lambda config: config.data.name,
+    memory=memory,
     work=num_images,
     work_unit="images",
 )

@@ -19,12 +19,10 @@ from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import corrupted_means, evaluate
-from mixup_core.images.forward import forward
-from mixup_core.images.losses import LOSSES
+from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
-from mixup_core.images.objectives import OBJECTIVES, Forward, floor
 from mixup_core.images.predicting import predict
-from mixup_core.images.probes import Subject, measure
+from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import unfit
 from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.views import EvaluationImages, TrainingImages
@@ -202,8 +200,8 @@ def fit(
         law, objective = config.in_epoch(epoch)
         means = _train_epoch(config, epoch, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
-        least = LOSSES[config.loss].floor(law, images.labels, config.mix.partner, config.batch_size)
-        if (lowest := floor(objective, least)) is not None:
+        least = config.loss.floor(law, images.labels, config.mix.partner, config.batch_size)
+        if (lowest := objective.floor(least)) is not None:
             metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
@@ -214,12 +212,12 @@ def fit(
         subject = Subject(
             config=config,
             epoch=epoch,
-            network=state.network,
+            network=state.network.eval(),
             images=images,
             held_out=held_out,
             teacher=taught_by,
         )
-        metrics |= measure(subject)
+        metrics |= subject.measured()
         if not all(math.isfinite(value) for value in metrics.values()):
             raise DivergedError(
                 f"`metrics are finite` must hold, got ({epoch=}, {metrics}).", epoch
@@ -258,13 +256,12 @@ def _train_epoch(
     """
     law, objective = config.in_epoch(epoch)
     draws = Draws.for_training(config, epoch, law, images)
-    minimise, per_image = OBJECTIVES[objective.tag], LOSSES[config.loss].per_image
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
     for step, batch in enumerate(batches(images, draws, law), epoch * num_steps):
-        minimised = minimise(objective, batch, student, per_image, teacher)
+        minimised = objective.on(batch, student, config.loss, teacher)
         state.optimizer.zero_grad(set_to_none=True)
         minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)

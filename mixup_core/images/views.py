@@ -72,28 +72,44 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 class NormalisedPixels:
     """Images on a device as integers, turned into normalised, pooled floats batch by batch."""
 
-    def __init__(self, images: Images, info: DatasetInfo, pool: int, device: torch.device) -> None:
-        """Move the images to the device; pooled ones are kept as sums of their pixels.
+    def __init__(
+        self,
+        images: Images,
+        info: DatasetInfo,
+        pool: int,
+        device: torch.device,
+        chosen: Tensor | None = None,
+    ) -> None:
+        """Move the images to the device; on a CPU those that come pooled are not copied.
 
         Args:
-            images: Raw images, uint8.
+            images: As integers, pooled already or not.
             info: Mean and standard deviation per channel, of pixels in [0, 1].
             pool: Side of the square of pixels averaged into one; it divides height and width.
             device: Where batches are made.
+            chosen: (images,), int64, the images that indices count; None: all, in their order.
         """
-        pixels = images.pixels
-        if pool > 1:
-            num, channels, height, width = pixels.shape
-            squares = pixels.reshape(num, channels, height // pool, pool, width // pool, pool)
-            pixels = squares.sum((3, 5), dtype=torch.int32)
+        pixels = images.pooled(pool).pixels
+        if chosen is not None and device.type != "cpu":  # the others need no room there
+            pixels, chosen = pixels[chosen], None
+        self._pixels, self._chosen = pixels.to(device), chosen
         std = torch.tensor(info.std).view(-1, 1, 1)
-        self._pixels = pixels.to(device)
-        self._scale = (1 / (255 * pool**2 * std)).to(device)
-        self._shift = (-torch.tensor(info.mean).view(-1, 1, 1) / std).to(device)
+        mean = torch.tensor(info.mean).view(-1, 1, 1)
+        # One value for each pixel of an image: PyTorch's kernels are slow to repeat those of a
+        # channel.
+        self._scale, self._shift = (
+            part.expand(pixels.shape[1:]).contiguous().to(device)
+            for part in (1 / (255 * pool**2 * std), -mean / std)
+        )
+
+    @property
+    def shape(self) -> torch.Size:
+        """Channels, height and width of an image."""
+        return self._pixels.shape[1:]
 
     def __getitem__(self, indices: Tensor | slice) -> Tensor:
         """Return (batch, channels, height, width), float32; zero is the mean pixel."""
-        return torch.addcmul(self._shift, self._pixels[indices].float(), self._scale)
+        return self._normalised(self._raw(indices))
 
     def moved(self, indices: Tensor, moves: Tensor) -> Tensor:
         """Return images cropped out of their surroundings of black pixels, and mirrored.
@@ -106,7 +122,7 @@ class NormalisedPixels:
         Returns:
             (batch, channels, height, width), float32.
         """
-        pixels = pad(self._pixels[indices], [PADDING] * 4)
+        pixels = pad(self._raw(indices), [PADDING] * 4)
         height, width = (size - 2 * PADDING for size in pixels.shape[2:])
         first_row, first_column, is_mirrored = moves.unbind(1)
         rows = first_row[:, None] + torch.arange(height, device=moves.device)
@@ -116,7 +132,18 @@ class NormalisedPixels:
         image = torch.arange(len(moves), device=moves.device)[:, None, None]
         # Indexing puts the channels last: (batch, height, width, channels).
         chosen = pixels[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
-        return torch.addcmul(self._shift, chosen.float(), self._scale)
+        return self._normalised(chosen.contiguous())
+
+    def _raw(self, indices: Tensor | slice) -> Tensor:
+        if self._chosen is not None:
+            indices = self._chosen[indices]
+        if isinstance(indices, slice):
+            return self._pixels[indices]
+        return self._pixels.index_select(0, indices)  # image by image; [] copies value by value
+
+    def _normalised(self, raw: Tensor) -> Tensor:
+        floats = raw.float()
+        return torch.addcmul(self._shift, floats, self._scale, out=floats)
 
 
 class TrainingImages:
@@ -137,19 +164,32 @@ class TrainingImages:
                 paired.
         """
         chosen = _subset(images, data, seed)
-        self._pixels = NormalisedPixels(chosen, info, data.pool, device)
+        labels = images.labels if chosen is None else images.labels[chosen]
+        self._pixels = NormalisedPixels(images, info, data.pool, device, chosen)
         self._view_partners = None
         if data.views == "concat":
             paired = pair_classes(info.num_classes, seed)
-            self._view_partners = draw_view_partners(chosen.labels, paired, seed).to(device)
-        labels = with_noise(chosen.labels, info.num_classes, data.label_noise, seed)
-        self.labels = labels.to(device)
+            self._view_partners = draw_view_partners(labels, paired, seed).to(device)
+        self.labels = with_noise(labels, info.num_classes, data.label_noise, seed).to(device)
         """(images,), int64; with `data.label_noise` not always the right ones."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, indices: Tensor, scaling: Tensor, moves: Tensor | None = None) -> Tensor:
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, of both views if there are two, height and width."""
+        channels, height, width = self._pixels.shape
+        return (channels * (1 if self._view_partners is None else 2), height, width)
+
+    def batch(
+        self,
+        indices: Tensor,
+        scaling: Tensor,
+        moves: Tensor | None = None,
+        *,
+        out: Tensor | None = None,
+    ) -> Tensor:
         """Return the images as one access shows them.
 
         With concatenated views this is `concat([gamma x, (1 - gamma) x'])` over channels, x' the
@@ -159,16 +199,23 @@ class TrainingImages:
             indices: (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); unused for single views.
             moves: As for `NormalisedPixels.moved`, the same for both views; None: as they are.
+            out: Where they are written, if anywhere.
 
         Returns:
             (batch, channels or 2 channels, height, width), float32.
         """
-        own = self._seen(indices, moves)
         if self._view_partners is None:
-            return own
-        gamma = scaling.view(-1, 1, 1, 1)
-        beside = self._seen(self._view_partners[indices], moves)
-        return torch.cat([gamma * own, (1 - gamma) * beside], dim=1)
+            own = self._seen(indices, moves)
+            return own if out is None else out.copy_(own)
+        # Image and view partner in turn: side by side they are one image of twice the channels.
+        pairs = torch.stack([indices, self._view_partners[indices]], dim=1)
+        moves = None if moves is None else moves.repeat_interleave(2, dim=0)
+        views = self._seen(pairs.flatten(), moves).view(*pairs.shape, -1)
+        gamma = torch.stack([scaling, 1 - scaling], dim=1).unsqueeze(2)
+        if out is None:
+            out = torch.empty(len(indices), *self.shape, device=indices.device)
+        torch.mul(views, gamma, out=out.view(views.shape))
+        return out
 
     def _seen(self, indices: Tensor, moves: Tensor | None) -> Tensor:
         return self._pixels[indices] if moves is None else self._pixels.moved(indices, moves)
@@ -212,14 +259,17 @@ def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int | Seeds)
     return torch.where(is_wrong, (labels + step) % num_classes, labels)
 
 
-def _subset(images: Images, data: DataConfig, seed: int | Seeds) -> Images:
+def _subset(images: Images, data: DataConfig, seed: int | Seeds) -> Tensor | None:
     """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
+
+    Returns:
+        (subset,), int64, indices into the images; None for all of them.
 
     Raises:
         ValueError: If there are too few images, or too few of a class.
     """
     if data.num_train is None and data.train_fraction is None:
-        return images
+        return None
     num_train = data.size_of_subset(len(images))
     if num_train > len(images):
         raise ValueError(
@@ -236,7 +286,7 @@ def _subset(images: Images, data: DataConfig, seed: int | Seeds) -> Images:
             "`a balanced subset finds enough images of each class` must hold, "
             f"got ({num_train=}, fewest={int(counts.min())}, most={int(counts.max())})."
         )
-    return Images(pixels=images.pixels[chosen], labels=images.labels[chosen])
+    return chosen
 
 
 def _dealt(labels: Tensor, order: Tensor) -> Tensor:

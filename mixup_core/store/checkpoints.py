@@ -499,7 +499,8 @@ class Store:
             except FileNotFoundError:
                 return  # another process was faster
         if self._is_named(_ASIDE.sub("", name)):
-            self.files.move(name, _ASIDE.sub("", name))
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                self.files.move(name, _ASIDE.sub("", name))
         else:
             self._remove(name)
 

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, assert_never
 
 import numpy as np
-from scipy.special import betainc, softmax
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.relu_network import ReluNetwork, adam_step
-from mixup_core.theory.weights import PLAIN_METHODS, draw_weights
+from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +111,8 @@ def _moments(law: Law, low: float, high: float) -> tuple[float, float]:
             is_in = float(low <= 0.5 <= high)
             return is_in, is_in / 2
         case Beta(alpha=a):
+            from scipy.special import betainc
+
             mass = betainc(a, a, high) - betainc(a, a, low)
             return float(mass), float(betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
         case _:
@@ -122,37 +122,34 @@ def _moments(law: Law, low: float, high: float) -> tuple[float, float]:
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first step."""
     del data_root, device
-    network = ReluNetwork(inputs=1, hidden=config.hidden, classes=config.classes)
+    from scipy.special import softmax
+
     inputs = np.arange(config.points, dtype=np.float64)[:, None]
     labels: Any = np.arange(config.points) % config.classes
-    targets = np.eye(config.classes)[labels]
+    steps = MixedSteps(
+        network=ReluNetwork(inputs=1, hidden=config.hidden, classes=config.classes),
+        inputs=inputs,
+        targets=np.eye(config.classes)[labels],
+        law=config.law,
+        num=config.steps_per_epoch,
+        lr=config.lr,
+    )
     optimum = optimal_probability(config)
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        rng = stream(config.seed, "mixing", epoch)
-        steps = config.steps_per_epoch
-        partners = rng.integers(config.points, size=(steps, config.points))
-        lams = draw_weights(config.law, steps, rng)
-        losses = np.empty(steps)
-        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
-            losses[step], gradient = network.gradient(
-                state["weights"],
-                lam * inputs + (1 - lam) * inputs[partner],
-                lam * targets + (1 - lam) * targets[partner],
-            )
-            adam_step(state, gradient, config.lr)
-        probabilities = softmax(network.logits(state["weights"], inputs), axis=1)
+        loss = steps.take(state, stream(config.seed, "mixing", epoch))
+        probabilities = softmax(steps.network.logits(state["weights"], inputs), axis=1)
         own = float(probabilities[config.middle, labels[config.middle]])
         return {
-            "step": float((epoch + 1) * steps),
+            "step": float((epoch + 1) * steps.num),
             "train/error": float((probabilities.argmax(axis=1) != labels).mean()),
-            "train/loss": float(losses.mean()),
+            "train/loss": loss,
             "middle/probability": own,
             "middle/optimal": optimum,
             "middle/tie": abs(own - 0.5),
         }
 
-    weights = network.initial(stream(config.seed, "initial weights"))
+    weights = steps.network.initial(stream(config.seed, "initial weights"))
     return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
 
 
@@ -187,7 +184,6 @@ ALTERNATING_LINE = Problem(
     unsearchable=("points", "classes"),
     setting=setting,
     population=lambda config: (config.points, config.classes),
-    method=lambda config: PLAIN_METHODS.get(config.law),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",
 )

@@ -5,7 +5,7 @@ import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,17 @@ class ArrayProcess:
     epochs: int
     """Number of records of the finished run."""
     state: Arrays
-    """What `advance` changes; empty if each record stands alone."""
+    """What `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
     """(0-based epoch, state) to the epoch's metrics. Changes the state, and depends on nothing
     else that changes."""
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
+
+    @classmethod
+    def of_records(cls, epochs: int, record: Callable[[int], Mapping[str, float]]) -> Self:
+        """Return a process whose records stand alone: epoch, 0-based, to its metrics."""
+        return cls(epochs=epochs, state={}, advance=lambda epoch, _: record(epoch))
 
     def __iter__(self) -> Iterator[EpochRecord]:
         """Yield the record of each epoch that is not there yet, also appended to `records`.

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import entr
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights, label_entropy
+from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.weights import Floats, draw_weights, label_entropy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +67,8 @@ def entropy_floor(law: Law, classes: int) -> float:
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
     """Return the entropy of the mixed label of each drawn pair, in nats: (draws,)."""
+    from scipy.special import entr
+
     rng = stream(config.seed, "mixing")
     labels = rng.integers(config.classes, size=(2, config.draws))
     lam = draw_weights(config.law, config.draws, rng)
@@ -78,8 +79,8 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
     """Return the estimate before it is made."""
     del data_root, device
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del epoch, state
+    def record(epoch: int) -> Mapping[str, float]:
+        del epoch
         floor, sampled = entropy_floor(config.law, config.classes), sampled_entropies(config)
         estimate = float(sampled.mean())
         metrics = {
@@ -92,7 +93,7 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
             metrics["floor/distance"] = abs(estimate - config.target)
         return metrics
 
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    return ArrayProcess.of_records(config.epochs, record)
 
 
 def setting(config: EntropyFloorConfig, metric: str) -> str:
@@ -119,7 +120,6 @@ ENTROPY_FLOOR = Problem(
     unsearchable=("classes", "target"),
     setting=setting,
     population=lambda config: config.classes,
-    method=lambda config: PLAIN_METHODS.get(config.law),
     work=lambda config: int(config.draws),
     work_unit="draws",
 )

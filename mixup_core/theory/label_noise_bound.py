@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import expit
 
-from mixup_core.laws import Erm, Law
+from mixup_core.laws import PLAIN_METHODS, Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.weights import Floats, draw_weights
 
 EXTENT = 2.0
 """x ~ U[-EXTENT, EXTENT]."""
@@ -67,6 +66,8 @@ class LabelNoiseBoundConfig:
 
 def probability(x: Floats, steepness: float) -> Floats:
     """Return f(x) = sigmoid(s sin 2x)."""
+    from scipy.special import expit
+
     values: Floats = expit(steepness * np.sin(2 * x))
     return values
 
@@ -88,8 +89,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
     """Return the computation before its first steepness."""
     del data_root, device
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del state
+    def record(epoch: int) -> Mapping[str, float]:
         steepness = config.first_steepness * 2.0**epoch
         rng = stream(config.seed, "training points")
         first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
@@ -112,7 +112,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
             "bound/half_sup_failures": float((distance / 2 > expected + _SLACK).mean()),
         }
 
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    return ArrayProcess.of_records(config.epochs, record)
 
 
 def setting(config: LabelNoiseBoundConfig, metric: str) -> str:

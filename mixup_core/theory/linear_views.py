@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any, ClassVar, assert_never
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import expit, logit, logsumexp
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights, weight_quantiles
+from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.weights import Floats, draw_weights, weight_quantiles
 
 BETA_RANGE = (0.1, 0.9)
 """Of the share beta of a point's first feature."""
@@ -147,6 +145,8 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
         log_others: L, -inf where there are no other labels; with z' in it where the share is 1.
         share: q, in (0, 1].
     """
+    from scipy.special import logit
+
     is_pure = np.asarray(share) == 1
     inner = np.where(is_pure, 0.5, share)
     apart = np.where(is_pure, 0.0, own - partner - logit(inner))
@@ -169,6 +169,8 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
         labels: (N,), integers in [0, k).
         lam: Weight of the row's point, in [0, 1].
     """
+    from scipy.special import logsumexp
+
     num_points, num_classes = logits.shape
     mixed = lam * logits[:, None] + (1 - lam) * logits
     rows, columns = np.broadcast_arrays(labels[:, None], labels[None, :])
@@ -233,6 +235,8 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     if np.isin(lam, [0.0, 0.5, 1.0]).all():
         return 0.0, math.inf
 
+    from scipy.optimize import brentq
+
     def derivative(correlation: float) -> float:
         exponentials = np.exp(correlation * (slopes - slopes.max(axis=0)))
         zeros = (classes - 2) * np.exp(-correlation * slopes.max(axis=0))
@@ -259,6 +263,8 @@ def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tupl
         partner: beta of the other.
         lam: Weight of the first.
     """
+    from scipy.special import expit
+
     first, second = lam * own * delta, (1 - lam) * partner * delta
     log_zeros = math.log(classes - 2) if classes > 2 else -math.inf
     apart = lam - expit(first - np.logaddexp(second, log_zeros))
@@ -324,8 +330,7 @@ def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> Arr
     """Return the computation before its first scale."""
     del data_root, device
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del state
+    def record(epoch: int) -> Mapping[str, float]:
         scale = config.scale_at(epoch)
         match config.quantity:
             case Excess():
@@ -338,7 +343,7 @@ def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> Arr
                 assert_never(config.quantity)
         return {"scale": scale, **measured}
 
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    return ArrayProcess.of_records(config.epochs, record)
 
 
 def _excess(config: LinearViewsConfig, model: Excess, gamma: float) -> dict[str, float]:
@@ -429,6 +434,5 @@ LINEAR_VIEWS = Problem(
     measures=measures,
     setting=setting,
     population=lambda config: (type(config.quantity).__name__, config.classes),
-    method=lambda config: PLAIN_METHODS.get(config.law),
 )
 """Lemma 3.2 and propositions 3.3 to 3.5 as computations along a scale."""

@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, expit
 
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
@@ -23,6 +22,8 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
         labels: (n,), +-1.
         lams: (nodes,), of equal weight.
     """
+    from scipy.special import expit
+
     ones = (labels + 1) / 2
     lam = lams[:, None, None]
     mixed = lam * scores[:, None] + (1 - lam) * scores
@@ -35,6 +36,8 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
 
 def floor(labels: Floats, lams: Floats) -> float:
     """Return the mean entropy of the targets of `slopes`, in nats."""
+    from scipy.special import entr
+
     ones = (labels + 1) / 2
     lam = lams[:, None, None]
     target = lam * ones[:, None] + (1 - lam) * ones
@@ -87,6 +90,8 @@ def _expansion(
     With p (1 - p) the curvature of a pair's loss, the second derivatives are X^T M X,
     M = diag(lam^2 row sums + (1 - lam)^2 column sums) + lam (1 - lam) (p (1 - p) + transposed).
     """
+    from scipy.special import expit
+
     scores, ones = inputs @ weights, (labels + 1) / 2
     loss, slope = decay / 2 * float(weights @ weights), decay * weights
     curvature: Any = decay * np.eye(len(weights))

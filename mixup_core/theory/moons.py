@@ -17,16 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import MAX_SEED, Axis, Metric, Problem, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.relu_network import ReluNetwork, adam_step
+from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+from mixup_core.weights import Floats
 
 EXTENT = 2.0
 """Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
+
+ROWS = tuple(row / 5 for row in range(-8, 9))
+"""Heights x_2 at which the boundary is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,33 +161,45 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(starts), np.concatenate(ends)
 
 
+def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
+    """Return x_2 of each row to where a single boundary would be that leaves as much to each class.
+
+    Class 1 is to the left. In a row that the boundary crosses once, this is the crossing, to 0.01.
+
+    Args:
+        config: The run.
+        weights: `weights` of its state.
+    """
+    nodes = np.linspace(-EXTENT, EXTENT, 201)
+    grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
+    logits = config.network.logits(weights, grid).reshape(len(ROWS), len(nodes), 2)
+    shares = (logits[..., 1] > logits[..., 0]).mean(axis=1)
+    return dict(zip(ROWS, (EXTENT * (2 * shares - 1)).tolist(), strict=True))
+
+
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first step."""
     del data_root, device
-    network, (inputs, labels) = config.network, draw_moons(config)
-    targets = np.eye(2)[labels]
+    inputs, labels = draw_moons(config)
+    steps = MixedSteps(
+        network=config.network,
+        inputs=inputs,
+        targets=np.eye(2)[labels],
+        law=config.law,
+        num=config.steps_per_epoch,
+        lr=config.lr,
+    )
     largest = largest_margin(inputs, labels)
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        rng = stream(config.seed, "mixing", epoch)
-        steps = config.steps_per_epoch
-        partners = rng.integers(config.points, size=(steps, config.points))
-        lams = draw_weights(config.law, steps, rng)
-        losses = np.empty(steps)
-        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
-            losses[step], gradient = network.gradient(
-                state["weights"],
-                lam * inputs + (1 - lam) * inputs[partner],
-                lam * targets + (1 - lam) * targets[partner],
-            )
-            adam_step(state, gradient, config.lr)
+        loss = steps.take(state, stream(config.seed, "mixing", epoch))
         return {
-            "step": float((epoch + 1) * steps),
-            "train/loss": float(losses.mean()),
+            "step": float((epoch + 1) * steps.num),
+            "train/loss": loss,
             **_measured(config, state["weights"], inputs, labels, largest),
         }
 
-    weights = network.initial(stream(config.seed, "initial weights"))
+    weights = steps.network.initial(stream(config.seed, "initial weights"))
     return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
 
 
@@ -193,7 +208,9 @@ def _measured(
 ) -> dict[str, float]:
     """Return error, margins and shape of the boundary; a wrong point has a negative margin."""
     wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
+    rows = boundary_by_row(config, weights)
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
+    metrics |= {f"boundary/at/{row:g}": place for row, place in rows.items()}
     starts, ends = boundary(*decision_map(config, weights))
     if not len(starts):  # one class everywhere
         return metrics
@@ -236,12 +253,18 @@ MOONS = Problem(
     headline=("margin/least",),
     beside=("margin/mean", "boundary/spread", "train/error"),
     curves=(("margin/mean",), ("boundary/spread",)),
+    series=(
+        Series(
+            head="boundary/at",
+            metric=Metric(label="decision boundary, x_1"),
+            along="x_2, along the line between the classes",
+        ),
+    ),
     objectives=("margin/lost", "boundary/spread", "train/error"),
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "noise", "separation"),
     setting=setting,
     population=lambda config: (config.points, config.noise, config.separation),
-    method=lambda config: PLAIN_METHODS.get(config.law),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",
 )

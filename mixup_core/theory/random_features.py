@@ -33,7 +33,7 @@ from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
+from mixup_core.weights import Floats, draw_weights
 
 INITIAL_SD = 0.1
 """theta_0 ~ N(0, INITIAL_SD^2 I)."""
@@ -304,6 +304,5 @@ RANDOM_FEATURES = Problem(
     unsearchable=("inputs", "points", "features", "test_points"),
     setting=setting,
     population=lambda config: (config.inputs, config.points, config.features),
-    method=lambda config: PLAIN_METHODS.get(config.law),
 )
 """Descent, its closed form and its bound on one log axis of steps."""

@@ -26,16 +26,15 @@ from typing import Any, ClassVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 
-from mixup_core.laws import Erm, Law
+from mixup_core.laws import PLAIN_METHODS, Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Keying, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, draw_weights
 from mixup_core.tree import spelled
+from mixup_core.weights import Floats, draw_weights
 
 NUM_FEATURES = 4
 """The first coordinates: v, u, v', u'."""
@@ -116,11 +115,6 @@ class RareFeaturesConfig:
         has_switched = self.switch_epoch is not None and epoch >= self.switch_epoch
         return self.law_after if has_switched else self.law
 
-    @property
-    def num_noise(self) -> int:
-        """Patches of Gaussian noise in each point."""
-        return self.patches - 1 - self.noise_features
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patches:
@@ -129,9 +123,9 @@ class Patches:
     features: Floats
     """(points, P, 4), coordinates along v, u, v', u'."""
     noise: Floats
-    """(points * num_noise, d - 4), the other coordinates of the noise patches alone."""
+    """(points * noise patches of each, d - 4), the other coordinates of the noise patches alone."""
     places: NDArray[Any]
-    """(points * num_noise,), which of the points * P patches each row of `noise` is."""
+    """(points * noise patches of each,), which of the points * P patches each row of `noise` is."""
     labels: NDArray[Any]
     """(points,), 0 for class 1 and 1 for class 2."""
 
@@ -212,6 +206,8 @@ def score_gradient(scores: Floats, labels: NDArray[Any], mixing: Mixing) -> tupl
         labels: (points,), 0 or 1.
         mixing: Of this step.
     """
+    from scipy.special import log_softmax, softmax
+
     points, patches, neurons = scores.shape
     mixed = mixing.own[..., None] * scores + mixing.partner[..., None] * scores[mixing.order]
     logits = (mixed**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))

@@ -7,10 +7,10 @@ operation, not by arithmetic: flat arrays make a step several times cheaper than
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax, softmax
 
+from mixup_core.laws import Law
 from mixup_core.theory.array_process import Arrays
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats, draw_weights
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
@@ -67,6 +67,8 @@ class ReluNetwork:
             inputs: (batch, inputs).
             targets: (batch, classes), each row a distribution.
         """
+        from scipy.special import log_softmax, softmax
+
         first, first_bias, second, second_bias = self.parts(weights)
         before = inputs @ first + first_bias
         active = np.maximum(before, 0)
@@ -101,3 +103,38 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
     square += (1 - _BETAS[1]) * (gradient**2 - square)
     scale = np.sqrt(square / (1 - _BETAS[1] ** count)) + _EPSILON
     state["weights"] -= lr / (1 - _BETAS[0] ** count) * mean / scale
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class MixedSteps:
+    """Steps of Adam on mixtures of all points, each with a partner and one weight for all."""
+
+    network: ReluNetwork
+    inputs: Floats
+    """(points, inputs)."""
+    targets: Floats
+    """(points, classes), each row a distribution."""
+    law: Law
+    num: int
+    """Steps at a time."""
+    lr: float
+
+    def take(self, state: Arrays, rng: np.random.Generator) -> float:
+        """Take steps in place and return the mean of their losses, in nats.
+
+        Args:
+            state: As for `adam_step`.
+            rng: Source of the partners, uniform with replacement, and of the weights.
+        """
+        points = len(self.inputs)
+        partners = rng.integers(points, size=(self.num, points))
+        lams = draw_weights(self.law, self.num, rng)
+        losses = np.empty(self.num)
+        for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
+            losses[step], gradient = self.network.gradient(
+                state["weights"],
+                lam * self.inputs + (1 - lam) * self.inputs[partner],
+                lam * self.targets + (1 - lam) * self.targets[partner],
+            )
+            adam_step(state, gradient, self.lr)
+        return float(losses.mean())

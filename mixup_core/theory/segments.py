@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.rules import RuleError
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 
 def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:

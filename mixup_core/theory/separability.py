@@ -18,16 +18,15 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import minimiser
 from mixup_core.theory.support_vectors import max_margin_direction
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, upper_quantiles
+from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +100,8 @@ def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]
 
 def error(config: SeparabilityConfig, direction: Floats) -> float:
     """Return the test error of a direction: Phi(-sqrt(kappa) <w, mu> / sqrt(w^T Sigma w))."""
+    from scipy.special import ndtr
+
     spread = math.sqrt(float((direction**2 * config.variances).sum()) / config.separability)
     return float(ndtr(-float(direction @ config.mean) / spread))
 
@@ -124,8 +125,7 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
     best = config.mean / config.variances
     least = error(config, best)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del state
+    def record(epoch: int) -> Mapping[str, float]:
         inputs, labels = draw_points(config, epoch)
         direction, left = trained(config, inputs, labels)
         product = float(direction @ best)
@@ -140,7 +140,7 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
             "solver/slope": left,
         }
 
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    return ArrayProcess.of_records(config.epochs, record)
 
 
 def setting(config: SeparabilityConfig, metric: str) -> str:
@@ -170,6 +170,5 @@ SEPARABILITY = Problem(
     unsearchable=("separability", "dimension", "condition", "first_points"),
     setting=setting,
     population=lambda config: (config.dimension, config.condition),
-    method=lambda config: PLAIN_METHODS.get(config.law),
 )
 """Angles compare across separabilities: the best direction is one and the same."""

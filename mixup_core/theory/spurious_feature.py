@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
 from mixup_core.rules import require
 from mixup_core.seeding import stream
-from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import minimiser
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, upper_quantiles
+from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +85,8 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
         sd: s.
         weights: Core, then spurious: (2,).
     """
+    from scipy.special import ndtr
+
     core, spurious = float(weights[0]) * config.core_mean, float(weights[1]) * config.spurious_mean
     spread = math.hypot(float(weights[0]) * config.core_sd, float(weights[1]) * sd)
     same, reversed_ = (float(ndtr(-(core + sign * spurious) / spread)) for sign in (1, -1))
@@ -112,8 +113,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
     means = np.array([config.core_mean, config.spurious_mean])
     lams = upper_quantiles(config.law, config.nodes)
 
-    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
-        del state
+    def record(epoch: int) -> Mapping[str, float]:
         sd = config.spurious_sd_at(epoch)
         inputs = labels[:, None] * means + noise * np.array([config.core_sd, sd])
         weights, left = minimiser(inputs, labels, lams, config.decay)
@@ -130,7 +130,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
             "solver/slope": left,
         }
 
-    return ArrayProcess(epochs=config.epochs, state={}, advance=advance)
+    return ArrayProcess.of_records(config.epochs, record)
 
 
 def setting(config: SpuriousFeatureConfig, metric: str) -> str:
@@ -167,6 +167,5 @@ SPURIOUS_FEATURE = Problem(
     population=lambda config: (
         config.points, config.core_mean, config.core_sd, config.spurious_mean,
     ),
-    method=lambda config: PLAIN_METHODS.get(config.law),
 )  # fmt: skip
 """Where mixup should do worse than ERM."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import nnls
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
@@ -24,7 +23,7 @@ from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.logistic import floor, slopes
-from mixup_core.theory.weights import PLAIN_METHODS, Floats, weight_quantiles
+from mixup_core.weights import Floats, weight_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +98,8 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
     """
+    from scipy.optimize import nnls
+
     signed = labels[:, None] * inputs
     system = np.vstack([signed.T, np.ones(len(labels))])
     target = np.zeros(len(system))
@@ -186,7 +187,6 @@ SUPPORT_VECTORS = Problem(
     unsearchable=("points",),
     setting=setting,
     population=lambda config: (config.points, config.dimension, config.shift),
-    method=lambda config: PLAIN_METHODS.get(config.law),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",
 )

@@ -8,15 +8,14 @@ from sweeps.results import RunResult
 from sweeps.stages import Plan
 
 
-def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Return the wall seconds of a plan, from the epochs that this study has stored.
+def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
+    """Return the seconds of each run of a plan, from the epochs that this study has stored.
 
     An arm without a measured epoch is taken to cost what the others do; start-up is left out.
 
     Args:
         plan: What is to be trained.
         results: Results of the same study.
-        slots: Runs trained side by side.
 
     Returns:
         None if no epoch of the study was measured yet.
@@ -28,8 +27,25 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
     if not typical:
         return None
     anywhere = median(typical.values())
-    work = [p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending]
-    return max(sum(work) / slots, max(work, default=0.0))
+    return tuple(p.epochs_to_train * typical.get(p.run.arm, anywhere) for p in plan.pending)
+
+
+def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
+    """Return the wall seconds of a plan (`work_to_train`).
+
+    Args:
+        plan: What is to be trained.
+        results: Results of the same study.
+        slots: Runs trained side by side.
+    """
+    work = work_to_train(plan, results)
+    return None if work is None else max(sum(work) / slots, max(work, default=0.0))
+
+
+def used_gpus(results: Iterable[RunResult]) -> bool:
+    """Return whether any of some runs was trained on a GPU."""
+    stages = [result.stage for result in results if result.stage is not None]
+    return any(stage.environment.get("gpus") for stage in stages)
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:

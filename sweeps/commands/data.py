@@ -2,7 +2,7 @@
 
 import click
 
-from mixup_core.images.data.fetching import data_root, fetch, statuses
+from mixup_core.problem import DataError, all_data_needs
 from sweeps.commands.request import DONE
 
 
@@ -14,15 +14,19 @@ def data() -> None:
 @data.command("list")
 def list_data() -> int:
     """List the data sets and where they are."""
-    for found in statuses(data_root()):
-        here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
-        click.echo(f"{found.name:<14} {here}")
+    for needs in all_data_needs().values():
+        for found in needs.sets():
+            here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+            click.echo(f"{found.name:<14} {here}")
     return DONE
 
 
 @data.command("fetch")
 @click.argument("name")
 def fetch_data(name: str) -> int:
-    """Bring a data set to this machine; one that is already there is left alone."""
-    click.echo(f"{name}: {fetch(name, data_root())}")
+    """Bring a data set to this machine; one that is already there is left alone."""  # noqa: DOC501
+    known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
+    if name not in known:
+        raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")
+    click.echo(f"{name}: {known[name].fetch(name)}")
     return DONE

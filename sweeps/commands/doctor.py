@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 import torch
 
-from mixup_core.images.data.fetching import data_root, statuses
+from mixup_core.problem import all_data_needs
 from sweeps.home import Home
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")
@@ -36,9 +36,12 @@ def findings(home: Home) -> Iterator[str]:
     yield f"home         {home.folder}, {free:.1f} GB free" + (
         "" if free > _LOW_DISK_GB else ": low"
     )
-    for found in statuses(data_root()):
-        here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
-        yield f"data         {found.name}: {here}"
+    for needs in all_data_needs().values():
+        for found in needs.sets():
+            here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
+            size = found.num_bytes
+            held = "" if size is None else f"; {size / 1e6:,.1f} MB in memory"
+            yield f"data         {found.name}: {here}{held}"
 
 
 def _version(package: str) -> str:

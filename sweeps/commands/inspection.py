@@ -15,11 +15,41 @@ from sweeps.reading.study_file import bundled_studies
 
 @click.command()
 @on_study
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="Runs trained side by side; default: the CPUs of this machine.",
+)
+@click.option(
+    "--gpus-per-run",
+    type=click.FloatRange(min=0),
+    help="GPUs of a run; default: 1 if the stored ones were trained on GPUs.",
+)
+@click.option(
+    "--price",
+    type=click.FloatRange(min=0),
+    help="Price of a GPU-hour, or of an hour of a slot where runs use no GPU.",
+)
 @json_option
-def plan(request: Request, as_json: bool) -> int:
+def plan(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | None,
+    price: float | None,
+    as_json: bool,
+) -> int:
     """Say what a launch would train and cost; touch nothing."""
-    summary = plan_summary(request.grown, request.history, request.store, slots=os.cpu_count() or 1)
+    summary = plan_summary(
+        request.grown,
+        request.history,
+        request.store,
+        slots=slots or os.cpu_count() or 1,
+        gpus_per_run=gpus_per_run,
+        price=price,
+    )
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
+    if not summary["stored"]:
+        request.say_elsewhere()
     return DONE
 
 
@@ -30,6 +60,8 @@ def status(request: Request, as_json: bool) -> int:
     """Say how far a study is, running or not."""
     summary = status_summary(request.grown, request.store)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
+    if not any(arm["finished"] for arm in summary["arms"].values()):
+        request.say_elsewhere()
     return DONE
 
 

@@ -1,18 +1,21 @@
 """report: tables, figures and provenance of what is stored."""
 
 import shlex
+import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study
+from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
 from sweeps.results import RunResult, read_predictions
 from sweeps.study import Study
 
 if TYPE_CHECKING:
     from reports.build import Report
+    from sweeps.commands.conclusion import Conclusion
 
 
 @click.command()
@@ -22,32 +25,93 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write to; default: reports/STUDY in the home.",
 )
-def report(request: Request, out: Path | None) -> int:
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Write it again whenever a run has ended, until none is left; Ctrl-C ends it.",
+)
+def report(request: Request, out: Path | None, watch: bool) -> int:
     """Write tables, figures and provenance of what is stored."""
     results = request.results()
-    written = write_report(request, request.grown, results, out)
+    written, _ = write_report(request, request.grown, results, out)
+    while watch and any(result.outcome not in _SETTLED for result in results):
+        click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
+        request, results = _awaited(request, results)
+        written, _ = write_report(request, request.grown, results, out)
+    if any(result.outcome == "missing" for result in results):
+        request.say_elsewhere()
     click.echo(written.markdown)
     return conclude(request, results, written)
 
 
+_SETTLED = {"complete", "diverged"}
+_LOOK_EVERY = 10.0
+"""Seconds between two looks at the store."""
+
+
+def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
+    """Return the request and its results once another run has ended or joined."""
+    before = _ended(known)
+    while True:
+        time.sleep(_LOOK_EVERY)
+        request = request.refreshed()
+        results = request.results()
+        if _ended(results) != before:
+            return request, results
+
+
+def _ended(results: Sequence[RunResult]) -> tuple[int, frozenset[str]]:
+    ended = {result.run.key for result in results if result.outcome not in {"partial", "missing"}}
+    return len(results), frozenset(ended)
+
+
+def _progress(results: Sequence[RunResult]) -> str:
+    return f"{sum(result.outcome == 'complete' for result in results)}/{len(results)} runs"
+
+
+def _clock() -> str:
+    return datetime.now().astimezone().strftime("%H:%M:%S")
+
+
 def write_report(
     request: Request, study: Study, results: Sequence[RunResult], out: Path | None
-) -> "Report":
-    """Write the report of a study from some results; without `out`, in its home."""
-    from reports.build import build_report
+) -> "tuple[Report, bool]":
+    """Write the report of a study from some results, and say where if not where it is expected.
 
-    return build_report(
+    Args:
+        request: Says what is known of the study besides.
+        study: With the arms that it has by now.
+        results: Of its runs.
+        out: Folder of the study's reports; None: the one in its home.
+
+    Returns:
+        The report, and whether it is the one to show for these settings: a finished one is not
+        replaced by one that lacks runs.
+    """
+    from reports.build import build_report
+    from reports.provenance import is_finished
+    from reports.shelf import place_of, spell_place
+
+    folder = out or request.home.report_of(request.study.name)
+    finished = is_finished(study, results, request.history)
+    place = place_of(folder, study, results, is_finished=finished)
+    place.clear()
+    report = build_report(
         study,
         results,
-        out or request.home.report_of(request.study.name),
+        place.folder,
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.history,
         predictions=lambda result: read_predictions(result, request.store),
     )
+    if said := spell_place(place, study):
+        click.echo(said, err=True)
+    is_shown = place.stays is None or place.stays.settings != study.settings
+    return report, is_shown
 
 
-def conclude(request: Request, results: Sequence[RunResult], report: "Report") -> int:
+def conclude(request: Request, results: Sequence[RunResult], report: "Report | Conclusion") -> int:
     """Say what failed and what to type next."""
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
@@ -56,7 +120,7 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report") -
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    place = f"mixsweep ui --home {shlex.quote(str(request.home.folder))}"
+    place = f"{program()} ui --home {shlex.quote(str(request.home.folder))}"
     click.echo(f"tracking  {request.home.tracking_server or place}", err=True)
     if any(result.outcome != "diverged" for result in unfinished):
         click.echo(f"next      {request.spell('run')}", err=True)

@@ -1,6 +1,7 @@
 """Request: a study and its places as a command line names them, and how commands end."""
 
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from sweeps.home import Home, masked
+from sweeps.ledger import launches, spell_differences
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
 from sweeps.search import SearchHistory
@@ -35,6 +37,13 @@ store_option = click.option(
     "store_url",
     envvar="MIXSWEEP_STORE",
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
+)
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Override a path of the study file, e.g. seeds=6; repeatable.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
@@ -90,7 +99,23 @@ class Request:
         }
         given = [part for name, place in places.items() if place for part in (name, place)]
         overrides = [part for override in self.overrides for part in ("--set", override)]
-        return shlex.join(["mixsweep", verb, self.reference, *overrides, *given])
+        return shlex.join([program(), verb, self.reference, *overrides, *given])
+
+    def say_elsewhere(self) -> None:
+        """Say what the store holds of the study under other settings, if it does."""
+        others = [
+            launch
+            for launch in launches(self.store, self.study.name)
+            if launch.settings != self.study.settings
+        ]
+        if not others:
+            return
+        stored = self.store.keys()
+        for launch in others:
+            if finished := launch.num_finished(stored):
+                told = spell_differences(launch.arms, self.study) or "other settings"
+                runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
+                click.echo(f"{runs} stored here with {told}", err=True)
 
     def require_databases(self) -> None:
         """Check the databases that the driver of a study writes.
@@ -140,13 +165,7 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
     with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_request
     for decorate in (
-        click.option(
-            "--set",
-            "overrides",
-            multiple=True,
-            metavar="PATH=VALUE",
-            help="Override a path of the study file, e.g. seeds=6; repeatable.",
-        ),
+        set_option,
         click.option(
             "--tracking-uri",
             "tracking",
@@ -209,6 +228,15 @@ _PLACEMENT = (
         help="Keep the weights of finished runs, so that longer runs can go on from them.",
     ),
 )
+
+
+def program() -> str:
+    """Return what a user types for this program: its path where the shell does not find it."""
+    started = Path(sys.argv[0])
+    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
+        return "mixsweep"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def command_line() -> str:

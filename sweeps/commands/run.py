@@ -10,6 +10,8 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.commands.conclusion import keep, recall
+from sweeps.commands.ending import Ending
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
     RefusedError,
@@ -20,7 +22,9 @@ from sweeps.commands.request import (
 )
 from sweeps.commands.sync import open_tracker
 from sweeps.leasing.lease import Lease
+from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
+from sweeps.running.console import still
 from sweeps.running.placement import Placement
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
@@ -42,6 +46,12 @@ _CLUSTER_PATIENCE = 10.0
 @on_study
 @placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
+@click.option(
+    "--on-finish",
+    metavar="COMMAND",
+    help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
+    "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
+)
 def run(  # noqa: PLR0913  its options
     request: Request,
     slots: int | None,
@@ -50,34 +60,54 @@ def run(  # noqa: PLR0913  its options
     device: Literal["cpu"] | None,
     address: str | None,
     keep_final_states: bool,
+    on_finish: str | None,
 ) -> int:
     """Train what is missing of a study, then write its report."""  # noqa: DOC501
+    ending = click.get_current_context().ensure_object(Ending)
+    ending.command, ending.study = on_finish, request.study.name
     placement = Placement(
         slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
     )
     if address is not None:
         _require_cluster(address)
         os.environ["RAY_ADDRESS"] = address
-    from sweeps.running.launch import train
-
     _require_data(request.study)
     request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         click.echo(_announcement(request, plan), err=True)
+        is_over = study.search is None and not plan.pending
+        if is_over and (left := recall(request, stored := request.results())) is not None:
+            ending.report = left.folder
+            click.echo(left.markdown)
+            return conclude(request, stored, left)
+        if not is_over:
+            _look_at_data(study)
+        if not plan.finished:
+            request.say_elsewhere()
+        enter(request.grown, store, command_line())
         source = _source(request, plan)
         tracker = open_tracker(request, lease)
         tracker.start(request.results())
         try:
-            results = train(
-                source, store, tracker, lease, placement, keep_final_states=keep_final_states
-            )
+            if is_over:
+                results = request.results()
+            else:
+                with still("loading PyTorch and Ray"):
+                    from sweeps.running.launch import train
+
+                results = train(
+                    source, store, tracker, lease, placement, keep_final_states=keep_final_states
+                )
             _require_whole(source, request)
             request = request.refreshed()
-            report = write_report(request, source.study, results, None)
+            report, is_shown = write_report(request, source.study, results, None)
+            ending.report = report.folder
             tracker.grow(source.study)
-            tracker.log_report(report.folder, report.markdown)
+            if is_shown:
+                tracker.log_report(report.folder, report.markdown)
+            enter(source.study, store, command_line())
         except KeyboardInterrupt:
             tracker.settle(store)
             raise
@@ -85,6 +115,8 @@ def run(  # noqa: PLR0913  its options
             _close(tracker, source, store)
             raise
         arrived = _close(tracker, source, store)
+        if arrived:
+            keep(request, results, report)
     click.echo(report.markdown)
     if not arrived:
         click.echo(
@@ -121,6 +153,20 @@ def _require_data(study: Study) -> None:
     missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
     if missing:
         raise RefusedError("\n".join(missing))
+
+
+def _look_at_data(study: Study) -> None:
+    """Open data that nobody has checked yet: what no run can use is said before any starts.
+
+    Raises:
+        DataError: If it cannot be used.
+    """
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
+    with still("looking at the data"):
+        for config in study.arms.values():
+            needs.open(config)
 
 
 def _require_cluster(address: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import yaml
 
-from mixup_core.images.data.fetching import data_root
+from mixup_core.problem import all_data_needs
 from sweeps.commands.request import (
     BAD_INPUT,
     BUSY,
@@ -198,7 +198,8 @@ def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, An
         **({} if data is None else {"MIXSWEEP_DATA": str(Path(data).absolute())}),
     }
     here = Path.cwd()
-    kept = [Path(place).resolve() for place in (home.folder, home.store, data or data_root())]
+    roots = [data] if data is not None else [needs.root() for needs in all_data_needs().values()]
+    kept = [Path(place).resolve() for place in (home.folder, home.store, *roots)]
     environment["excludes"] += [
         f"/{folder.relative_to(here)}"
         for folder in kept

@@ -6,7 +6,13 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
-from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
+from sweeps.commands.costs import (
+    bytes_of_predictions,
+    bytes_to_keep,
+    seconds_to_train,
+    used_gpus,
+    work_to_train,
+)
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import spell_duration
@@ -17,11 +23,20 @@ from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
 
-def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int) -> dict[str, Any]:
+def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
+    study: Study,
+    history: SearchHistory,
+    store: Store,
+    slots: int,
+    *,
+    gpus_per_run: float | None = None,
+    price: float | None = None,
+) -> dict[str, Any]:
     """Return what a launch would train and cost, as `plan --json` prints it.
 
     `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
-    now. `seconds` and `kept_bytes`, of states, are None where nothing was measured yet;
+    now. `seconds`, `gpu_hours`, `cost` and `kept_bytes`, of states, are None where nothing was
+    measured yet; `gpu_hours` too where no run was on a GPU, and `cost` without a price.
     `prediction_bytes` are those of the runs to train.
 
     Args:
@@ -29,6 +44,8 @@ def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int)
         history: Of its search; empty without one.
         store: Where results are.
         slots: Runs trained side by side.
+        gpus_per_run: GPUs of a run; None: 1 if the stored ones were trained on GPUs.
+        price: Of a GPU-hour; of an hour of a slot where runs use no GPU.
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
@@ -51,10 +68,31 @@ def plan_summary(study: Study, history: SearchHistory, store: Store, slots: int)
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
+        "memory_bytes": _memory(study),
     }
-    if study.search is None:
-        return summary
-    return summary | _at_most(summary, study, study.search, planned, results, history)
+    work = work_to_train(planned, results)
+    busy = None if work is None else sum(work)
+    if study.search is not None:
+        most = _at_most(summary, study, study.search, planned, results, history)
+        if busy is not None and most["seconds"] is not None:
+            busy += (most["seconds"] - (summary["seconds"] or 0.0)) * slots
+        summary |= most
+    if gpus_per_run is None and used_gpus(results):
+        gpus_per_run = 1.0
+    hours = None if busy is None else busy / 3600 * (gpus_per_run or 1.0)
+    return summary | {
+        "gpu_hours": hours if gpus_per_run else None,
+        "cost": None if price is None or hours is None else hours * price,
+    }
+
+
+def _memory(study: Study) -> dict[str, int]:
+    """Return each data set of a study with the bytes that it takes in memory, its largest size."""
+    sizes: dict[str, int] = {}
+    for config in study.arms.values():
+        for name, size in study.problem.memory(config).items():
+            sizes[name] = max(size, sizes.get(name, 0))
+    return sizes
 
 
 def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
@@ -158,9 +196,21 @@ def spell_plan(summary: dict[str, Any]) -> str:
             *lines,
             f"epochs    {most}{naive} naive, {most}{planned} to train",
             f"time      {time}",
+            *_spell_money(summary),
             f"disk      {', '.join(disk)}",
+            *(
+                f"memory    {size / 1e6:.1f} MB of {name} on each machine"
+                for name, size in summary["memory_bytes"].items()
+            ),
         ]
     )
+
+
+def _spell_money(summary: dict[str, Any]) -> list[str]:
+    hours, cost = summary["gpu_hours"], summary["cost"]
+    most = "at most " if "search" in summary else ""
+    lines = [] if hours is None else [f"GPUs      {most}{hours:.2f} GPU-hours of training"]
+    return lines + ([] if cost is None else [f"cost      {most}{cost:.2f}, start-up left out"])
 
 
 def _spell_search(search: dict[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ class ClaimsReader:
         """Make a reader.
 
         Args:
-            read: Reads nodes, and collects problems.
+            read: Reads nodes, and collects faults.
             problem: Of the study.
             nodes: Sections of the file by key.
             arms: By name; None if some could not be read, so that their names are unknown.

@@ -28,7 +28,7 @@ class GridReader:
         """Read the keys `grid`, `zip` and `exclude`.
 
         Args:
-            read: Reads nodes, and collects problems.
+            read: Reads nodes, and collects faults.
             paths: Of the configuration.
             nodes: Sections of the file by key.
             arms: Overrides of each arm, which no grid may set too.

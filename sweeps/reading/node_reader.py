@@ -1,4 +1,4 @@
-"""NodeReader: typed values out of YAML nodes, and a list of the problems met on the way."""
+"""NodeReader: typed values out of YAML nodes, and a list of the faults met on the way."""
 
 import dataclasses
 import difflib
@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree import SpellingError, parsed
-from sweeps.reading.strict_yaml import REFUSED, Node, Problem, Refused, holds_refused, plain
+from sweeps.reading.strict_yaml import REFUSED, Fault, Node, Refused, holds_refused, plain
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed, members
 
 MAX_HINTS = 20
@@ -19,26 +19,26 @@ MAX_HINTS = 20
 class NodeReader:
     """Reads nodes by type. What is wrong is reported and read as `REFUSED`, which was reported."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, faults: list[Fault]) -> None:
         """Make a reader.
 
         Args:
-            problems: What was found before; what is found from here on is appended.
+            faults: What was found before; what is found from here on is appended.
         """
-        self.problems = problems
+        self.faults = faults
 
     def report(self, node: Node, text: str) -> None:
         """Add a problem of a node."""
-        self.problems.append(Problem(place=node.place, path=node.path, text=text))
+        self.faults.append(Fault(place=node.place, path=node.path, text=text))
 
     def has_problem(self, node: Node) -> bool:
         """Return whether a problem of a node, or of anything in it, was reported."""
         inside = (f"{node.path}.", f"{node.path}[")
-        return any(p.path == node.path or p.path.startswith(inside) for p in self.problems)
+        return any(p.path == node.path or p.path.startswith(inside) for p in self.faults)
 
     def did_you_mean(self, word: str, known: Iterable[str]) -> str:
         """Return ` (did you mean X?)` for the nearest known word, or nothing if none is near."""
-        return did_you_mean(word, known) if len(self.problems) < MAX_HINTS else ""
+        return did_you_mean(word, known) if len(self.faults) < MAX_HINTS else ""
 
     def mapping(self, node: Node | None) -> Mapping[str, Node]:
         """Return the nodes of a mapping by key; none if the node is none."""
@@ -72,9 +72,9 @@ class NodeReader:
         if hint is object:
             return node
         if node.value is not None and not others and _is_section(kind):
-            paths, before = TreePaths(kind), len(self.problems)
+            paths, before = TreePaths(kind), len(self.faults)
             section, gone = self.joined(paths, [self.nested(paths, node)], node)
-            is_wrong = gone or section is None or len(self.problems) > before
+            is_wrong = gone or section is None or len(self.faults) > before
             return REFUSED if is_wrong else section
         items = [get_args(member)[0] for member in members(hint) if get_origin(member) is tuple]
         try:
@@ -112,7 +112,7 @@ class NodeReader:
         Args:
             paths: Of the type of the tree.
             levels: As for `TreePaths.merged`.
-            node: Of problems that no given value causes.
+            node: Of faults that no given value causes.
         """
         given = paths.merged(levels)
         for name in paths.required:

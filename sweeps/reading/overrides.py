@@ -1,11 +1,11 @@
 """Overrides: the `--set PATH=VALUE` texts of the command line, set in a study file's tree."""
 
-from mixup_core.problem import PROBLEMS, problem_named
-from sweeps.reading.strict_yaml import Node, Place, Problem, read_yaml
+from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
+from sweeps.reading.strict_yaml import Fault, Node, Place, read_yaml
 from sweeps.reading.tree_paths import config_paths
 
 
-def override(root: Node, text: str) -> list[Problem]:
+def override(root: Node, text: str) -> list[Fault]:
     """Set one value in the tree of a study file, as if the file had said so.
 
     The path is not checked here: an unknown one becomes an unknown key of the file, reported with
@@ -23,23 +23,23 @@ def override(root: Node, text: str) -> list[Problem]:
     path, equals, spelled = text.partition("=")
     if not path or not equals:
         rule = "`PATH=VALUE` must hold, for example seeds=6"
-        return [Problem(place=place, path="", text=rule)]
-    value, problems = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, path)
+        return [Fault(place=place, path="", text=rule)]
+    value, faults = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, path)
     keys = _keys(root, path)
     if not keys:
         arms = ", ".join(_parts(root, "arms")) or "none"
         rule = f"names no arm of the file; its arms: {arms}"
-        return [*problems, Problem(place=place, path=path, text=rule)]
+        return [*faults, Fault(place=place, path=path, text=rule)]
     parent = root.value
     for depth, key in enumerate(keys[:-1], start=1):
         assert isinstance(parent, dict)
         reached = ".".join(keys[:depth])
         parent = parent.setdefault(key, Node(value={}, place=place, path=reached)).value
         if not isinstance(parent, dict):
-            return [*problems, Problem(place=place, path=reached, text="has no parts")]
+            return [*faults, Fault(place=place, path=reached, text="has no parts")]
     assert isinstance(parent, dict)
     parent[keys[-1]] = value
-    return problems
+    return faults
 
 
 def _keys(root: Node, path: str) -> list[str]:
@@ -69,7 +69,8 @@ def _nested(root: Node, path: str) -> list[str]:
     """Return the keys of a path of the base, which is nested as far as its groups go."""
     assert isinstance(root.value, dict)
     named = root.value.get("problem")
-    name = next((name for name in PROBLEMS if named is not None and named.value == name), "images")
+    is_meant = (name for name in PROBLEMS if named is not None and named.value == name)
+    name = next(is_meant, DEFAULT_PROBLEM)
     groups = config_paths(problem_named(name)).groups
     names = path.split(".")
     deep = max((n for n in range(len(names)) if ".".join(names[:n]) in groups), default=0)

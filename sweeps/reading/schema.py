@@ -9,7 +9,7 @@ from dataclasses import is_dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from mixup_core.problem import PROBLEMS, Problem, problem_named
+from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, parts
 from sweeps.reading.arm_names import ARM_NAME
@@ -43,7 +43,7 @@ def study_schema() -> Schema:
         paths = config_paths(problem)
         definitions[name] = _mapping({path: _leaf(leaf) for path, leaf in paths.leaves.items()})
         is_named = {"properties": {"problem": {"const": name}}}
-        is_meant = is_named | ({} if name == "images" else {"required": ["problem"]})
+        is_meant = is_named | ({} if name == DEFAULT_PROBLEM else {"required": ["problem"]})
         cases.append({"if": is_meant, "then": {"properties": _sections(problem, paths)}})
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "mixsweep study"}
     return {**head, **schema, "allOf": cases, "$defs": definitions}

@@ -21,7 +21,7 @@ def read_search(
     """Return the search of a node; None if there was a problem.
 
     Args:
-        read: Reads nodes, and collects problems.
+        read: Reads nodes, and collects faults.
         node: Value of the key `search`.
         problem: Of the study.
         seeds: Of the study.
@@ -50,10 +50,10 @@ def read_search(
     if shared := sorted(set(seeds).intersection(confirm_seeds)):
         text = f"must be seeds that the search does not use, got {shared[:5]}"
         read.report(given["confirm"], text)
-    if space is None or points is None or read.problems:
+    if space is None or points is None or read.faults:
         return None  # corners of what is wrong would repeat what was said of it
     base = spaces.base(space)
-    if base is None or read.problems:
+    if base is None or read.faults:
         return None
     return Search(
         base=base,

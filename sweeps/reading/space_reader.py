@@ -29,7 +29,7 @@ class SpaceReader:
         """Make a reader.
 
         Args:
-            read: Reads nodes, and collects problems.
+            read: Reads nodes, and collects faults.
             paths: Of the configuration.
             configure: What the extremes of the space are tried with.
             given: Paths in which the arms of the study differ from its base.
@@ -43,14 +43,14 @@ class SpaceReader:
         self._nodes: dict[str, Node] = {}
 
     def space(self, node: Node, unsearchable: Collection[str], *, is_grid: bool) -> Space | None:
-        """Return the space of a node; None if there was a problem.
+        """Return the space of a node; None if there was a fault.
 
         Args:
             node: Value of the key `search.space`.
             unsearchable: Paths that decide what the objective means.
             is_grid: Whether every point of the space is to be tried.
         """
-        before = len(self._read.problems)
+        before = len(self._read.faults)
         self._unsearchable = unsearchable
         entries = self._read.mapping(node)
         if node.value == {}:
@@ -76,25 +76,25 @@ class SpaceReader:
             if not is_grid and getattr(parameter.distribution, "num_values", None) is not None:
                 self._read.report(self._nodes[parameter.path], "`values` is for sampler: grid")
         found = self._parents_first(found)
-        if len(self._read.problems) == before:
+        if len(self._read.faults) == before:
             self._check_parents(found)
-        return Space(parameters=tuple(found)) if len(self._read.problems) == before else None
+        return Space(parameters=tuple(found)) if len(self._read.faults) == before else None
 
     def base(self, space: Space) -> Config | None:
         """Return the configuration that points start from, if every corner of the space can be.
 
         A rule that is broken at many corners is reported at the first.
         """
-        problems = self._read.problems
+        faults = self._read.faults
         broken: set[tuple[Place, str, str]] = set()
         for values in space.corners():
-            before = len(problems)
+            before = len(faults)
             point = {path: Setting(value=v, node=self._nodes[path]) for path, v in values.items()}
             self._configure(self._fixed | point)
-            found, problems[before:] = problems[before:], []
-            for problem in found:
-                rule = (problem.place, problem.path, problem.text.partition(" must hold")[0])
-                problems += [] if rule in broken else [problem]
+            found, faults[before:] = faults[before:], []
+            for fault in found:
+                rule = (fault.place, fault.path, fault.text.partition(" must hold")[0])
+                faults += [] if rule in broken else [fault]
                 broken.add(rule)
         return self._configure(self._fixed)
 

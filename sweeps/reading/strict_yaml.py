@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
+class Fault:
     """One thing that is wrong with a file."""
 
     place: Place
@@ -96,7 +96,7 @@ def printable(text: str) -> str:
 
 def read_yaml(
     content: bytes, place_at: Callable[[int], Place], path: str = ""
-) -> tuple[Node, list[Problem]]:
+) -> tuple[Node, list[Fault]]:
     """Return one YAML document as a tree of nodes, and everything refused in it.
 
     Accepted are mappings with text keys, lists, text, decimal numbers (`1e-3` is one), `true`,
@@ -105,12 +105,12 @@ def read_yaml(
 
     Args:
         content: UTF-8; a byte order mark is accepted.
-        place_at: 1-based line to the place that problems name.
+        place_at: 1-based line to the place that faults name.
         path: Dotted path of the document, where it is part of another.
 
     Returns:
         The tree, `REFUSED` where a value was refused (the whole tree if it is no YAML at all), and
-        the problems in the order of the lines.
+        the faults in the order of the lines.
     """
     reader = _Reader(place_at, path)
     try:
@@ -119,14 +119,14 @@ def read_yaml(
         reader.refuse(error.line, path, error.text)
         root = Node(value=REFUSED, place=place_at(error.line), path=path)
     except yaml.MarkedYAMLError as error:
-        line, problem = _syntax_problem(error, content)
-        reader.refuse(line, path, problem)
+        line, fault = _syntax_problem(error, content)
+        reader.refuse(line, path, fault)
         root = Node(value=REFUSED, place=place_at(line), path=path)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets some escapes (\UFFFFFFFF) and version numbers fail in int() and chr().
         reader.refuse(1, path, f"not valid YAML: {error}")
         root = Node(value=REFUSED, place=place_at(1), path=path)
-    return root, reader.problems
+    return root, reader.faults
 
 
 def write_yaml(document: Any) -> str:
@@ -170,12 +170,12 @@ class _Reader:
     """Composes nodes from parser events: aliases are never followed, so a bomb stays small."""
 
     def __init__(self, place_at: Callable[[int], Place], path: str) -> None:
-        self.problems: list[Problem] = []
+        self.faults: list[Fault] = []
         self._place_at = place_at
         self._path = path
 
     def refuse(self, line: int, path: str, text: str) -> None:
-        self.problems.append(Problem(place=self._place_at(line), path=path, text=text))
+        self.faults.append(Fault(place=self._place_at(line), path=path, text=text))
 
     def document(self, text: str) -> Node:
         events = iter(yaml.parse(text, Loader=_LOADER))

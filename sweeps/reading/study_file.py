@@ -1,4 +1,4 @@
-"""Study files: YAML in, a checked `Study` out, or every problem of the file at once."""
+"""Study files: YAML in, a checked `Study` out, or every fault of the file at once."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from sweeps.reading.node_reader import did_you_mean
 from sweeps.reading.overrides import override
-from sweeps.reading.strict_yaml import MAX_BYTES, Place, Problem, read_yaml
+from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
 from sweeps.study import Study
 
 
 class StudyError(Exception):
-    """A study that cannot be read: all that is wrong with it, one line per problem."""
+    """A study that cannot be read: all that is wrong with it, one line per fault."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
 
 
 def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
@@ -36,14 +36,14 @@ def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
         StudyError: If the file, an override or the study is not right.
     """
     content, name, folder = _content_of(reference)
-    root, problems = read_yaml(content, lambda line: Place(source=name, line=line))
+    root, faults = read_yaml(content, lambda line: Place(source=name, line=line))
     if isinstance(root.value, dict):
         for text in overrides:
-            problems += override(root, text)
-    study = StudyReader(folder, problems).study(root)
+            faults += override(root, text)
+    study = StudyReader(folder, faults).study(root)
     if study is None:
-        problems.sort(key=lambda problem: problem.place.line or math.inf)
-        raise StudyError(tuple(dict.fromkeys(map(str, problems))))
+        faults.sort(key=lambda fault: fault.place.line or math.inf)
+        raise StudyError(tuple(dict.fromkeys(map(str, faults))))
     return study
 
 
@@ -80,4 +80,4 @@ def _content_of(reference: str) -> tuple[bytes, str, Path]:
     else:
         hint = did_you_mean(path.stem, bundled)
         text = f"no such file or bundled study{hint}; bundled are {', '.join(bundled)}"
-    raise StudyError((str(Problem(place=Place(source=reference), path="", text=text)),))
+    raise StudyError((str(Fault(place=Place(source=reference), path="", text=text)),))

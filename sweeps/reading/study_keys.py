@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from mixup_core.problem import MAX_SEED
+from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED
 from mixup_core.rules import RuleError, require
 from sweeps.claims import Claim, Relation
-from sweeps.readouts import Last, Readout
+from sweeps.readouts import ClaimReadout, Last, Readout
 from sweeps.search import Budget, SamplerName, SelectionRule
 from sweeps.space import Integer, Real
 
@@ -42,6 +42,8 @@ class That:
     """[A, B]: they lie within `margin` of each other."""
     margin: float | None = None
     """Of `within`, in the unit of the metric, positive."""
+    readout: ClaimReadout | None = None
+    """Which number of a run is compared; that of the study if absent."""
 
     def __post_init__(self) -> None:
         """Check the relation and its sides.
@@ -79,7 +81,7 @@ class ClaimKeys:
         left, right = getattr(that, relation)
         return Claim(
             says=self.says, source=self.source, relation=relation, left=left, right=right,
-            metric=that.metric, margin=that.margin,
+            metric=that.metric, margin=that.margin, readout=that.readout,
         )  # fmt: skip
 
 
@@ -218,7 +220,7 @@ class StudyKeys:
 
     study: str
     """Name of the study and of its MLflow experiment."""
-    problem: str = "images"
+    problem: str = DEFAULT_PROBLEM
     """What the runs are."""
     description: str = ""
     """What the study asks."""

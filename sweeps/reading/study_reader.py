@@ -22,8 +22,7 @@ from sweeps.reading.grid_reader import GridReader
 from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.search_reader import read_search
 from sweeps.reading.space_reader import SpaceReader
-from sweeps.reading.strict_yaml import Node, plain, write_yaml
-from sweeps.reading.strict_yaml import Problem as Found
+from sweeps.reading.strict_yaml import Fault, Node, plain, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.search import Search, confirming
@@ -39,16 +38,16 @@ KEYS: Final = TreePaths(StudyKeys)
 
 
 class StudyReader:
-    """Turns a tree of nodes into a study, collecting problems; what is wrong is left out."""
+    """Turns a tree of nodes into a study, collecting faults; what is wrong is left out."""
 
-    def __init__(self, folder: Path, problems: list[Found]) -> None:
+    def __init__(self, folder: Path, faults: list[Fault]) -> None:
         """Make a reader.
 
         Args:
             folder: Where relative folders of data count from.
-            problems: What was found before; what is found from here on is appended.
+            faults: What was found before; what is found from here on is appended.
         """
-        self._read = NodeReader(problems)
+        self._read = NodeReader(faults)
         self._folder = folder
 
     def study(self, root: Node) -> Study | None:
@@ -64,11 +63,11 @@ class StudyReader:
             return None
         self._seeds = keys.listed_seeds()
         arms = self._arms()
-        is_whole = not self._read.problems
+        is_whole = not self._read.faults
         search = self._search(arms)
         named = ClaimsReader(self._read, self._problem, self._nodes, arms if is_whole else None)
         baseline, references, claims = named.baseline(keys), named.references(), named.claims()
-        if self._read.problems:
+        if self._read.faults:
             return None
         return Study(
             name=keys.study,
@@ -123,10 +122,10 @@ class StudyReader:
                 self._read.report(node, f"{rule}, got {name!r}")
             arms[name] = config
             names[key] = name
-        if not self._read.problems:
+        if not self._read.faults:
             self._check_teachers(arms, arms)
         grid.report_unmet()
-        if not arms and not self._read.problems:
+        if not arms and not self._read.faults:
             self._read.report(self._nodes["exclude"], "leaves out every arm")
         if num_arms * num_seeds <= MAX_RUNS:
             self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))

@@ -2,10 +2,11 @@
 
 import shutil
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -14,6 +15,8 @@ from sweeps.study import Run, Study
 _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
 _LINE_EVERY = 60.0
+_FIRST_LINES_EVERY = 9.0
+"""Until a run of this launch has ended: whoever looks on does not know yet whether it works."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,6 +34,8 @@ class Board:
     """Keys of failed runs."""
     running: dict[str, int] = field(default_factory=dict)
     """Key of a run that has a slot to the epochs it has reached."""
+    has_ended: bool = False
+    """Whether a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     _work_since: int = 0
@@ -66,9 +71,15 @@ class Board:
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Note that a run has left its slot."""
+        self.has_ended = True
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
+
+    def leave(self, run: Run) -> None:
+        """Note that a run has left its slot as it was."""
+        self.running.pop(run.key, None)
+        self._leave(run.key, 0)
 
     def work_per_second(self) -> float:
         """Return the work per second over the last half minute, all slots together."""
@@ -151,7 +162,8 @@ class Console:
     def refresh(self) -> None:
         """Draw the board if enough time has passed since the last time."""
         now = time.monotonic()
-        if now - self._last < (_REDRAW_EVERY if self._live else _LINE_EVERY):
+        log_every = _LINE_EVERY if self._board.has_ended else _FIRST_LINES_EVERY
+        if now - self._last < (_REDRAW_EVERY if self._live else log_every):
             return
         self._last = now
         self._draw()
@@ -190,6 +202,35 @@ class Console:
         with suppress(OSError):  # nobody reads any more; training goes on
             self._stream.write(text)
             self._stream.flush()
+
+
+@contextmanager
+def still(what: str, stream: TextIO = sys.stderr, every: float = 8.0) -> Iterator[None]:
+    """Say what is under way, and every few seconds for how long it has been.
+
+    Args:
+        what: Such as `starting Ray`.
+        stream: Where to.
+        every: Seconds between two lines.
+    """
+    done, started = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        line = what
+        while True:
+            with suppress(OSError, ValueError):  # nobody reads any more
+                print(line, file=stream, flush=True)
+            if done.wait(every):
+                return
+            line = f"{what}, {time.monotonic() - started:.0f} s"
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def _spell_rate(rate: float) -> str:

@@ -28,6 +28,7 @@ from ray import tune
 from mixup_core.store.checkpoints import Failure, Store
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
+from sweeps.running.console import still
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.placement import Node, Placement, Slots
 from sweeps.running.searcher import LiveTrials, RunSearcher
@@ -40,6 +41,8 @@ from sweeps.stages import PlannedRun
 from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
+_STARTS = 4
+"""Times Ray is started on this machine; each waits half a minute for it."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 # With Tune's own result files off, it complains that it cannot read them.
@@ -119,7 +122,9 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     tune.Tuner(
         tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
         tune_config=tune.TuneConfig(
-            search_alg=RunSearcher(watch.source, parameters, watch.join, first),
+            search_alg=RunSearcher(
+                watch.source, parameters, watch.join, first, lambda: watch.stop is not None
+            ),
             scheduler=LiveTrials(),
             num_samples=-1,
             max_concurrent_trials=slots.limit,
@@ -143,20 +148,12 @@ def _cluster(placement: Placement, folder: Path, *, runs: int) -> Iterator[Slots
     Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
     """
     joins = "RAY_ADDRESS" in os.environ
-    threads = {"env_vars": {"OMP_NUM_THREADS": "1"}}
     if joins:
-        ray.init(logging_level="WARNING", log_to_driver=False)
+        with still("joining the Ray cluster"):
+            ray.init(logging_level="WARNING", log_to_driver=False)
     else:
-        ray.init(
-            address="local",
-            num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
-            include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            logging_level="WARNING",
-            log_to_driver=False,
-            runtime_env=threads,
-            _temp_dir=str(folder / "ray"),
-        )
+        with still("starting Ray"):
+            _start_ray(placement, folder)
     try:
         slots = placement.on(_nodes(), runs=runs, can_grow=joins)
         # So many trials may wait for a node that joins; Ray's own default is one.
@@ -164,6 +161,28 @@ def _cluster(placement: Placement, folder: Path, *, runs: int) -> Iterator[Slots
         yield slots
     finally:
         ray.shutdown()
+
+
+def _start_ray(placement: Placement, folder: Path) -> None:
+    """Start a cluster of our own; a machine that is too busy for Ray's patience gets more of it."""
+    for tries_left in reversed(range(_STARTS)):
+        try:
+            ray.init(
+                address="local",
+                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
+                include_dashboard=False,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                logging_level="WARNING",
+                log_to_driver=False,
+                runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
+                _temp_dir=str(folder / "ray"),
+            )
+        except Exception as error:  # Ray raises no other
+            ray.shutdown()
+            if not tries_left or "timed out during startup" not in str(error):
+                raise
+        else:
+            return
 
 
 def _nodes() -> list[Node]:

@@ -54,6 +54,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         parameters: Callable[[PlannedRun], dict[str, Any]],
         join: Callable[[Sequence[PlannedRun]], None],
         first: Sequence[PlannedRun] = (),
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Queue the first runs.
 
@@ -62,11 +63,13 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             parameters: Gives the Tune configuration of a run's trial.
             join: Told of runs that have joined, before any of them starts.
             first: Runs that the source has given already.
+            is_stopped: Says whether no more runs are to start.
         """
         super().__init__()
         self._source = source
         self._parameters = parameters
         self._join = join
+        self._is_stopped = is_stopped
         self._ready: deque[PlannedRun] = deque()
         self._waiting: dict[str, dict[str, None]] = {}
         """Key of a run to those of the runs that wait for a stage of it."""
@@ -77,12 +80,13 @@ class RunSearcher(Searcher):  # type: ignore[misc]
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the next run, None if it must wait for a stage, or that nothing is left."""
-        if not self._ready:
-            self._take_more()
-        if self._ready:
-            planned = self._ready.popleft()
-            self._live[trial_id] = planned.run
-            return self._parameters(planned)
+        if not self._is_stopped():
+            if not self._ready:
+                self._take_more()
+            if self._ready:
+                planned = self._ready.popleft()
+                self._live[trial_id] = planned.run
+                return self._parameters(planned)
         finished: str = Searcher.FINISHED
         return None if self._live else finished
 

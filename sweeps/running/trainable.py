@@ -21,6 +21,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import asked_to_stop
 from sweeps.running.storing import Assignment, Storing
 
 REPORTS_PER_SECOND = 50.0
@@ -37,9 +38,9 @@ def train_run(parameters: dict[str, Any]) -> None:
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
     newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
-    if there is one; `unshared` is the node's own. A run that fails with an error is a result: it
-    would fail again, so the error is reported, not raised. Tune repeats, in another process, what
-    ends with the process or lacks memory there.
+    if there is one; `unshared` is the node's own, and `stopped` says that the launch was asked to
+    stop. A run that fails with an error is a result: it would fail again, so the error is reported,
+    not raised. Tune repeats, in another process, what ends with the process or lacks memory there.
     """
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
@@ -50,7 +51,12 @@ def train_run(parameters: dict[str, Any]) -> None:
     with driver.hearing("mixup_core"):
         try:
             assignment: Assignment = parameters["assignment"]
-            _require_same_store(assignment.store, parameters["study"], parameters["driver"])
+            study, holder = parameters["study"], parameters["driver"]
+            _require_same_store(assignment.store, study, holder)
+            if asked_to_stop(Store(assignment.store), study, holder):
+                # Tune had given it its place before the driver heard.
+                driver.report(failure={"kind": "stopped", "message": "", "epoch": None})
+                return
             _train(assignment, driver)
         except UnsharedStoreError as error:
             driver.report(failure={"kind": "unshared", "message": str(error), "epoch": None})

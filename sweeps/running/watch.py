@@ -13,6 +13,7 @@ from mixup_core.store.checkpoints import Failure, Store
 from mixup_core.store.files import StoreError
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import Stop, asked_to_stop
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
@@ -34,6 +35,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     lease: Lease
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
+    stop: Stop | None = None
+    """How this launch was asked to stop; None if it was not."""
 
     def __post_init__(self) -> None:
         study, stored = self.source.study, self.store.keys()
@@ -46,6 +49,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._console = Console(self._board)
         self._progress_at = 0.0
         self._unshared: str | None = None
+        self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Expect runs that will be started; the study may have grown by their arms."""
@@ -88,12 +92,17 @@ class Watch(tune.Callback):  # type: ignore[misc]
         failure = result["failure"]
         if failure and failure["kind"] == "unshared":
             self._unshared = failure["message"]
+        elif failure and failure["kind"] == "stopped":
+            self._left.add(run.key)
         elif failure:
             self._fail(run, attempts=trial.num_failures + 1, **failure)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Show that a run has left its slot."""
         run = self._run_of(trial)
+        if run.key in self._left:
+            self._board.leave(run)
+            return
         failed = run.key in self.failures
         self._board.end(run, failed=failed)
         if not failed:
@@ -116,11 +125,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._track_end(run)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Redraw, and write what `mixsweep status` shows.
+        """Redraw, write what `mixsweep status` shows, and hear whether to stop.
 
         Raises:
             StoreError: If a node has another store; Tune passes on what is raised here, and here
                 alone.
+            KeyboardInterrupt: If the launch is to stop now, as by Ctrl-C.
         """
         if self._unshared is not None:
             raise StoreError(self._unshared)
@@ -135,10 +145,24 @@ class Watch(tune.Callback):  # type: ignore[misc]
         ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
             self.lease.write_progress(running)
+        with suppress(StoreError):
+            self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Draw the last state."""
         self._console.close()
+
+    def _hear(self, stop: Stop | None) -> None:
+        """Take note of a wish to stop.
+
+        Raises:
+            KeyboardInterrupt: If it is to stop now.
+        """
+        if stop is not None and self.stop is None:
+            self._console.note("asked to stop: no more runs start")
+        self.stop = stop or self.stop
+        if stop == "now":
+            raise KeyboardInterrupt
 
     def _run_of(self, trial: Any) -> Run:
         return self._planned[trial.config["run_key"]].run

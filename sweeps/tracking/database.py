@@ -1,8 +1,12 @@
 """Database: what of an SQLite file of MLflow's must change and its interface cannot change."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from sweeps.sqlite_files import alone
 
@@ -45,6 +49,63 @@ def relocate(database: Path) -> None:
                     "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?",
                     (here, experiment_id),
                 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contents:
+    """What an MLflow database holds of one experiment."""
+
+    sha256: str
+    """Over every row that belongs to it or to one of its runs."""
+    artifacts: tuple[Path, ...]
+    """Folders of its runs' artifacts on this machine."""
+
+
+def contents_of(database: Path, name: str) -> Contents | None:
+    """Return what a database holds of an experiment, without MLflow; None if it cannot be told.
+
+    Args:
+        database: The file; it is only read.
+        name: Of the experiment.
+    """
+    if not database.is_file():
+        return None
+    address = f"{database.resolve().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+            return _contents_of(connection, name)
+    except sqlite3.Error:
+        return None
+
+
+def _contents_of(connection: sqlite3.Connection, name: str) -> Contents | None:
+    found = connection.execute(
+        "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (name,)
+    ).fetchone()
+    if found is None or not str(found[1]).startswith("file:"):
+        return None
+    runs = "SELECT run_uuid FROM runs WHERE experiment_id = :id"
+    owners = {
+        "experiment_id": "= :id",
+        "run_uuid": f"IN ({runs})",
+        "destination_id": f"IN ({runs})",
+    }
+    digest = hashlib.sha256()
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    for (table,) in tables.fetchall():
+        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        owner = next((column for column in owners if column in columns), None)
+        if owner is None:
+            continue
+        query = f'SELECT * FROM "{table}" WHERE "{owner}" {owners[owner]}'  # noqa: S608
+        digest.update(repr((table, columns)).encode())
+        for row in connection.execute(query, {"id": found[0]}):
+            digest.update(repr(row).encode())
+    places = connection.execute(
+        "SELECT artifact_uri FROM runs WHERE experiment_id = ? ORDER BY run_uuid", found[:1]
+    )
+    folders = [Path(url2pathname(urlsplit(place).path)) for (place,) in places if place]
+    return Contents(sha256=digest.hexdigest(), artifacts=tuple(f for f in folders if f.is_dir()))
 
 
 def clear_metrics(database: Path, run_id: str) -> None:

@@ -4,7 +4,6 @@ The store is the truth. An empty MLflow is filled from it, only missing rows are
 MLflow that contradicts it is replaced.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -167,32 +166,32 @@ class Projection:
                 MLflow takes.
         """
         experiment, study = self._experiment(), self.study
-        flats = [_spelled(study.arms[arm]) for arm in self._plan.fixed]
+        flats = [_spelled(study.arms[arm]) for arm in study.fixed]
         shared = dict(set.intersection(*(set(flat.items()) for flat in flats)))
         wanted = Wanted(
             level="sweep",
-            name=(study.name, self._plan.settings),
-            tags={NOTE_TAG: note[:MAX_TAG], "dataset": self._dataset(self._plan.fixed[0])},
+            name=(study.name, study.settings),
+            tags={NOTE_TAG: note[:MAX_TAG], "dataset": self._dataset(study.fixed[0])},
             first_tags=self._tags,
             params={path: value for path, value in shared.items() if path != "seed"},
         )
         entry = experiment.bring(self._titled(wanted, study.name))
-        self._tell_data(entry, self._plan.fixed[0])
+        self._tell_data(entry, study.fixed[0])
         experiment.attach(entry, folder)
         experiment.set_status(entry, "FINISHED")
 
     def _experiment(self) -> Experiment:
         if self._opened is None:
-            study, plan = self.study, self._plan
+            study = self.study
             experiment = Experiment.open(
                 self.uri, study.name, artifact_location=self._artifact_location
             )
             experiment.tag({NOTE_TAG: study.description, **self._views(experiment)})
-            adopted = [self._adopt(experiment, arm) for arm in plan.fixed]
+            adopted = [self._adopt(experiment, arm) for arm in study.fixed]
             if all(adopted):
                 former = experiment.entries.get(("sweep", (study.name, "")))
                 if former is not None:
-                    experiment.rename(former, (study.name, plan.settings))
+                    experiment.rename(former, (study.name, study.settings))
             self._opened = experiment
         return self._opened
 
@@ -293,7 +292,8 @@ class Projection:
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""
-        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm)}
+        said = dict.fromkeys(self.study.tags_of(arm), str(True))
+        return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
 
     def _tell_data(self, entry: Entry, arm: str) -> None:
         name = self._dataset(arm)
@@ -316,26 +316,14 @@ class _Plan:
         """Run key to place among the study's runs."""
         return {run.key: index for index, run in enumerate(self.study.runs())}
 
-    @property
-    def fixed(self) -> tuple[str, ...]:
-        """The arms that the study file names."""
-        return tuple(arm for arm in self.study.arms if arm not in self.study.own_seeds)
-
     def config_id(self, arm: str) -> str:
         """Return the name of an arm's configuration, whatever its seeds are."""
         return self.keys_at(0)[arm]
 
-    @cached_property
-    def settings(self) -> str:
-        """The name of the study as resolved."""
-        ids = " ".join(f"{arm} {self.config_id(arm)}" for arm in self.fixed)
-        return hashlib.sha256(ids.encode()).hexdigest()[:32]
-
     def keys_at(self, seed: int) -> Mapping[str, str]:
         """Return arm to key of its run at a seed, whether the study has that seed or not."""
         if seed not in self._keys:
-            runs = replace(self.study, seeds=(seed,), own_seeds={}).runs()
-            self._keys[seed] = {run.arm: run.key for run in runs}
+            self._keys[seed] = self.study.keys_at(seed)
         return self._keys[seed]
 
 

@@ -53,10 +53,15 @@ def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
 def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
     """The script of the README: no study file, no Ray."""
     readme = (ROOT / "README.md").read_text()
-    script = readme.split("```python\n")[1].split("```")[0]
+    core = readme.partition("## The training core alone")[2]
+    script = core.split("```python\n")[1].split("```")[0]
     assert len(script.strip().splitlines()) <= 12
     script = script.replace("fashion-mnist", "digits")
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert len(ran.stdout.splitlines()) == 10
+
+
+def test_the_names_for_notebooks_load_nothing_heavy() -> None:
+    assert _loaded_by("import mixsweep; mixsweep.read_study('digits')") == set()

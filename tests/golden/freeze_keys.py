@@ -1,7 +1,10 @@
-"""The frozen keys: every run of the bundled studies and of `keyed.yaml`.
+"""The frozen keys: every run of the bundled studies and of `keyed.yaml`; and the frozen defaults.
 
-`make golden` adds the runs that are not there yet and changes none. Where keys are meant to change
-because `NUMERICS_VERSION` was raised, remove `keys.json` first; the diff goes into the commit.
+A key leaves out what has its default: another default would give old results a new meaning.
+
+`make golden` adds the runs and fields that are not there yet and changes none. Where keys are meant
+to change because `NUMERICS_VERSION` was raised, remove `keys.json` first; the diff goes into the
+commit.
 """
 
 import dataclasses
@@ -10,12 +13,27 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
-from tests.golden.project import bundled_studies, confirming, load_study, run_key, stage_keys
+from tests.golden.project import (
+    PROBLEMS,
+    REQUIRED,
+    bundled_studies,
+    confirming,
+    load_study,
+    parts,
+    problem_named,
+    run_key,
+    spelled,
+    stage_keys,
+)
 
 FILE = Path(__file__).with_name("keys.json")
+DEFAULTS = Path(__file__).with_name("defaults.json")
 KEYED = Path(__file__).with_name("keyed.yaml")
+
+Defaults = dict[str, dict[str, Any]]
+"""Problem to dotted path to default, as keys spell it; `required` where there is none."""
 
 Keys = dict[str, dict[str, str]]
 """Study to run to its run key and, after a space, the head of a sha256 over its stage keys."""
@@ -51,6 +69,40 @@ def keyed_study() -> Any:
         return load_study(str(study))
 
 
+def defaults_now() -> Defaults:
+    """Return the default of every field of every problem's configuration, choices included."""
+    return {name: dict(_defaults(problem_named(name).config, "")) for name in PROBLEMS}
+
+
+def defaults_frozen() -> Defaults:
+    """Return what was frozen; nothing if the file was removed."""
+    frozen: Defaults = json.loads(DEFAULTS.read_text()) if DEFAULTS.exists() else {}
+    return frozen
+
+
+def _defaults(kind: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Yield dotted path and default of a dataclass and all that its fields may hold.
+
+    The kind of a choice stands in the path: `mix.law.beta.alpha`.
+    """
+    for part in parts(kind):
+        path = f"{prefix}{part.name}"
+        default = "required" if part.default is REQUIRED else spelled(part.default, brief=True)
+        yield path, json.loads(json.dumps(default))
+        for below in _kinds(part.hint):
+            tag = getattr(below, "tag", None) or getattr(below, "name", None)
+            yield from _defaults(below, f"{path}.{tag}." if isinstance(tag, str) else f"{path}.")
+
+
+def _kinds(hint: Any) -> Iterator[Any]:
+    """Yield the dataclasses that a type names."""
+    if dataclasses.is_dataclass(hint):
+        yield hint
+    arguments = get_args(hint)
+    for part in arguments[:1] if get_origin(hint) is Annotated else arguments:
+        yield from _kinds(part)
+
+
 def keys_of(config: Any) -> str:
     """Return the run key of a configuration and the digest of its stage keys."""
     stages = hashlib.sha256(" ".join(stage_keys(config)).encode()).hexdigest()[:12]
@@ -83,3 +135,7 @@ if __name__ == "__main__":
     for study, runs in keys_now().items():
         keys[study] = runs | keys.get(study, {})
     FILE.write_text(json.dumps(keys, indent=0) + "\n")
+    defaults = defaults_frozen()
+    for problem, fields in defaults_now().items():
+        defaults[problem] = fields | defaults.get(problem, {})
+    DEFAULTS.write_text(json.dumps(defaults, indent=0) + "\n")

@@ -4,7 +4,8 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.data.fetching import data_root
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.tree import flatten
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.tree import REQUIRED, flatten, parts, spelled
 from sweeps.reading.study_file import bundled_studies, load_study
 from sweeps.search import confirming
 
@@ -13,6 +14,8 @@ NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
 
 __all__ = [
     "NUMERICS_VERSION",
+    "PROBLEMS",
+    "REQUIRED",
     "bundled_studies",
     "confirming",
     "data_root",
@@ -20,6 +23,9 @@ __all__ = [
     "flatten",
     "load",
     "load_study",
+    "parts",
+    "problem_named",
     "run_key",
+    "spelled",
     "stage_keys",
 ]

@@ -1,6 +1,12 @@
 import pytest
 
-from tests.golden.freeze_keys import keyed_study, keys_frozen, keys_now
+from tests.golden.freeze_keys import (
+    defaults_frozen,
+    defaults_now,
+    keyed_study,
+    keys_frozen,
+    keys_now,
+)
 from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
 
 
@@ -23,6 +29,29 @@ def test_every_run_is_frozen() -> None:
         for study, runs in keys_now().items()
         for run in runs
         if run not in frozen.get(study, {})
+    ]
+    assert not new, "`make golden` freezes them:\n" + "\n".join(new)
+
+
+def test_every_field_has_the_default_it_had() -> None:
+    """A key leaves out defaults, so another one gives the results of old keys a new meaning."""
+    now = defaults_now()
+    moved = [
+        f"{problem}: {path}: {default!r} is now {now.get(problem, {}).get(path)!r}"
+        for problem, fields in defaults_frozen().items()
+        for path, default in fields.items()
+        if now.get(problem, {}).get(path) != default
+    ]
+    assert not moved, "\n".join(moved)
+
+
+def test_every_default_is_frozen() -> None:
+    frozen = defaults_frozen()
+    new = [
+        f"{problem}: {path}"
+        for problem, fields in defaults_now().items()
+        for path in fields
+        if path not in frozen.get(problem, {})
     ]
     assert not new, "`make golden` freezes them:\n" + "\n".join(new)
 

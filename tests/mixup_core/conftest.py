@@ -30,7 +30,7 @@ def _one_thread() -> None:
 def splits() -> Splits:
     info = DatasetInfo(
         title="patterns", num_train=96, num_test=40, num_classes=4, channels=1, image_size=8,
-        mean=(0.5,), std=(0.5,),
+        mean=(0.5,), std=(0.5,), smallest_class=24,
     )  # fmt: skip
     return Splits(info=info, train=_images(info, 96, 1), val=None, test=_images(info, 40, 2))
 

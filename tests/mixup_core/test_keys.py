@@ -16,8 +16,9 @@ from mixup_core import keys
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.keys import changes, rounded, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import Keying, Problem
+from mixup_core.problem import Keying, Problem, problem_named
 from mixup_core.rules import RuleError
+from mixup_core.theory.entropy_floor import EntropyFloorConfig
 from mixup_core.tree import flatten, spelled, with_values
 
 BASE = TrainConfig(epochs=4, batch_size=8)
@@ -155,6 +156,26 @@ def test_another_version_of_the_numerics_shares_no_result(monkeypatch: pytest.Mo
     monkeypatch.setattr(keys, "NUMERICS_VERSION", keys.NUMERICS_VERSION + 1)
     assert run_key(MIXED) != run
     assert set(stage_keys(MIXED)).isdisjoint(stages)
+
+
+def test_the_numerics_of_one_problem_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = {"images"}
+
+    def problem_of(config: Any) -> Problem:
+        problem = problem_named(config.problem)
+        numerics = 1 if problem.name in raised else 0
+        return dataclasses.replace(
+            problem, keying=dataclasses.replace(problem.keying, numerics=numerics)
+        )
+
+    other = EntropyFloorConfig()
+    before = {config: (run_key(config), *stage_keys(config)) for config in (MIXED, other)}
+    monkeypatch.setattr(keys, "problem_of", problem_of)
+    now = {config: (run_key(config), *stage_keys(config)) for config in (MIXED, other)}
+    assert set(now[MIXED]).isdisjoint(before[MIXED])
+    assert now[other] == before[other]
+    raised.clear()
+    assert run_key(MIXED) == before[MIXED][0]
 
 
 def test_numbers_that_are_computed_keep_twelve_digits() -> None:

@@ -12,7 +12,6 @@ from mixup_core.mixing import (
     draw_lambdas,
     draw_partners,
     label_entropy,
-    lambda_quantiles,
     loss_floor,
     mix,
     mixed_cross_entropy,
@@ -31,16 +30,6 @@ def test_beta_weights_have_the_moments_and_the_distribution_of_their_law(alpha: 
     assert stats.kstest(lam, stats.beta(alpha, alpha).cdf).statistic < 0.02, (
         "1.63 / sqrt(n) + float32"
     )
-
-
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 20.0])
-def test_quantiles_of_a_law_are_those_of_its_draws(alpha: float) -> None:
-    levels = (0.05, 0.5, 0.95)
-    drawn = draw_lambdas(Beta(alpha=alpha), 200_000, _rng()).numpy()
-    quantiles = lambda_quantiles(Beta(alpha=alpha), levels)
-    assert [float((drawn <= q).mean()) for q in quantiles] == pytest.approx(levels, abs=5e-3)
-    assert lambda_quantiles(Erm(), levels) == (1.0, 1.0, 1.0)
-    assert lambda_quantiles(Midpoint(), levels) == (0.5, 0.5, 0.5)
 
 
 def test_erm_and_midpoint_draw_nothing() -> None:

@@ -1,5 +1,8 @@
 import pickle
 from dataclasses import fields
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,7 @@ from mixup_core.problem import (
     DivergedError,
     Metric,
     Problem,
+    all_data_needs,
     lacks_memory,
     problem_named,
     problem_of,
@@ -36,6 +40,26 @@ def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
     assert set(problem.headline) <= set(problem.metrics)
     assert set(problem.objectives) <= set(problem.metrics)
     assert {metric for panel in problem.curves for metric in panel} <= set(problem.metrics)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_process_is_where_its_problem_says(name: str) -> None:
+    """The place is text, so that reading a problem loads no torch: no linter follows it."""
+    problem = problem_named(name)
+    module, _, function = problem.process.partition(":")
+    start = getattr(import_module(module), function)
+    takes = ["config", "data_root", "device", *([] if problem.teaching is None else ["teacher"])]
+    assert list(signature(start).parameters) == takes
+
+
+def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> None:
+    needs = all_data_needs()
+    assert set(needs) == {name for name in PROBLEMS if problem_named(name).data is not None}
+    names = [found.name for each in needs.values() for found in each.sets()]
+    assert len(names) == len(set(names)) > 0
+    for each in needs.values():
+        places = {found.place for found in each.sets()}
+        assert any(Path(place).is_relative_to(each.root()) for place in places)
 
 
 def test_an_unknown_problem_is_refused() -> None:

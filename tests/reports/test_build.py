@@ -1,12 +1,11 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from synthetic import finish, make_study
 from synthetic_predictions import reader
 
-from reports.build import Report, build_report, load
+from reports.build import Report, build_report
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -81,17 +80,6 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(
     monkeypatch.undo()
     assert {name: (tmp_path / "small" / name).read_bytes() for name in before} == before
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
-
-
-@pytest.mark.parametrize("epochs", [10, 4, 0])
-def test_load_gives_the_tables_of_the_files_as_frames(tmp_path: Path, epochs: int) -> None:
-    study = make_study()
-    results = tuple(finish(run, epochs=epochs if run.seed else 10) for run in study.runs())
-    report = write(study, results, tmp_path / "small")
-    frames = load(study, results)
-    for name, frame in (("table.csv", frames.arms), ("runs.csv", frames.runs)):
-        read_back = pd.read_csv(report.folder / name)
-        pd.testing.assert_frame_equal(frame, read_back, check_dtype=False, rtol=1e-15)
 
 
 def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> None:

@@ -162,3 +162,14 @@ def test_a_legend_of_long_names_stays_inside_the_picture() -> None:
     box = canvas.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= canvas.bbox.width
     assert 0 <= box.y0 < box.y1 <= canvas.bbox.height + 1
+
+
+def test_an_oracle_is_named_as_one_in_every_figure() -> None:
+    study = make_study()
+    data = replace(study.arms["uniform"].data, oracle=True)
+    leaking = replace(study.arms["uniform"], data=data)
+    study = replace(study, arms={**study.arms, "uniform": leaking})
+    figures = draw(study, tuple(finish(run) for run in study.runs()))
+    for figure in figures.values():
+        assert b"<!-- uniform [oracle] -->" in figure.svg, figure.name
+        assert b"<!-- erm -->" in figure.svg

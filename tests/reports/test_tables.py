@@ -241,3 +241,19 @@ def test_the_power_of_many_arms_is_one_phrase() -> None:
 
 def hash_of(run: Run) -> float:
     return int(run.key[:4], 16) / 16**4
+
+
+def test_an_oracle_is_named_as_one_wherever_it_stands_and_is_never_the_best() -> None:
+    study = make_study()
+    data = replace(study.arms["uniform"].data, oracle=True)
+    leaking = replace(study.arms["uniform"], data=data)
+    study = replace(study, arms={**study.arms, "uniform": leaking})
+    table = tabulate(study, [finish(run) for run in study.runs()])
+    assert [row[0] for row in table.cells] == ["erm", "midpoint", "uniform [oracle]"]
+    _, midpoint, uniform = table.rows
+    assert uniform.summaries["test/error"].mean < midpoint.summaries["test/error"].mean
+    assert (uniform.is_best, uniform.is_close, midpoint.is_best) == (False, False, True)
+    assert "[oracle]: has learned from the test images" in table.caption
+    assert [record["tags"] for record in table.records()] == ["", "", "oracle"]
+    plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
+    assert "oracle" not in plain.caption + plain.csv() + plain.markdown()

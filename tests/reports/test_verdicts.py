@@ -10,6 +10,7 @@ from reports.runs import arrange
 from reports.tables import tabulate
 from reports.verdicts import Verdict, verdict_table, verdicts_csv, verdicts_of
 from sweeps.claims import Claim, Relation
+from sweeps.readouts import Rise
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -55,6 +56,29 @@ def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
     (found,) = judged(make_study(), made)
     assert found.verdict == verdict
     assert found.n == 5
+
+
+def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -> None:
+    rises = replace(claim("greater", right=-0.001), readout=Rise())
+    study = replace(make_study(), claims=(claim("less"), rises))
+    results = [finish(run) for run in study.runs()]
+    table = tabulate(study, results)
+    plain = tabulate(replace(study, claims=()), results)
+    assert table.family.size == plain.family.size == 2
+    verdicts = verdicts_of(study, arrange(study, results), table)
+    by_hand = [
+        result.records[-1].metrics["test/error"]
+        - min(record.metrics["test/error"] for record in result.records)
+        for result in results
+        if result.run.arm == "uniform"
+    ]
+    assert verdicts[1].value == pytest.approx(sum(by_hand) / len(by_hand))
+    assert verdicts[1].n == len(by_hand)
+    listing = verdict_table(study, verdicts, table)
+    assert listing.cells[1][2].startswith(
+        "test error, %, last epoch minus the least evaluation: uniform"
+    )
+    assert "Each other metric or read-out is a family of its own." in listing.caption
 
 
 def test_the_numbers_behind_a_verdict_are_those_of_the_table_and_agree_with_its_p() -> None:

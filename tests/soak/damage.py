@@ -11,15 +11,14 @@ import json
 import os
 import random
 import shutil
-import signal
 import sqlite3
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Failure, Store
@@ -28,6 +27,7 @@ from tests.damages import DAMAGES, Damage
 from tests.faults.launches import Task
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.warm import Warm
 
 STUDY = Task(str(Path(__file__).with_name("damage.yaml")))
 PATIENCE = 180.0
@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "verify": ("store", "verify"),
     "prune": ("store", "prune", *STUDY.arguments, "--yes"),
 }
+_PUBLISHED_EVERY = 25
 _MODES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 """Lets root read no more than the modes of its files say."""
 
@@ -203,6 +204,34 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
     return None
 
 
+@dataclass(kw_only=True)
+class Found:
+    """What the cells gone through so far showed."""
+
+    cells: int = 0
+    endings: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, cell: Cell, ending: Ending, wrong: str | None) -> None:
+        """Count how a cell ended."""
+        self.cells += 1
+        self.endings[f"{cell.command}: {ending.code}"] += 1
+        if wrong is not None:
+            self.violations.append(f"{cell}: {wrong}")
+            print(f"{self.cells}: {self.violations[-1]}", flush=True)  # noqa: T201
+
+    def figures(self, *, of: int) -> dict[str, Any]:
+        """Return what is published; there are so many cells in all."""
+        return {
+            "cells": self.cells,
+            "cells_in_all": of,
+            "exit_codes": dict(sorted(self.endings.items())),
+            "violations": self.violations,
+            "minutes": (time.monotonic() - self.started) / 60,
+        }
+
+
 def main() -> None:
     """Go through the cells and publish what was found; exit 1 if one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -221,35 +250,28 @@ def main() -> None:
     ]
     if options.sample is not None:
         chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
-    started = time.monotonic()
-    endings, violations = _go_through(chosen, Place())
-    figures = {
-        "cells": len(chosen),
-        "exit_codes": dict(endings),
-        "violations": violations,
-        "minutes": (time.monotonic() - started) / 60,
-        "seed": options.seed,
-    }
-    publish("damage", f"{len(chosen)} cells of kind of file x damage x command", figures)
-    raise SystemExit(1 if violations else 0)
+    place, found = Place(), Found()
+    with Warm.started(_MODES if _is_root() else (), place.folder) as warm:
+        for _ in _go_through(chosen, place, warm, found):
+            if found.cells % _PUBLISHED_EVERY == 0 or found.cells == len(chosen):
+                publish("damage", _title(found), found.figures(of=len(list(cells()))))
+    raise SystemExit(1 if found.violations else 0)
 
 
-def _go_through(chosen: Sequence[Cell], place: Place) -> tuple[Counter[str], list[str]]:
+def _title(found: Found) -> str:
+    return f"{found.cells} cells of kind of file x damage x command"
+
+
+def _go_through(chosen: Sequence[Cell], place: Place, warm: Warm, found: Found) -> Iterator[None]:
     sound = _finished(place)
     exports = sound.exports()
     assert exports, "the study wrote no report"
-    endings: Counter[str] = Counter()
-    violations = []
     for number, cell in enumerate(chosen):
         home = _copied(sound, place, f"{number}")
-        ending = _end(cell, home)
-        endings[f"{cell.command}: {ending.code}"] += 1
-        wrong = judge(cell, ending, exports)
-        if wrong is not None:
-            violations.append(f"{cell}: {wrong}")
-            print(f"{number}/{len(chosen)} {violations[-1]}", flush=True)  # noqa: T201
+        ending = _end(cell, home, warm)
+        found.add(cell, ending, judge(cell, ending, exports))
         shutil.rmtree(home.mixsweep.home.parent)
-    return endings, violations
+        yield
 
 
 def _finished(place: Place) -> Home:
@@ -275,7 +297,7 @@ def _copied(sound: Home, place: Place, name: str) -> Home:
     return Home(mixsweep=moved)
 
 
-def _end(cell: Cell, home: Home) -> Ending:
+def _end(cell: Cell, home: Home, warm: Warm) -> Ending:
     """Damage a file and let a command meet it."""
     kind = KINDS[cell.kind]
     kind.before(home)
@@ -289,15 +311,8 @@ def _end(cell: Cell, home: Home) -> Ending:
             shutil.copy(kind.other(home), file)
         case _:
             DAMAGES[cell.damage](file)
-    process = home.mixsweep.start(*COMMANDS[cell.command])
-    try:
-        out, err = process.communicate(timeout=PATIENCE)
-        code: int | None = process.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-        code = None
-    return Ending(code=code, said=f"{out}\n{err}", file=file, exports=home.exports())
+    code, said = warm(home.mixsweep, *COMMANDS[cell.command], patience=PATIENCE)
+    return Ending(code=code, said=said, file=file, exports=home.exports())
 
 
 def _is_root() -> bool:

@@ -65,7 +65,7 @@ def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
     assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
     with pytest.raises(StudyError) as caught:
         read(folder, STUDY.lstrip("\n").replace(old, new, 1))
-    (line,) = caught.value.problems
+    (line,) = caught.value.faults
     place = line.partition("s.yaml:")[2]
     assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
 

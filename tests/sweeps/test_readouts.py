@@ -4,8 +4,8 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree import parsed, spelled
-from sweeps.readouts import Averaged, Last, MeanOfLast, Readout
+from mixup_core.tree import SpellingError, parsed, spelled
+from sweeps.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Readout, Rise
 
 
 def records(*values: float | None, name: str = "test/error") -> Sequence[EpochRecord]:
@@ -37,6 +37,18 @@ def test_averaged_weights_are_read_under_their_own_name() -> None:
     averaged = records(0.1, name="test/error_averaged")
     assert Averaged().of(averaged, "test/error") == 0.1
     assert Averaged().of(records(0.1), "test/error") is None
+
+
+def test_a_rise_is_the_last_measurement_minus_the_least_of_the_run() -> None:
+    assert Rise().of(records(0.9, 0.2, None, 0.3), "test/error") == pytest.approx(0.1)
+    assert Rise().of(records(0.3, 0.2), "test/error") == 0.0
+    assert Rise().of(records(0.3, None), "test/error") is None
+
+
+def test_a_rise_belongs_to_a_claim_and_to_no_study() -> None:
+    assert parsed(ClaimReadout, spelled(Rise())) == Rise()
+    with pytest.raises(SpellingError, match="got text 'rise'"):
+        parsed(Readout, spelled(Rise()))
 
 
 @pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=5), Averaged()])

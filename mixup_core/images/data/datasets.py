@@ -1,7 +1,7 @@
 """DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,17 @@ class Splits:
             torch.cat([getattr(part, name) for part in (self.train, self.test)])
             for name in ("pixels", "labels")
         )
-        return Images(pixels=pixels, labels=labels)
+        return Images(pixels=pixels, labels=labels, pool=self.train.pool)
+
+    def pooled(self, pool: int) -> "Splits":
+        """Return the splits pooled as `Images.pooled` does."""
+        return replace(
+            self,
+            train=self.train.pooled(pool),
+            val=self.val and self.val.pooled(pool),
+            test=self.test and self.test.pooled(pool),
+            corrupted={name: images.pooled(pool) for name, images in self.corrupted.items()},
+        )
 
 
 def load(data: DataConfig, root: Path | None = None) -> Splits:
@@ -65,7 +75,8 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     one exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
 
     Args:
-        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
+        data: Which data set, and how its images are pooled. What has an effect only later
+            (`DataConfig.as_loaded`) has none here.
         root: Folder of the downloaded data sets; `data_root()` if None.
 
     Raises:
@@ -88,7 +99,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     val = None
     if data.val_size > 0:
         train, val = _hold_out(train, data.val_size)
-    return Splits(info=info, train=train, val=val, test=test, corrupted=corrupted)
+    return Splits(info=info, train=train, val=val, test=test, corrupted=corrupted).pooled(data.pool)
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: Split) -> Images:
@@ -105,9 +116,9 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
     Raises:
         DataError: If a file cannot be decoded, or the folder no longer has `data.digest`.
     """
-    del root
     folder, size = folder_and_size(data)
-    if split == "train" and data.digest is not None and folder_digest(folder) != data.digest:
+    is_named = split == "train" and data.digest is not None
+    if is_named and folder_digest(folder, root) != data.digest:
         raise DataError(f"{folder}: its images changed since the study was read; start it again.")
     classes = class_files(folder, split)
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]

@@ -1,7 +1,12 @@
 """Digests of files. No torch."""
 
 import hashlib
+import json
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from mixup_core.images.data.facts import DataError
 
@@ -17,3 +22,62 @@ def file_digest(file: Path, algorithm: str = "sha256") -> str:
             return hashlib.file_digest(stream, algorithm).hexdigest()
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}.") from error
+
+
+class KnownDigests:
+    """The sha256 of files that have not changed since they were read, kept in a file.
+
+    A file is known by its path, size and times of its content and of its entry; one that was
+    written within two seconds of being read is read again, for a later write may bear the same
+    time. The file may be removed at any time, and where it cannot be written nothing is kept.
+    """
+
+    def __init__(self, kept: Path) -> None:
+        """Read what is known.
+
+        Args:
+            kept: The file it is kept in; it need not exist.
+        """
+        self._kept = kept
+        self._known: dict[str, list[Any]] = {}
+        self._asked: dict[str, list[Any]] = {}
+        with suppress(OSError, ValueError):
+            known = json.loads(kept.read_bytes())
+            self._known = known if isinstance(known, dict) else {}
+
+    def of(self, entry: os.DirEntry[str]) -> str:
+        """Return the sha256 of a file.
+
+        Raises:
+            DataError: If it cannot be read.
+        """
+        try:
+            found = entry.stat()
+        except OSError as error:
+            raise DataError(f"{entry.path}: {error.strerror}.") from error
+        mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        known = self._known.get(entry.path)
+        if isinstance(known, list) and known[:-1] == mark and isinstance(known[-1], str):
+            self._asked[entry.path] = known
+            return known[-1]
+        digest = file_digest(Path(entry.path))
+        if time.time_ns() - max(mark[1:]) > _YOUNG_NS:
+            self._asked[entry.path] = [*mark, digest]
+        return digest
+
+    def keep(self) -> None:
+        """Write what was asked for; other files are forgotten."""
+        if self._asked == self._known:
+            return
+        partial = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
+        with suppress(OSError):
+            self._kept.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                partial.write_text(json.dumps(self._asked))
+                partial.replace(self._kept)
+            finally:
+                partial.unlink(missing_ok=True)
+
+
+_YOUNG_NS = 2_000_000_000
+"""Clocks of file systems are as coarse as this."""

@@ -29,6 +29,8 @@ class DatasetInfo:
     """Per channel, of pixels scaled to [0, 1]; subtracted when normalising."""
     std: tuple[float, ...]
     """Per channel; divides when normalising."""
+    smallest_class: int
+    """Fewest training images of a class."""
 
     @property
     def num_bytes(self) -> int:

@@ -7,18 +7,18 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import PUBLISHED, DataError, Split
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.facts import Sources
 from mixup_core.images.data.folders import folder_and_size, folder_digest
 from mixup_core.images.data.sets import digits
 from mixup_core.images.data.sets.corrupted import CORRUPTED
+from mixup_core.problem import DataSet
 
 FILES: dict[str, Mapping[Split, dict[str, str]]] = {
     **{name: dataset.files for name, dataset in PUBLISHED.items() if dataset.files},
@@ -55,23 +55,14 @@ def data_root() -> Path:
     return Path(cache).absolute() / "mixsweep" / "datasets"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Status:
-    """One line of `mixsweep data list`."""
-
-    name: str
-    is_present: bool
-    place: str
-    """The folder that holds the files, or will; `scikit-learn` for digits."""
-
-
-def statuses(root: Path) -> tuple[Status, ...]:
+def statuses(root: Path) -> tuple[DataSet, ...]:
     """Return where each data set of the catalogue is or would be, without opening a file."""
     return tuple(
-        Status(
+        DataSet(
             name=name,
             is_present=is_present(name, root),
             place=str(_folder(name, root)) if name in FILES else "scikit-learn",
+            num_bytes=CATALOG[name].num_bytes if name in CATALOG else None,
         )
         for name in _SOURCES
     )
@@ -129,15 +120,15 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     Raises:
         DataError: If a file cannot be read.
     """
+    root = data_root() if root is None else root
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
-        return {f"{folder.resolve().name}/": folder_digest(folder)}
+        return {f"{folder.resolve().name}/": folder_digest(folder, root)}
     if data.name == "digits":
         bundled = digits.file()
         if bundled is None:
             raise DataError(digits.ABSENT)
         return {bundled.name: file_digest(bundled)}
-    root = data_root() if root is None else root
     splits = FILES[data.name]
     files = {**splits["train"], **(splits["test"] if data.test else {})}
     if data.test and data.corruptions:

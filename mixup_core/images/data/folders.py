@@ -3,13 +3,14 @@
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
-from mixup_core.images.data.digests import file_digest
+from mixup_core.images.data.digests import KnownDigests
 
 _HALVES = (0.5, 0.5, 0.5)
 
@@ -45,6 +46,7 @@ def describe(data: DataConfig) -> DatasetInfo:
         image_size=image_size,
         mean=_HALVES,
         std=_HALVES,
+        smallest_class=min(map(len, train.values())),
     )
 
 
@@ -62,8 +64,8 @@ def folder_and_size(data: DataConfig) -> tuple[Path, int]:
 def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
     """Return the image files of each class of one split; classes and files sorted by name.
 
-    Names that start with a dot are ignored at every level. Files are told by their suffix here; the
-    loader finds out whether they can be decoded.
+    Names that start with a dot are ignored at every level, as is what Windows leaves in folders.
+    Files are told by their suffix here; the loader finds out whether they can be decoded.
 
     Raises:
         DataError: If a folder is missing, unreadable or empty, a file lies where a class folder
@@ -85,11 +87,16 @@ def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
     return classes
 
 
-def folder_digest(folder: Path) -> str:
+def folder_digest(folder: Path, root: Path) -> str:
     """Return the sha256 over the names and contents of all files under `train/` and `test/`.
 
     It is the sha256 of what `sha256sum -z` prints for them, relative names in byte order, and so
     the same wherever the folder lies. Hidden files do not count; neither does a missing `test/`.
+    Files that have not changed since the last time are not read again.
+
+    Args:
+        folder: What is digested.
+        root: Folder of the data sets, where the digests of files are kept.
 
     Returns:
         64 hexadecimal digits.
@@ -97,25 +104,55 @@ def folder_digest(folder: Path) -> str:
     Raises:
         DataError: If `train/` or a file in it is missing or unreadable.
     """
-    splits = [folder / "train", *([folder / "test"] if (folder / "test").exists() else [])]
-    files = {os.fsencode(f.relative_to(folder).as_posix()): f for s in splits for f in _walk(s)}
+    splits = ["train", *(["test"] if (folder / "test").exists() else [])]
+    place = folder.absolute()
+    known = KnownDigests(
+        root / "digests" / f"{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}.json"
+    )
+    files = {
+        os.fsencode(name): known.of(entry)
+        for split in splits
+        for name, entry in _walk(str(place / split), split)
+    }
+    known.keep()
     digest = hashlib.sha256()
-    for name, file in sorted(files.items()):
-        digest.update(f"{file_digest(file)}  ".encode() + name + b"\0")
+    for name, of_file in sorted(files.items()):
+        digest.update(f"{of_file}  ".encode() + name + b"\0")
     return digest.hexdigest()
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for entry in _entries(folder):
+def _walk(folder: str, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield each file below a folder with its name from there; paths are slow by the 10,000."""
+    with _refusing(folder), os.scandir(folder) as found:
+        entries = [entry for entry in found if not _is_hidden(entry.name)]
+    for entry in entries:
         if entry.is_dir():
-            yield from _walk(entry)
+            yield from _walk(entry.path, f"{name}/{entry.name}")
         else:
-            yield entry
+            yield f"{name}/{entry.name}", entry
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name in _LEFT_BY_WINDOWS
+
+
+_LEFT_BY_WINDOWS = frozenset({"Thumbs.db", "desktop.ini"})
 
 
 def _entries(folder: Path) -> list[Path]:
+    with _refusing(folder):
+        return sorted(entry for entry in folder.iterdir() if not _is_hidden(entry.name))
+
+
+@contextmanager
+def _refusing(folder: Path | str) -> Iterator[None]:
+    """Say of a folder that cannot be listed what is wrong with it.
+
+    Raises:
+        DataError: In place of any error of the system.
+    """
     try:
-        return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+        yield
     except FileNotFoundError as error:
         raise DataError(
             f"{folder}: not found; an image-folder holds train/<class>/* and test/<class>/*."

@@ -120,7 +120,7 @@ def _write(splits: Splits, key: str, root: Path) -> None:
     """
     images = {"train": splits.train, "val": splits.val, "test": splits.test, **splits.corrupted}
     parts = {
-        name: {"pixels": part.pixels, "labels": part.labels}
+        name: {"pixels": part.pixels, "labels": part.labels, "pool": part.pool}
         for name, part in images.items()
         if part is not None
     }

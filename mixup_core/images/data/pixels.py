@@ -1,4 +1,4 @@
-"""Images: pixels and labels of one split, and how they come to one size."""
+"""Images: pixels and labels of one split, and how they come to one size and are pooled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,9 +16,11 @@ class Images:
     """Raw images of one split."""
 
     pixels: Tensor
-    """(images, channels, height, width), uint8."""
+    """(images, channels, height, width), uint8; pooled int16, or int32 where that overflows."""
     labels: Tensor
     """(images,), int64, each in [0, classes)."""
+    pool: int = 1
+    """Side of the square of pixels that each value is the sum of."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -58,6 +60,25 @@ class Images:
             for part in torch.split(self.pixels, _IMAGES_PER_RESIZE)
         ]
         return Images(pixels=torch.cat(parts), labels=self.labels)
+
+    def pooled(self, pool: int) -> "Images":
+        """Return the images with the sum of each square of pixels in its place.
+
+        Args:
+            pool: Side of the square; it divides height and width, and is what the images have
+                already if they are pooled.
+
+        Raises:
+            ValueError: If the images are pooled otherwise.
+        """
+        if self.pool == pool:
+            return self
+        if self.pool != 1:
+            raise ValueError(f"`images are pooled once` must hold, got ({self.pool=}, {pool=}).")
+        num, channels, height, width = self.pixels.shape
+        squares = self.pixels.reshape(num, channels, height // pool, pool, width // pool, pool)
+        dtype = torch.int16 if 255 * pool**2 <= torch.iinfo(torch.int16).max else torch.int32
+        return Images(pixels=squares.sum((3, 5), dtype=dtype), labels=self.labels, pool=pool)
 
 
 def squared(picture: Any, size: int) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mixup_core.theory.array_process import Arrays
 from mixup_core.theory.two_layer.rkc import Velocity
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 
 class DescentSolver:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 LEARNED_ACCURACY = 0.95
 """A feature is learned if the accuracy on it alone is at least this."""

@@ -15,7 +15,7 @@ from mixup_core.laws import Erm
 from mixup_core.seeding import Purpose, stream
 from mixup_core.theory.operations import CutMix, Linear, Mask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
-from mixup_core.theory.weights import Floats, draw_weights
+from mixup_core.weights import Floats, draw_weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

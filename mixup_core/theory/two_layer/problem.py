@@ -1,10 +1,9 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.laws import Erm
-from mixup_core.problem import Axis, Keying, Metric, Problem
+from mixup_core.laws import PLAIN_METHODS, Erm
+from mixup_core.problem import Axis, Keying, Metric, Problem, Series
 from mixup_core.theory.operations import Linear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
-from mixup_core.theory.weights import PLAIN_METHODS
 
 METRICS = {
     "features/both": Metric(
@@ -67,6 +66,10 @@ TWO_LAYER = Problem(
     headline=("features/both",),
     beside=("features/one", "features/none", "train/error", "test/error"),
     curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
+    series=(
+        Series(head="accuracy", metric=Metric(label="accuracy on a feature alone", unit="%")),
+        Series(head="correlation", metric=Metric(label="correlation with a feature")),
+    ),
     objectives=("features/missing", "features/one", "features/none", "test/error"),
     axis=Axis(label="flow time", unit="record", scale="log", metric="flow/time"),
     keying=Keying(first={"law": "erm", "epochs": 61, "seed": 0}),

@@ -21,7 +21,7 @@ from mixup_core.theory.two_layer.linear_models import is_linearly_separable
 from mixup_core.theory.two_layer.network import PatchOutputs, initial_weights
 from mixup_core.theory.two_layer.points import fresh_points, training_points, training_set
 from mixup_core.theory.two_layer.rkc import RkcSolver
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 
 class Training:

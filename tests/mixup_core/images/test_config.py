@@ -69,13 +69,13 @@ def test_models_know_whether_they_normalise_batches() -> None:
 
 
 def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
-    """The decoded images of a machine serve every subset, noise and augmentation."""
+    """The decoded images of a machine, pooled or not, serve every subset and augmentation."""
     data = DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",
         num_train=10, balanced=True, label_noise=0.2, augment="crop", pool=2, oracle=True,
     )  # fmt: skip
     assert data.as_loaded() == DataConfig(
-        name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2
+        name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, pool=2
     )
     assert DataConfig(train_fraction=0.5).as_loaded() == DataConfig()
 
@@ -105,6 +105,7 @@ def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
         ({"data.image_size": 9, "data.pool": 2}, "pool divides the image size"),
         ({"data.num_train": 9}, "no batch is a single image"),
         ({"data.val_size": 1437}, "val_size < training images"),
+        ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
     ],
 )
 def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:

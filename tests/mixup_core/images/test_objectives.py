@@ -10,23 +10,29 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Batch
-from mixup_core.images.choices.objectives import Filter, Plain, RegMixup
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import (
+    CrossEntropy,
+    Filter,
+    Loss,
+    Plain,
+    RegMixup,
+    SquaredError,
+    TrainConfig,
+)
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.forward import forward
-from mixup_core.images.losses import LOSSES
-from mixup_core.images.objectives import OBJECTIVES, Minimised, floor
-from mixup_core.images.problem import hidden, tags, taught, teacher_arm, teacher_stage
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.problem import hidden, tags, taught, teacher_arm
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.laws import Beta, Erm, Midpoint
-from mixup_core.mixing import loss_floor
+from mixup_core.laws import Beta, Erm
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree import with_values
 
 CPU = torch.device("cpu")
+CROSS_ENTROPY = CrossEntropy()
 NAMED = {"filter": {"teacher": "mixup", "teacher_key": "0" * 32}}
 
 
@@ -75,12 +81,12 @@ def _soft(batch: Batch) -> Tensor:
     return lam * one_hot(batch.labels, 3) + (1 - lam) * one_hot(batch.partner_labels, 3)
 
 
-def _minimised(objective: Any, batch: Batch, loss: str = "cross-entropy") -> Minimised:
+def _minimised(objective: Any, batch: Batch, loss: Loss = CROSS_ENTROPY) -> Minimised:
     student, teacher = (
         partial(forward, _network(seed), precision="float32") for seed in (0, 1)
     )  # fmt: skip
-    function = OBJECTIVES[objective.tag]
-    return function(objective, batch, student, LOSSES[loss].per_image, teacher)
+    minimised: Minimised = objective.on(batch, student, loss, teacher)
+    return minimised
 
 
 def test_regmixup_adds_the_loss_of_mixed_images_to_that_of_the_images(batch: Batch) -> None:
@@ -114,8 +120,7 @@ def test_a_filter_keeps_the_images_on_its_side_of_the_threshold(
 
 def test_no_gradient_flows_through_what_a_filter_decides_by(batch: Batch) -> None:
     student, teacher = _network(0), _network(1)
-    per_image = LOSSES["cross-entropy"].per_image
-    minimised = OBJECTIVES["filter"](Filter(teacher="t"), batch, student, per_image, teacher)
+    minimised = Filter(teacher="t").on(batch, student, CROSS_ENTROPY, teacher)
     minimised.loss.backward()  # type: ignore[no-untyped-call]
     assert all(parameter.grad is None for parameter in teacher.parameters())
     assert any(parameter.grad.abs().sum() > 0 for parameter in student.parameters())  # type: ignore[union-attr]
@@ -124,21 +129,18 @@ def test_no_gradient_flows_through_what_a_filter_decides_by(batch: Batch) -> Non
 def test_the_squared_error_is_that_of_the_mixed_target(batch: Batch) -> None:
     logits = _network(0)(batch.mixed)
     expected = (logits - _soft(batch)).square().sum(1).mean()
-    torch.testing.assert_close(_minimised(Plain(), batch, "squared-error").loss, expected)
+    torch.testing.assert_close(_minimised(Plain(), batch, SquaredError()).loss, expected)
 
 
 def test_floors_are_those_of_what_is_minimised() -> None:
-    assert floor(Plain(), 0.6) == 0.6
-    assert floor(RegMixup(eta=0.5), 0.6) == 0.3
-    assert floor(RegMixup(eta=0.5, reduction="mean"), 0.6) == 0.15
-    assert floor(Filter(teacher="t", keep="all"), 0.6) == 0.6
-    assert floor(Filter(teacher="t"), 0.6) is None
-    labels = torch.arange(4)
-    assert LOSSES["squared-error"].floor(Midpoint(), labels, "dataset", 2) == 0
-    assert LOSSES["cross-entropy"].floor is loss_floor
+    assert Plain().floor(0.6) == 0.6
+    assert RegMixup(eta=0.5).floor(0.6) == 0.3
+    assert RegMixup(eta=0.5, reduction="mean").floor(0.6) == 0.15
+    assert Filter(teacher="t", keep="all").floor(0.6) == 0.6
+    assert Filter(teacher="t").floor(0.6) is None
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", ["cross-entropy", "squared-error"])
 def test_a_filter_that_keeps_all_has_the_bits_of_plain_mixup(
     mixed: TrainConfig, splits: Splits, teacher: Teacher, loss: str
 ) -> None:
@@ -234,12 +236,12 @@ def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: Tr
     known = taught(guided, "a" * 32)
     renamed = with_values(known, {"objective.teacher": "other"})
     retaught = taught(guided, "b" * 32)
-    assert (teacher_arm(known), teacher_stage(known)) == ("mixup", "a" * 32)
+    assert (teacher_arm(known), known.objective.teacher_key) == ("mixup", "a" * 32)  # type: ignore[union-attr]
     assert (run_key(renamed), stage_keys(renamed)) == (run_key(known), stage_keys(known))
     assert run_key(retaught) != run_key(known)
     assert stage_keys(retaught)[1:] != stage_keys(known)[1:]
     assert stage_keys(retaught)[0] == stage_keys(known)[0], "the warm-up knows no teacher"
-    assert (teacher_arm(mixed), teacher_stage(mixed)) == (None, None)
+    assert teacher_arm(mixed) is None
 
 
 def test_a_teacher_of_other_images_is_refused(

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.choices.probes import Probe
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import Probe, TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.probes import PROBES, Subject
+from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
@@ -26,6 +25,7 @@ from mixup_core.tree import with_values
 CPU = torch.device("cpu")
 OF_VIEWS = {"single": ["original-error"], "concat": ["multi-view-error", "spurious-error",
                                                       "true-error"]}  # fmt: skip
+PROBES = {kind.tag: kind for kind in get_args(Probe)}
 OF_BOTH = [tag for tag in PROBES if not any(tag in tags for tags in OF_VIEWS.values())]
 
 
@@ -47,7 +47,7 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
 
 
 def _measured(probe: str, subject: Subject) -> dict[str, float]:
-    return dict(PROBES[probe](subject))
+    return dict(PROBES[probe]().measure(subject))
 
 
 def _all(subject: Subject) -> tuple[Tensor, Tensor]:
@@ -60,16 +60,15 @@ def _layer(subject: Subject) -> nn.Linear:
     return layer
 
 
-def test_every_probe_has_a_function_and_its_metrics_a_label(
-    config: TrainConfig, splits: Splits
-) -> None:
-    assert [kind.tag for kind in get_args(Probe)] == list(PROBES)
+def test_every_probe_measures_what_it_declares(config: TrainConfig, splits: Splits) -> None:
     for views, own in OF_VIEWS.items():
         probed = with_values(config, {"data.views": views, "probes": [*own, *OF_BOTH], "epochs": 1})
         (record,) = fit(probed, splits)
         assert record.metrics.keys() <= IMAGES.metrics.keys()
         for tag in [*own, *OF_BOTH]:
-            assert _measured(tag, _subject(probed, splits)).keys() <= record.metrics.keys()
+            measured = _measured(tag, _subject(probed, splits))
+            assert {*measured} <= {*PROBES[tag].metrics} <= {*IMAGES.metrics}
+            assert {*measured} == {*PROBES[tag].metrics} & {*record.metrics}
 
 
 @pytest.mark.parametrize("model", ["narrow-resnet", "mlp"])

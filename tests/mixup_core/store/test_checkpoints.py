@@ -1029,6 +1029,26 @@ def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> Non
     assert store.read_state(stage) == STATE
 
 
+def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = write(store)
+    assert stage.state is not None
+    name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
+    torn = f"{name}.0a1b2c3d.torn"
+    store.files.move(name, torn)
+    store.files.remove(f"stages/{KEY[:2]}/{KEY}.json")
+    with monkeypatch.context() as patch:
+        # Looked at once, there is no manifest; looked at again, there is, and the state is back.
+        interrupted_at(patch, type(store.files), "read_present", lambda: write(store), after=1)
+        interrupted_at(
+            patch, type(store.files), "move", lambda: store.files.move(torn, name), after=0
+        )
+        store.clear_torn(KEY)
+    assert store.read_state(stage) == STATE
+    assert not [left for left in store.files.names("states") if left.endswith(".torn")]
+
+
 def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
-from mixup_core.theory.weights import upper_quantiles, weight_quantiles
+from mixup_core.weights import upper_quantiles, weight_quantiles
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])

@@ -8,8 +8,10 @@ from sklearn.datasets import make_moons
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from mixup_core.theory.moons import (
+    ROWS,
     MoonsConfig,
     boundary,
+    boundary_by_row,
     decision_map,
     draw_moons,
     largest_margin,
@@ -55,6 +57,19 @@ def test_each_segment_lies_on_the_zero_of_a_plane() -> None:
         np.testing.assert_allclose(3 * place[:, 0] - place[:, 1] + 0.4, 0, atol=1e-12)
     expected = np.hypot(4 / 3, 4)  # the line crosses the square from side to side
     assert np.linalg.norm(ends - starts, axis=1).sum() == pytest.approx(expected)
+
+
+def test_a_row_is_divided_where_its_boundary_is() -> None:
+    """Two units that are positive everywhere make a plane: class 1 where x_1 < x_2 / 2 + 1/4."""
+    config = replace(CONFIG, hidden=2)
+    weights = np.zeros(config.network.size)
+    first, first_bias, second, second_bias = config.network.parts(weights)
+    first[:], first_bias[:] = np.eye(2), 10.0
+    second[:, 1], second_bias[1] = [-1.0, 0.5], 5.25
+    found = boundary_by_row(config, weights)
+    assert tuple(found) == ROWS
+    for row, place in found.items():
+        assert place == pytest.approx(row / 2 + 0.25, abs=0.02)
 
 
 @pytest.mark.parametrize(("middle", "length"), [(0.5, 1), (-0.5, -1)])

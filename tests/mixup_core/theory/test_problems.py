@@ -2,14 +2,37 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+from processes import assert_resumes_anywhere
 
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.tree import flatten, leaves, with_values
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
+
+SMALL: dict[str, dict[str, Any]] = {
+    "entropy-floor": {"draws": 100},
+    "linear-views": {"quantity": {"excess": {"points": 10}}, "epochs": 3},
+    "alternating-line": {"hidden": 8, "epochs": 3},
+    "support-vectors": {"epochs": 3},
+    "moons": {"points": 20, "hidden": 8, "resolution": 10, "steps_per_epoch": 5, "epochs": 3},
+    "two-layer": {"data.classes": 3, "network.power": 4, "network.init": 0.3, "epochs": 4},
+    "label-noise-bound": {"draws": 100, "epochs": 3},
+    "random-features": {"points": 10, "features": 8, "test_points": 50, "epochs": 4},
+    "rare-features": {"dimension": 20, "points": 10, "steps_per_epoch": 5, "epochs": 3},
+    "separability": {"first_points": 16, "epochs": 2},
+    "spurious-feature": {"points": 20, "epochs": 2},
+}
+"""Of each problem, a run of a moment."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("law", ["erm", "midpoint", {"beta": 1.0}], ids=str)
+def test_a_run_that_is_stopped_anywhere_ends_with_the_same_bits(name: str, law: Any) -> None:
+    assert_resumes_anywhere(with_values(problem_named(name).config(), {**SMALL[name], "law": law}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -22,6 +45,8 @@ def test_a_problem_is_of_one_piece(name: str) -> None:
         *(m for panel in problem.curves for m in panel),
     }
     assert named <= set(problem.metrics)
+    heads = [series.head for series in problem.series]
+    assert len(set(heads)) == len(heads)
     assert problem.axis.metric is None or problem.axis.metric in problem.metrics
     paths = set(leaves(problem.config))
     assert set(problem.unsearchable) <= paths
@@ -48,10 +73,10 @@ def test_a_law_has_its_plain_name(name: str) -> None:
     assert problem.method(with_values(config, {"law": {"beta": 0.5}})) is None
 
 
-def test_reading_the_problems_loads_no_torch() -> None:
+def test_reading_the_problems_loads_neither_torch_nor_scipy() -> None:
     code = (
         "import sys; from mixup_core.problem import problem_named\n"
         f"for name in {NAMES!r}: problem_named(name)\n"
-        "assert not {'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
+        "assert not {'torch', 'scipy', 'ray', 'optuna', 'mlflow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -41,7 +41,7 @@ def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() ->
     assert (has_feature.argmax(axis=1) >= 2).mean() == pytest.approx(0.4, abs=0.08)
     assert ((whole[..., :4] == CONFIG.noise_scale).any(axis=2).sum(axis=1) == 2).all()
     is_noise = (whole[..., 4:] != 0).any(axis=2)
-    assert (is_noise.sum(axis=1) == CONFIG.num_noise).all()
+    assert (is_noise.sum(axis=1) == CONFIG.patches - 1 - CONFIG.noise_features).all()
     assert not whole[is_noise][:, :4].any()
     assert whole[is_noise][:, 4:].std() == pytest.approx(0.5, rel=0.05)
 

@@ -3,8 +3,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from mixup_core.laws import Beta
 from mixup_core.seeding import stream
-from mixup_core.theory.relu_network import ReluNetwork, adam_step
+from mixup_core.theory.relu_network import MixedSteps, ReluNetwork, adam_step
 
 NETWORK = ReluNetwork(inputs=3, hidden=7, classes=4)
 
@@ -57,3 +58,23 @@ def test_each_layer_begins_uniform_within_the_root_of_its_inputs() -> None:
         assert np.abs(part).max() <= fan_in**-0.5
         if part.size > 100:
             assert part.std() == pytest.approx(fan_in**-0.5 / 3**0.5, rel=0.05)
+
+
+def test_mixed_steps_descend_the_mixed_loss_by_the_draws_of_their_stream() -> None:
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(5, 3)), np.eye(4)[[0, 1, 2, 3, 0]]
+    steps = MixedSteps(
+        network=NETWORK, inputs=inputs, targets=targets, law=Beta(alpha=0.5), num=3, lr=1e-2
+    )
+    state, by_hand = NETWORK.initial(stream(0, "a")), NETWORK.initial(stream(0, "a"))
+    loss = steps.take(state, stream(0, "b"))
+    draws = stream(0, "b")
+    partners, lams = draws.integers(5, size=(3, 5)), draws.beta(0.5, 0.5, 3)
+    losses = []
+    for partner, lam in zip(partners, lams, strict=True):
+        mixed = [lam * part + (1 - lam) * part[partner] for part in (inputs, targets)]
+        value, gradient = NETWORK.gradient(by_hand["weights"], *mixed)
+        losses.append(value)
+        adam_step(by_hand, gradient, 1e-2)
+    assert loss == pytest.approx(np.mean(losses), rel=1e-12)
+    np.testing.assert_array_equal(state["weights"], by_hand["weights"])

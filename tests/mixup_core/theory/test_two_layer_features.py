@@ -5,7 +5,7 @@ from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayer
 from mixup_core.theory.two_layer.features import correlations, feature_accuracy, is_right
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import fresh_points
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 CONFIG = TwoLayerConfig(
     epochs=1,

@@ -10,7 +10,7 @@ from mixup_core.theory.two_layer.network import (
     initial_weights,
 )
 from mixup_core.theory.two_layer.points import training_points
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 
 def written_out(inputs: Floats, rho: float, power: int) -> Floats:

@@ -13,7 +13,7 @@ from mixup_core.theory.two_layer.landscape import Landscape
 from mixup_core.theory.two_layer.network import initial_weights
 from mixup_core.theory.two_layer.points import training_points, training_set
 from mixup_core.theory.two_layer.rkc import RkcSolver, rkc_step, stages_of
-from mixup_core.theory.weights import Floats
+from mixup_core.weights import Floats
 
 RATES = np.array([0.0, 0.1, 1.0, 30.0])
 

@@ -1,12 +1,18 @@
+from pathlib import Path
+
 import pytest
+from trained import train
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Stage, StateRef
+from mixup_core.store.checkpoints import EpochFacts, Stage, StateRef, Store
 from mixup_core.tree import with_values
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
+from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult
+from sweeps.search import SearchHistory
 from sweeps.stages import plan_runs
 from sweeps.study import Run
 
@@ -58,3 +64,23 @@ def test_predictions_take_four_bytes_for_each_class_of_each_image_and_network() 
     assert bytes_of_predictions([plain]) == 360 * (4 * 10 + 1)
     both = with_values(plain, {"data.val_size": 40, "averaging": {"ema": 0.9}})
     assert bytes_of_predictions([plain, both]) == 360 * 41 + 400 * 81
+
+
+def test_gpu_hours_are_the_work_of_all_runs_whatever_the_slots_and_have_a_price(
+    tmp_path: Path,
+) -> None:
+    study, store = load_study("digits"), Store(str(tmp_path))
+    asked = {"gpus_per_run": 0.5, "price": 3.0}
+    nothing = plan_summary(study, SearchHistory(), store, slots=2, **asked)
+    assert (nothing["gpu_hours"], nothing["cost"]) == (None, None)
+    train(tmp_path, but=("erm", 1))
+    trained = Store(str(tmp_path / "store"))
+    for slots in (1, 7):
+        summary = plan_summary(study, SearchHistory(), trained, slots=slots, **asked)
+        # one run of 3 epochs, whose median epoch took 2 s
+        assert summary["gpu_hours"] == pytest.approx(3 * 2 / 3600 / 2)
+        assert summary["cost"] == pytest.approx(3 * 2 / 3600 / 2 * 3.0)
+    on_cpu = plan_summary(study, SearchHistory(), trained, slots=1, price=3.0)
+    assert on_cpu["gpu_hours"] is None
+    assert on_cpu["cost"] == pytest.approx(3 * 2 / 3600 * 3.0)
+    assert "cost      0.01" in spell_plan(on_cpu)

@@ -19,7 +19,7 @@ def read(folder: Path, text: str, *overrides: str) -> Study:
 
 
 def refusals(folder: Path, text: str) -> list[str]:
-    """Return the problems of a text, each from its line on."""
+    """Return the faults of a text, each from its line on."""
     with pytest.raises(StudyError) as caught:
         read(folder, text)
-    return [line.partition("s.yaml:")[2] for line in caught.value.problems]
+    return [line.partition("s.yaml:")[2] for line in caught.value.faults]

@@ -4,7 +4,7 @@ import pytest
 from study_files import ARMS, SMALL, read, refusals
 
 from sweeps.claims import Claim
-from sweeps.readouts import Averaged, Last, MeanOfLast
+from sweeps.readouts import Averaged, Last, MeanOfLast, Rise
 
 SOURCE = "source: arXiv:2210.13512, table 1"
 CLAIM = f"- says: Mixup wins\n  {SOURCE}\n  that: {{less: [uniform, erm], metric: test/error}}\n"
@@ -42,6 +42,13 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (second.relation, second.left, second.right) == ("within", "erm", 0.078)
     assert (second.margin, second.metric) == (0.002, "test/error_averaged")
+
+
+def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
+    rises = CLAIM.replace("}", ", readout: rise}")
+    last = CLAIM.replace("}", ", readout: {mean_of_last: 3}}")
+    claims = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{rises}{last}").claims
+    assert [claim.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
 
 
 def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 
 
 def nodes(text: str) -> tuple[NodeReader, Node]:
-    root, problems = read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
-    return NodeReader(problems), root
+    root, faults = read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
+    return NodeReader(faults), root
 
 
 def problems_of(text: str, hint: Any = None) -> list[str]:
@@ -21,7 +21,7 @@ def problems_of(text: str, hint: Any = None) -> list[str]:
         read.section(PATHS, root)
     else:
         assert read.value(hint, root) is REFUSED
-    return list(map(str, read.problems))
+    return list(map(str, read.faults))
 
 
 def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
@@ -36,7 +36,7 @@ def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
         water=Flood(depth=1.0),
         visits=(Visit(day=2, water=Drip(rate=3.0)), Visit(day=5)),
     )
-    assert read.problems == []
+    assert read.faults == []
 
 
 def test_a_choice_may_stand_beside_its_fields() -> None:

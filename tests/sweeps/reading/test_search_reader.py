@@ -117,7 +117,7 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     text = text.replace("[0.1, 32.0]", "[32.0, 0.1]").replace("law: erm}", "law: erm, lr: 1}")
     with pytest.raises(StudyError) as caught:
         read(tmp_path, text + "  prune: {after: 9}\n  budget: {hours: -1}\n  bogus: 1\n")
-    paths = [problem.split(": ")[1] for problem in caught.value.problems]
+    paths = [problem.split(": ")[1] for problem in caught.value.faults]
     assert paths == [
         "arms.erm.lr",
         "search.space.mix.law.beta.log_uniform",

@@ -10,8 +10,8 @@ def place_at(line: int) -> Place:
 
 
 def read(text: str) -> object:
-    root, problems = read_yaml(text.encode(), place_at)
-    assert problems == []
+    root, faults = read_yaml(text.encode(), place_at)
+    assert faults == []
     return plain(root)
 
 
@@ -50,9 +50,9 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
     .split(),
 )
 def test_what_readers_of_yaml_disagree_on_is_refused(text: str) -> None:
-    root, problems = read_yaml(text.replace(",", " ").encode(), place_at)
+    root, faults = read_yaml(text.replace(",", " ").encode(), place_at)
     assert root.value is REFUSED
-    assert len(problems) == 1
+    assert len(faults) == 1
 
 
 def test_a_value_knows_the_line_of_its_key_and_an_item_its_own() -> None:
@@ -72,16 +72,16 @@ def lines(node: Node) -> list[int | None]:
 
 
 def test_reading_goes_on_after_a_refused_value() -> None:
-    root, problems = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
+    root, faults = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
     assert plain(root) == {"a": REFUSED, "b": REFUSED, "c": 3}
-    assert [problem.place.line for problem in problems] == [1, 2, 4]
+    assert [fault.place.line for fault in faults] == [1, 2, 4]
 
 
 def test_nothing_is_nested_deeper_than_32() -> None:
     assert read("[" * 32 + "]" * 32) != []
-    root, problems = read_yaml(b"[" * 33 + b"]" * 33, place_at)
+    root, faults = read_yaml(b"[" * 33 + b"]" * 33, place_at)
     assert root.value is REFUSED
-    assert [str(problem) for problem in problems] == ["f:1: nested deeper than 32"]
+    assert [str(fault) for fault in faults] == ["f:1: nested deeper than 32"]
 
 
 def test_control_and_direction_characters_are_shown_escaped_on_one_line() -> None:

@@ -39,7 +39,7 @@ def refusals(load: Load, text: str | bytes, *overrides: str) -> list[str]:
     with pytest.raises(StudyError) as caught:
         load(text, *overrides)
     lines = str(caught.value).splitlines()
-    assert lines == list(caught.value.problems)
+    assert lines == list(caught.value.faults)
     return [line.partition("s.yaml:")[2] or line for line in lines]
 
 
@@ -518,7 +518,7 @@ def test_paths_that_are_no_study_file_are_refused(tmp_path: Path) -> None:
     ]:
         with pytest.raises(StudyError) as caught:
             load_study(reference)
-        assert len(caught.value.problems) == 1
+        assert len(caught.value.faults) == 1
         assert text in str(caught.value)
 
 
@@ -702,7 +702,7 @@ def problems_of(load: Load, content: str | bytes, *overrides: str) -> tuple[str,
     try:
         load(content, *overrides)
     except StudyError as error:
-        return error.problems or ("no problem is named",)
+        return error.faults or ("no fault is named",)
     return ()
 
 

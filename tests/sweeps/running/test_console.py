@@ -1,10 +1,11 @@
 import io
+import time
 
 import pytest
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.tree import with_values
-from sweeps.running.console import Board, Console, spell_duration
+from sweeps.running.console import Board, Console, spell_duration, still
 from sweeps.study import Study
 
 
@@ -103,3 +104,20 @@ def test_a_terminal_gets_one_table_redrawn_in_place() -> None:
 )
 def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
     assert spell_duration(seconds) == text
+
+
+def test_a_slow_step_is_named_at_once_and_again_while_it_lasts() -> None:
+    stream = io.StringIO()
+    with still("starting Ray", stream, every=0.01):
+        while stream.getvalue().count("\n") < 3:
+            time.sleep(0.01)
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "starting Ray"
+    assert lines[2] == "starting Ray, 0 s"
+
+
+def test_a_slow_step_that_fails_is_said_no_more() -> None:
+    stream = io.StringIO()
+    with pytest.raises(OSError, match="no"), still("starting Ray", stream, every=60):
+        raise OSError("no")
+    assert stream.getvalue() == "starting Ray\n"

@@ -62,6 +62,18 @@ def test_the_search_is_over_when_every_run_has_ended() -> None:
     assert searcher.suggest("b") == Searcher.FINISHED
 
 
+def test_a_stopped_search_hands_out_nothing_more_and_is_over_once_its_trials_are() -> None:
+    searcher = _searcher(5, 10)
+    stopped: list[bool] = []
+    searcher._is_stopped = lambda: bool(stopped)
+    _suggested(searcher, "a")
+    stopped.append(True)
+    searcher.on_trial_result("a", _stored(5))
+    assert searcher.suggest("b") is None
+    searcher.on_trial_complete("a", {})
+    assert searcher.suggest("b") == Searcher.FINISHED
+
+
 def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
     searcher = _searcher(10, 8, 6, 4)
     trunk = _suggested(searcher, "a")

@@ -427,3 +427,15 @@ def test_a_report_is_attached_to_the_study(
     assert names == ["figures", "table.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names, "wrote where it was started"
     assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").exists()
+
+
+def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    arms = {**study.arms, "erm": with_values(study.arms["erm"], {"data.oracle": True})}
+    leaking = replace(study, arms=arms)
+    reconcile(projection_of(leaking, home), results_of(leaking, 3, 3, 3, 3))
+    found = {**runs_of(leaking, client, "config"), **runs_of(leaking, client, "seed")}
+    told = {name for name, run in found.items() if run.data.tags.get("oracle") == "True"}
+    assert told == {name for name in found if name.startswith("erm")}
+    assert len(told) == 3

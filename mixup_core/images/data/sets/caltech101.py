@@ -51,6 +51,7 @@ DATASET = Dataset(
         image_size=64,
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
+        smallest_class=_NUM_TRAIN_PER_CLASS,
     ),
     files={"train": dict(_FILES), "test": dict(_FILES)},
     sources=lambda root: downloaded({_ARCHIVE: _URL}, root),

@@ -48,6 +48,7 @@ CIFAR10 = Dataset(
         image_size=32,
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2023, 0.1994, 0.2010),
+        smallest_class=5_000,
     ),
     files={
         "train": {
@@ -78,6 +79,7 @@ CIFAR100 = Dataset(
         image_size=32,
         mean=(0.5071, 0.4867, 0.4408),
         std=(0.2675, 0.2565, 0.2761),
+        smallest_class=500,
     ),
     files={
         "train": {"cifar-100-python/train": "md5:16019d7e3df5f24257cddd939b257f8d", **_META_100},

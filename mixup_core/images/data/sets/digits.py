@@ -55,6 +55,7 @@ DATASET = Dataset(
         image_size=8,
         mean=(0.5,),
         std=(0.5,),
+        smallest_class=135,
     ),
     files={},
     sources=lambda _: ({}, ABSENT),

@@ -49,6 +49,7 @@ DATASET = Dataset(
         image_size=64,
         mean=(0.485, 0.456, 0.406),
         std=(0.229, 0.224, 0.225),
+        smallest_class=66,
     ),
     files={"train": dict(_FILES), "test": dict(_FILES)},
     sources=_sources,

@@ -42,6 +42,7 @@ DATASET = Dataset(
         image_size=96,
         mean=(0.4467, 0.4398, 0.4066),
         std=(0.2603, 0.2566, 0.2713),
+        smallest_class=500,
     ),
     files={
         "train": {

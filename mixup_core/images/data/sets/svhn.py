@@ -41,6 +41,7 @@ DATASET = Dataset(
         image_size=32,
         mean=(0.4377, 0.4438, 0.4728),
         std=(0.1980, 0.2010, 0.1970),
+        smallest_class=4_659,
     ),
     files={
         "train": {f"{_FOLDER}/train_32x32.mat": "md5:e26dedcc434d2e4c54c9b2d4a06d8373"},

@@ -56,6 +56,7 @@ DATASET = Dataset(
         image_size=64,
         mean=(0.4802, 0.4481, 0.3975),
         std=(0.2770, 0.2691, 0.2821),
+        smallest_class=500,
     ),
     files={"train": dict(_FILES), "test": dict(_FILES)},
     sources=lambda root: downloaded({_ARCHIVE: _URL}, root),

@@ -214,6 +214,7 @@ def test_validation_cannot_take_every_training_image(val_size: int, fashion: Fas
 
 def test_digits_are_scikit_learns_times_fifteen_each_once(tmp_path: Path) -> None:
     splits = load(DataConfig(name="digits"), tmp_path)
+    assert int(torch.bincount(splits.train.labels).min()) == splits.info.smallest_class
     assert splits.test is not None
     assert (len(splits.train), len(splits.test)) == (1437, 360)
     pixels = torch.cat([splits.train.pixels, splits.test.pixels]).reshape(-1, 64)
@@ -254,7 +255,9 @@ def test_folder_images_are_resized_cropped_and_labelled_by_sorted_class(tmp_path
 
 def test_a_folder_without_test_loads_when_test_is_not_asked_for(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
-    splits = load(folder_config(tmp_path, test=False, digest=folder_digest(tmp_path)))
+    splits = load(
+        folder_config(tmp_path, test=False, digest=folder_digest(tmp_path, tmp_path / ".data"))
+    )
     assert splits.test is None
     assert len(splits.train) == 2
 
@@ -322,7 +325,7 @@ def test_a_still_gif_is_an_image(tmp_path: Path) -> None:
 
 def test_a_folder_that_changed_since_the_study_was_read_is_refused(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
-    config = folder_config(tmp_path, test=False, digest=folder_digest(tmp_path))
+    config = folder_config(tmp_path, test=False, digest=folder_digest(tmp_path, tmp_path / ".data"))
     load(config)
     write_images(tmp_path, "train", a=Image.new("L", (8, 8), 1))
     with pytest.raises(DataError, match="changed since the study was read"):

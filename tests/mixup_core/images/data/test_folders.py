@@ -10,7 +10,9 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.config import DataConfig
+from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import class_files, describe, folder_digest
 
 
@@ -43,6 +45,7 @@ def test_a_folder_describes_itself(pets: Path) -> None:
         "image_size": 12,
         "mean": (0.5, 0.5, 0.5),
         "std": (0.5, 0.5, 0.5),
+        "smallest_class": 1,
     }
 
 
@@ -114,25 +117,100 @@ def test_the_digest_is_the_sha256_of_a_sorted_sha256sum_listing(tmp_path: Path) 
         hashlib.sha256(contents[name]).hexdigest().encode() + b"  " + name.encode() + b"\0"
         for name in ("test/a/é.png", "train/a/2.png", "train/b/1.png")
     )
-    assert folder_digest(tmp_path) == hashlib.sha256(listing).hexdigest()
+    assert folder_digest(tmp_path, tmp_path.parent / "data") == hashlib.sha256(listing).hexdigest()
 
 
 def test_the_digest_follows_names_and_contents_not_the_place_or_hidden_files(pets: Path) -> None:
-    digest = folder_digest(pets)
+    digest = folder_digest(pets, pets.parent / "data")
     (pets / "train" / ".DS_Store").touch()
     (pets / "readme.txt").touch()
     pets = pets.rename(pets.with_name("animals"))
-    assert folder_digest(pets) == digest
+    assert folder_digest(pets, pets.parent / "data") == digest
     cat = pets / "test" / "cat" / "0.png"
     original = cat.read_bytes()
     cat.write_bytes(original + b"x")
-    assert folder_digest(pets) != digest
+    assert folder_digest(pets, pets.parent / "data") != digest
     cat.write_bytes(original)
-    assert folder_digest(pets) == digest
+    assert folder_digest(pets, pets.parent / "data") == digest
     cat.rename(cat.with_name("1.png"))
-    assert folder_digest(pets) != digest
+    assert folder_digest(pets, pets.parent / "data") != digest
 
 
 def test_the_digest_of_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="train: not found"):
-        folder_digest(tmp_path)
+        folder_digest(tmp_path, tmp_path.parent / "data")
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the files whose contents are digested from now on."""
+    read: list[str] = []
+
+    def count(file: Path) -> str:
+        read.append(file.name)
+        return file_digest(file)
+
+    monkeypatch.setattr(digests, "file_digest", count)
+    return read
+
+
+def _age(folder: Path) -> None:
+    """Let all files be older than the clock of a file system is coarse."""
+    for file in folder.rglob("*.*"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+
+
+def test_files_that_have_not_changed_are_read_once(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _age(pets)
+    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
+    read, data = _reads(monkeypatch), tmp_path / "data"
+    first = folder_digest(pets, data)
+    assert sorted(read) == ["0.bmp", "0.png", "0.png", "0.png", "1.JPEG"]
+    assert folder_digest(pets, data) == first
+    assert len(read) == 5
+    changed = pets / "train" / "dog" / "0.png"
+    content = changed.read_bytes()
+    changed.write_bytes(content[:-1] + b"x")
+    _age(pets)  # the same size and time of the content: the entry's own time tells
+    assert folder_digest(pets, data) != first
+    assert "0.png" in read[5:]
+    (pets / "train" / "cat" / "0.png").unlink()
+    assert folder_digest(pets, data) == folder_digest(pets, tmp_path / "elsewhere")
+
+
+def test_a_file_that_was_just_written_is_read_again(
+    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = _reads(monkeypatch)
+    for _ in range(2):
+        folder_digest(pets, tmp_path / "data")
+    assert len(read) == 10
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": 3}', b"\xff"])
+def test_damaged_memory_of_digests_is_no_memory(
+    pets: Path, tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
+    data = tmp_path / "data"
+    first = folder_digest(pets, data)
+    (kept,) = (data / "digests").glob("*.json")
+    kept.write_bytes(content)
+    assert folder_digest(pets, data) == first
+
+
+def test_where_nothing_can_be_kept_the_digest_is_the_same(pets: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert folder_digest(pets, tmp_path / "file") == folder_digest(pets, tmp_path / "data")
+
+
+def test_what_windows_leaves_in_folders_is_no_image_and_changes_no_digest(
+    pets: Path, tmp_path: Path
+) -> None:
+    before = folder_digest(pets, tmp_path / "data")
+    for folder in (pets, pets / "train", pets / "train" / "cat"):
+        (folder / "Thumbs.db").write_bytes(b"x")
+        (folder / "desktop.ini").write_bytes(b"x")
+    assert describe(config(pets)).num_train == 3
+    assert folder_digest(pets, tmp_path / "data") == before

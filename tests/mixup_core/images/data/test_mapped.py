@@ -62,13 +62,25 @@ def test_what_is_decoded_is_not_decoded_again(
     load_mapped(DIGITS, tmp_path)
     monkeypatch.setitem(DATASETS, "digits", lambda *_: pytest.fail("decoded again"))
     load_mapped(DIGITS, tmp_path)
-    load_mapped(DataConfig(name="digits", val_size=100, num_train=7, pool=2), tmp_path)
+    load_mapped(DataConfig(name="digits", val_size=100, num_train=7), tmp_path)
     assert len(decoded(tmp_path)) == 1
 
 
 def test_another_cut_for_validation_is_another_file(tmp_path: Path) -> None:
     load_mapped(DIGITS, tmp_path)
     assert load_mapped(DataConfig(name="digits"), tmp_path).val is None
+    assert len(decoded(tmp_path)) == 2
+
+
+def test_pooled_images_are_mapped_pooled(tmp_path: Path) -> None:
+    """So that no run has them in memory of its own."""
+    data = DataConfig(name="digits", val_size=100, pool=2)
+    for _ in ("decoded", "found"):
+        splits = load_mapped(data, tmp_path)
+        assert_equal(splits, load(DIGITS, tmp_path).pooled(2))
+        assert splits.train.pixels.dtype == torch.int16
+        assert splits.train.pooled(2) is splits.train
+    load_mapped(DIGITS, tmp_path)
     assert len(decoded(tmp_path)) == 2
 
 
@@ -143,7 +155,7 @@ def test_an_image_folder_that_changed_is_decoded_anew_or_refused(tmp_path: Path)
     noise = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
     write_images(folder, "train", a=Image.fromarray(noise[0]), b=Image.fromarray(noise[1]))
     data = folder_config(folder, test=False)
-    as_read = folder_config(folder, test=False, digest=folder_digest(folder))
+    as_read = folder_config(folder, test=False, digest=folder_digest(folder, folder / ".data"))
     for config in (data, as_read):
         assert load_mapped(config, tmp_path).train.pixels[0].float().std() > 0
     write_images(folder, "train", a=Image.new("RGB", (8, 8), (9, 9, 9)))

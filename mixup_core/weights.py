@@ -1,18 +1,14 @@
-"""Weights: lam of a mixing law in float64: draws, quantiles, mean label entropy."""
+"""Weights: lam of a mixing law in NumPy: draws, quantiles, mean label entropy."""
 
 import math
 from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, psi
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 
 Floats = NDArray[np.float64]
-
-PLAIN_METHODS: dict[Law, str] = {Erm(): "erm", Midpoint(): "midpoint", Beta(alpha=1.0): "uniform"}
-"""The laws that have a name of their own in figures."""
 
 
 def draw_weights(law: Law, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -43,6 +39,8 @@ def weight_quantiles(law: Law, count: int) -> Floats:
     """
     match law:
         case Beta(alpha=alpha):
+            from scipy.special import betaincinv
+
             places: Any = (np.arange(count) + 0.5) / count
             nodes: Floats = betaincinv(alpha, alpha, places)
             return nodes
@@ -66,7 +64,7 @@ def label_entropy(law: Law) -> float:
     """Return the mean entropy of a label mixed from two classes, in nats: ERM 0, midpoint ln 2.
 
     For Beta(a, a) it is E[-2 lam ln lam] = psi(2 a + 1) - psi(a + 1), psi the digamma function; 1/2
-    at a = 1.
+    at a = 1. Recorded numbers of images are bound to the last bits of `mixup_core.mixing`'s.
     """
     match law:
         case Erm():
@@ -74,6 +72,8 @@ def label_entropy(law: Law) -> float:
         case Midpoint():
             return math.log(2)
         case Beta(alpha=alpha):
+            from scipy.special import psi
+
             return float(psi(2 * alpha + 1) - psi(alpha + 1))
         case _:
             assert_never(law)

@@ -1,0 +1,35 @@
+"""SquaredError: of the logits against the mixed label."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from mixup_core.laws import Law
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SquaredError:
+    """Summed over classes; see `mixup_core.mixing.mixed_squared_errors`."""
+
+    tag: ClassVar = "squared-error"
+
+    def per_image(
+        self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
+    ) -> "Tensor":
+        """Return the loss of each image, (batch,)."""
+        from mixup_core.mixing import mixed_squared_errors
+
+        return mixed_squared_errors(logits, labels, partner_labels, lam)
+
+    def floor(
+        self,
+        law: Law,
+        labels: "Tensor",
+        partner: Literal["dataset", "permutation"],
+        batch_size: int,
+    ) -> float:
+        """Return 0: a function that is the mixed target wherever images were mixed has no error."""
+        del law, labels, partner, batch_size
+        return 0.0

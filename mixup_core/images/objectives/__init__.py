@@ -1,0 +1,1 @@
+"""What a step minimises: one objective a file, and the choice of them in `objective`."""

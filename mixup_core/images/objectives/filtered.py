@@ -1,0 +1,98 @@
+"""Filter: the loss of those mixed images on which the student is behind, or ahead of, a teacher."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.laws import Law
+from mixup_core.problem import Metric
+from mixup_core.rules import require
+from mixup_core.schedules import epoch_after
+
+if TYPE_CHECKING:
+    from mixup_core.images.batches import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
+    from mixup_core.images.objectives.objective import Objective
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filter(Guided):
+    """The loss of those mixed images on which the student is behind, or ahead of, a teacher.
+
+    Of each mixed image r = loss of the teacher - loss of the student, without a gradient. Where
+    r <= threshold the student is not yet better.
+
+    Source: SCIENCE.md, F2.
+    """
+
+    tag: ClassVar = "filter"
+    metrics: ClassVar = {
+        "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
+        "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
+    }
+    has_to_mix: ClassVar = False
+
+    keep: Literal["low", "high", "all"] = "low"
+    """`low` keeps r <= threshold, `high` the others, `all` every image (plain mixup)."""
+    threshold: float = 0.0
+    """Of r, in units of the loss; finite."""
+    warm_up: float = 0.25
+    """Fraction of the epochs that come first and filter nothing, in [0, 1]."""
+    stop: float = 1.0
+    """Fraction of the epochs after which nothing is filtered any more, in [warm_up, 1]."""
+    norm: Literal["batch", "kept"] = "batch"
+    """Whether the sum over the images kept is divided by the size of the batch or by their number.
+    The loss of a batch of which none is kept is 0."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If one is out of range.
+        """
+        require(-math.inf < self.threshold < math.inf, "threshold is finite", self, "threshold")
+        fits = 0 <= self.warm_up <= self.stop <= 1
+        require(fits, "0 <= warm_up <= stop <= 1", self, "warm_up", "stop")
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
+        if not first <= epoch < end:
+            return law, Plain()
+        # What is left is what decides the epoch: the key stands for the teacher.
+        return law, dataclasses.replace(self, teacher="", warm_up=0.0, stop=1.0)
+
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the loss of the images that are kept, and the fractions that are kept and low.
+
+        Raises:
+            ValueError: If there is no teacher.
+        """
+        import torch
+
+        if teacher is None:
+            raise ValueError(f"`a filter has a teacher` must hold, got (objective={self}).")
+        losses = batch.losses(student(batch.mixed), loss)
+        with torch.no_grad():
+            ahead = batch.losses(teacher(batch.mixed), loss) - losses
+            low = (ahead <= self.threshold).float()
+            kept = {"low": low, "high": 1 - low, "all": torch.ones_like(low)}[self.keep]
+            fraction = kept.mean()
+            weight = kept
+            if self.norm == "kept":
+                weight = kept * len(batch) / kept.sum().clamp(min=1)
+        return Minimised(
+            loss=(losses * weight).mean(),
+            measured={"kept_fraction": fraction, "low_fraction": low.mean()},
+        )
+
+    def floor(self, mixed_floor: float) -> float | None:
+        """Return the infimum of the mean over all functions; none is known of some images."""
+        return mixed_floor if self.keep == "all" else None

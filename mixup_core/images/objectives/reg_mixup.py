@@ -1,0 +1,70 @@
+"""RegMixup: the loss of the images as they are, and beside it that of the mixed ones."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import Metric
+from mixup_core.rules import require
+
+if TYPE_CHECKING:
+    from mixup_core.images.batches import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
+    from mixup_core.images.objectives.objective import Objective
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegMixup:
+    """The loss of the images as they are, and beside it that of the mixed ones.
+
+        loss(g(x), y) + eta * mixup loss
+
+    The mixed images are those of `mix`: the source's alpha is `mix.law.alpha`. Both halves of a
+    batch pass the network together, so BatchNorm sees both.
+
+    Source: Pinto et al. 2022, arXiv:2206.14502, equation 4; Beta(20, 20) and eta 1 there.
+    """
+
+    tag: ClassVar = "regmixup"
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    has_to_mix: ClassVar = True
+
+    eta: float = 1.0
+    """Weight of the mixup loss, at least 0 and finite. At 0 nothing is mixed: the run is ERM."""
+    reduction: Literal["sum", "mean"] = "sum"
+    """`mean` takes half of the sum, as the authors' code does with one mean over both halves."""
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            RuleError: If eta is out of range.
+        """
+        require(0 <= self.eta < math.inf, "0 <= eta < inf", self, "eta")
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        del epoch, epochs
+        return (Erm(), Plain()) if self.eta == 0 or law == Erm() else (law, self)
+
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the mean loss of the images and, weighted, of the mixed ones, in one pass."""
+        import torch
+
+        del teacher
+        own, mixed = student(torch.cat([batch.images, batch.mixed])).chunk(2)
+        unmixed = torch.ones_like(batch.lam)
+        own_loss = loss.per_image(own, batch.labels, batch.labels, unmixed).mean()
+        both = own_loss + self.eta * batch.losses(mixed, loss).mean()
+        return Minimised(loss=both / 2 if self.reduction == "mean" else both)
+
+    def floor(self, mixed_floor: float) -> float | None:
+        """Return the infimum of the mean over all functions; unmixed images can have no loss."""
+        return self.eta * mixed_floor / (2 if self.reduction == "mean" else 1)

@@ -1,0 +1,29 @@
+"""El2n: how far predictions are from the labels."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class El2n(Every):
+    """Mean 2-norm of softmax minus one-hot label over the training images.
+
+    Source: Paul et al. 2021, arXiv:2107.07075, definition 2.
+    """
+
+    tag: ClassVar = "el2n"
+    metrics: ClassVar = {"train/el2n": Metric(label="EL2N, training images")}
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        from torch.nn.functional import one_hot
+
+        logits, labels = subject.outputs()
+        distance = logits.double().softmax(1) - one_hot(labels, logits.shape[1])
+        return {"train/el2n": float(distance.norm(dim=1).mean())}

@@ -1,0 +1,40 @@
+"""GradientNorm: how far training is from a stationary point of what it minimises."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GradientNorm(Every):
+    """2-norm of the gradient of the objective in force, averaged over all batches.
+
+    One fresh draw of partners and weights; without weight decay. BatchNorm uses its statistics.
+
+    Source: Liu et al. 2023, arXiv:2303.01475, section 5.
+    """
+
+    tag: ClassVar = "gradient-norm"
+    metrics: ClassVar = {"train/gradient_norm": Metric(label="gradient norm of the objective")}
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        import torch
+
+        _, objective = subject.config.in_epoch(subject.epoch)
+        weights = [part for part in subject.network.parameters() if part.requires_grad]
+        total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
+        for batch in subject.mixed():
+            minimised = objective.on(batch, subject.logits, subject.config.loss, subject.teacher)
+            share = len(batch) / len(subject.images)
+            gradients = torch.autograd.grad(minimised.loss, weights)
+            for sum_, gradient in zip(total, gradients, strict=True):
+                sum_.add_(gradient, alpha=share)
+        squares = sum(float(part.square().sum()) for part in total)
+        return {"train/gradient_norm": math.sqrt(squares)}

@@ -1,0 +1,40 @@
+"""InputGradientNorm: how steep the loss is around images held out."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputGradientNorm(Every):
+    """Mean 2-norm of the gradient of an image's loss by the image, of each split held out."""
+
+    tag: ClassVar = "input-gradient-norm"
+    metrics: ClassVar = {
+        "test/input_gradient_norm": Metric(label="input-gradient norm, test images"),
+        "val/input_gradient_norm": Metric(label="input-gradient norm, validation images"),
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        import torch
+
+        from mixup_core.images.evaluation import IMAGES_PER_BATCH
+
+        found = {}
+        for split, images in subject.held_out.items():
+            norms = []
+            for start in range(0, len(images), IMAGES_PER_BATCH):
+                part = slice(start, start + IMAGES_PER_BATCH)
+                inputs, labels = images[part].requires_grad_(), images.labels[part]
+                lam = torch.ones(len(labels), device=labels.device)
+                losses = subject.config.loss.per_image(subject.logits(inputs), labels, labels, lam)
+                (gradient,) = torch.autograd.grad(losses.sum(), inputs)
+                norms.append(gradient.flatten(1).norm(dim=1).double())
+            found[f"{split}/input_gradient_norm"] = float(torch.cat(norms).mean())
+        return found

@@ -1,0 +1,44 @@
+"""MixupLoss: the loss of mixed images in evaluation mode, and how far it is above its floor."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixupLoss(Every):
+    """The mean loss over one fresh draw of partners and weights from the law in force.
+
+    Beside it, the infimum over all functions and the excess over that.
+    """
+
+    tag: ClassVar = "mixup-loss"
+    metrics: ClassVar = {
+        "train/mixup_loss": Metric(label="mixup loss", unit="nats"),
+        "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats"),
+        "train/mixup_excess": Metric(label="mixup loss above its floor", unit="nats"),
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        import torch
+
+        config = subject.config
+        law, _ = config.in_epoch(subject.epoch)
+        total = 0.0
+        with torch.no_grad():
+            for batch in subject.mixed():
+                losses = batch.losses(subject.logits(batch.mixed), config.loss)
+                total += float(losses.double().sum())
+        mean, labels = total / len(subject.images), subject.images.labels
+        floor = config.loss.floor(law, labels, config.mix.partner, config.batch_size)
+        return {
+            "train/mixup_loss": mean,
+            "train/mixup_floor": floor,
+            "train/mixup_excess": mean - floor,
+        }

@@ -1,0 +1,77 @@
+"""NeuralCollapse: how far the last layer has collapsed to one point for each class."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NeuralCollapse(Every):
+    """Four measures of the last layer's features h; all tend to 0 in collapse.
+
+    With class means mu_c about their mean, M their matrix, k classes that have images:
+
+        nc1_variability  tr(S_W S_B^+) / k, S_W the scatter within, S_B between classes
+        nc2_norms        sd of |mu_c| over its mean
+        nc2_angles       mean over pairs of |cos(mu_c, mu_d) + 1 / (k - 1)|
+        nc3_duality      | W / |W| - M / |M| |, W the last layer's weight, Frobenius norms
+        nc4_disagreement fraction of images whose nearest class mean is not the class predicted
+
+    Source: Papyan, Han and Donoho 2020, arXiv:2008.08186, figures 2 to 7.
+    """
+
+    tag: ClassVar = "neural-collapse"
+    metrics: ClassVar = {
+        "train/nc1_variability": Metric(label="NC1, variability within classes"),
+        "train/nc2_norms": Metric(label="NC2, spread of the norms of class means"),
+        "train/nc2_angles": Metric(label="NC2, deviation of the angles of class means"),
+        "train/nc3_duality": Metric(label="NC3, distance of weights from class means"),
+        "train/nc4_disagreement": Metric(label="NC4, disagreement with the nearest mean", unit="%"),
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch; nothing where all class means coincide."""
+        import torch
+        from torch import nn
+
+        layer = [part for part in subject.network.modules() if isinstance(part, nn.Linear)][-1]
+        features: list[Tensor] = []
+        hook = layer.register_forward_pre_hook(
+            lambda _, inputs: features.append(inputs[0].double())
+        )
+        try:
+            logits, labels = subject.outputs()
+        finally:
+            hook.remove()
+        h = torch.cat(features)
+        classes, index = torch.unique(labels, return_inverse=True)
+        k = len(classes)
+        counts = torch.bincount(index).double().unsqueeze(1)
+        means = torch.zeros(k, h.shape[1], dtype=h.dtype, device=h.device).index_add_(0, index, h)
+        means /= counts
+        centred = means - means.mean(0)
+        norms = centred.norm(dim=1)
+        if k < 2 or not bool((norms > 0).all()):
+            return {}
+        _, scale, axes = torch.linalg.svd(centred, full_matrices=False)
+        is_axis = scale > scale[0] * 1e-10
+        within = ((h - means[index]) @ axes[is_axis].T).square().mean(0)
+        units = centred / norms.unsqueeze(1)
+        cosines = (units @ units.T)[~torch.eye(k, dtype=torch.bool, device=h.device)]
+        weight = layer.weight.detach().double()[classes]
+        duality = (weight / weight.norm() - centred / centred.norm()).norm()
+        nearest = classes[torch.cdist(h, means).argmin(1)]
+        return {
+            "train/nc1_variability": float((within / scale[is_axis].square()).sum()),
+            "train/nc2_norms": float(norms.std(correction=0) / norms.mean()),
+            "train/nc2_angles": float((cosines + 1 / (k - 1)).abs().mean()),
+            "train/nc3_duality": float(duality),
+            "train/nc4_disagreement": float((nearest != logits.argmax(1)).double().mean()),
+        }

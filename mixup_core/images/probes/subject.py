@@ -1,0 +1,71 @@
+"""Subject: what probes look at after an epoch."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mixup_core.images.batches import Batch, Draws, batches
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.evaluation import IMAGES_PER_BATCH
+from mixup_core.images.forward import Forward, forward
+from mixup_core.images.views import EvaluationImages, TrainingImages
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Subject:
+    """What probes look at after an epoch; none of it is changed."""
+
+    config: TrainConfig
+    epoch: int
+    """0-based, just finished."""
+    network: nn.Module
+    """In evaluation mode."""
+    images: TrainingImages
+    held_out: Mapping[str, EvaluationImages]
+    """`val` and `test`, where the run has them."""
+    teacher: Forward | None = None
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Return the network's logits of some images, float32."""
+        return forward(self.network, images, self.config.precision)
+
+    @torch.no_grad()
+    def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
+        """Return logits, (images, classes), and labels of all training images, unmixed.
+
+        Args:
+            gamma: As for `unmixed`.
+        """
+        parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
+        return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
+
+    def unmixed(self, gamma: float | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield all training images with their labels, some at a time.
+
+        Args:
+            gamma: Scale of the own view in concatenated ones; None draws one for each image.
+        """
+        law, _ = self.config.in_epoch(self.epoch)
+        scaling = Draws.for_probing(self.config, self.epoch, law, self.images).scaling[0]
+        if gamma is not None:
+            scaling = torch.full_like(scaling, gamma)
+        for chosen in torch.split(
+            torch.arange(len(scaling), device=scaling.device), IMAGES_PER_BATCH
+        ):
+            yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
+
+    def mixed(self) -> Iterator[Batch]:
+        """Yield all training images mixed by the law in force, drawn for this probe."""
+        law, _ = self.config.in_epoch(self.epoch)
+        draws = Draws.for_probing(self.config, self.epoch, law, self.images)
+        return batches(self.images, draws, law)
+
+    def measured(self) -> dict[str, float]:
+        """Return what the probes that are due after the epoch measure."""
+        found: dict[str, float] = {}
+        for probe in self.config.probes:
+            if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:
+                found |= probe.measure(self)
+        return found

@@ -1,0 +1,86 @@
+"""Errors of the training images, as they are and by their views."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OriginalError(Every):
+    """Error and mean cross entropy of the training images as they are; single views only."""
+
+    tag: ClassVar = "original-error"
+    metrics: ClassVar = {
+        "train/error": Metric(label="training error, original images", unit="%"),
+        "train/nll": Metric(label="training NLL, original images", unit="nats"),
+    }
+    views: ClassVar = "single"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        from torch.nn.functional import cross_entropy
+
+        logits, labels = subject.outputs()
+        return {
+            "train/error": _error(logits, labels),
+            "train/nll": float(cross_entropy(logits.double(), labels)),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MultiViewError(Every):
+    """Error of the training images as an access shows them, gamma drawn anew.
+
+    Source: SCIENCE.md, A.4, as the next two; concatenated views only.
+    """
+
+    tag: ClassVar = "multi-view-error"
+    metrics: ClassVar = {
+        "train/multi_view_error": Metric(label="training error, both views", unit="%")
+    }
+    views: ClassVar = "concat"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        return {"train/multi_view_error": _error(*subject.outputs())}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpuriousError(Every):
+    """Error from the view of the paired class alone, [0, x']; low: it is relied on."""
+
+    tag: ClassVar = "spurious-error"
+    metrics: ClassVar = {
+        "train/spurious_error": Metric(label="training error, spurious view alone", unit="%")
+    }
+    views: ClassVar = "concat"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        return {"train/spurious_error": _error(*subject.outputs(gamma=0.0))}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrueError(Every):
+    """Error from the own view alone, [x, 0]."""
+
+    tag: ClassVar = "true-error"
+    metrics: ClassVar = {
+        "train/true_error": Metric(label="training error, own view alone", unit="%")
+    }
+    views: ClassVar = "concat"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        return {"train/true_error": _error(*subject.outputs(gamma=1.0))}
+
+
+def _error(logits: "Tensor", labels: "Tensor") -> float:
+    return float((logits.argmax(1) != labels).double().mean())

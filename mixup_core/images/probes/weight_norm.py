@@ -1,0 +1,24 @@
+"""WeightNorm: the length of all parameters together."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.every import Every
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightNorm(Every):
+    """2-norm of all parameters."""
+
+    tag: ClassVar = "weight-norm"
+    metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm")}
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        squares = (part.detach().double().square().sum() for part in subject.network.parameters())
+        return {"train/weight_norm": math.sqrt(sum(map(float, squares)))}

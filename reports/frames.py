@@ -1,0 +1,56 @@
+"""Frames: a study's results as DataFrames; metrics as fractions, NaN where there is no number."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from mixup_core.tree import flatten
+from reports.runs import arrange, run_records
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return the columns of `table.csv`, one row per arm."""
+    return _frame(tabulate(study, results).records())
+
+
+def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return the columns of `runs.csv`, one row per run."""
+    return _frame(run_records(study, results))
+
+
+def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return one row per run and stored epoch, runs in the order of arms and seeds.
+
+    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 after the first, as in
+    figures), `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every
+    setting that differs between arms, and each metric that any epoch has.
+    """
+    varying = study.varying()
+    rows = []
+    for arm, by_seed in arrange(study, results).items():
+        flat = flatten(study.arms[arm])
+        settings = {f"config.{path}": flat.get(path) for path in varying}
+        for seed, result in by_seed.items():
+            run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            rows += [
+                {
+                    **run,
+                    "outcome": result.outcome,
+                    "epoch": record.epoch + 1,
+                    "seconds": facts.seconds,
+                    "stored_at_ms": facts.stored_at_ms,
+                    **settings,
+                    **record.metrics,
+                }
+                for record, facts in zip(result.records, result.facts, strict=True)
+            ]
+    return pd.DataFrame(rows)
+
+
+def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)

@@ -1,0 +1,202 @@
+"""Figures of responses: results along a number that varies between arms, and over two."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+
+from mixup_core.problem import Metric
+from reports.colours import Look
+from reports.figures import (
+    STYLE,
+    Figure,
+    clip,
+    finished,
+    legend,
+    panelled,
+    spell_counts,
+    upper_first,
+    wrapped,
+)
+from reports.responses import Plane, Response, is_geometric, plane_of, response_of
+from reports.spelling import spell_csv, spell_number
+from reports.statistics import Summary
+from reports.tables import Table
+from sweeps.study import Study
+
+_MOST_PANELS = 4
+
+
+def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+    """Return the figure along a number that varies between arms, and the map of two such numbers.
+
+    Either is left out where no number takes several values, or nothing is measured yet.
+
+    Args:
+        study: Decides the arms.
+        table: Its results.
+        looks: How each arm is drawn (`reports.colours.arm_looks`).
+    """
+    arms = [row.arm for row in table.printed if table.metric in row.summaries]
+    if not arms:
+        return ()
+    response, plane = response_of(study, arms), plane_of(study, arms)
+    return (
+        *([] if response is None else [_along(study, table, response, looks)]),
+        *([] if plane is None else [_map(table, plane)]),
+    )
+
+
+def _along(study: Study, table: Table, response: Response, looks: Mapping[str, Look]) -> Figure:
+    summaries = {row.arm: row.summaries for row in table.printed}
+    metrics = _panels(study, table, response)
+    with mpl.rc_context(STYLE):
+        canvas, panels = panelled(len(metrics))
+        for axes, metric in zip(panels, metrics, strict=True):
+            shown = table.problem.metric(metric)
+            for label, line in response.lines.items():
+                found = {v: summaries[arm].get(metric) for v, arm in line.items()}
+                means = {value: s for value, s in found.items() if s is not None}
+                _draw_line(axes, label, means, shown, looks[next(iter(line.values()))])
+            for arm in response.levels:
+                if (level := summaries[arm].get(metric)) is not None:
+                    colour, dashes = looks[arm]
+                    axes.axhline(
+                        shown.scale * level.mean, color=colour, linestyle=dashes, linewidth=1,
+                        alpha=0.8, label=arm,
+                    )  # fmt: skip
+            _mark_values(axes, response.values)
+            axes.set_xlabel(response.path)
+            axes.set_ylabel(wrapped(shown.heading))
+            clip(axes, shown)
+        legend(canvas, panels[0])
+        levels = f" Level lines: {', '.join(response.levels)}." if response.levels else ""
+        labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
+        return finished(
+            canvas,
+            name="response",
+            title=f"Results along {response.path}",
+            caption=f"{upper_first(labels)} by {response.path}: mean and 95 % t interval over "
+            f"seeds ({spell_counts(table)}), {table.readout}.{levels} {table.selection.brief}.",
+            numbers=spell_csv(
+                [
+                    {"metric": metric, "line": label, response.path: value, "arm": arm}
+                    | _numbers_of(summaries[arm].get(metric))
+                    for metric in metrics
+                    for label, value, arm in _drawn(response)
+                ]
+            ),
+        )
+
+
+def _panels(study: Study, table: Table, response: Response) -> list[str]:
+    """Return the metrics drawn: the headline, those of claims, those beside; none that is level."""
+    wanted = (table.metric, *(claim.metric for claim in study.claims), *table.further)
+    summaries = {row.arm: row.summaries for row in table.printed}
+    drawn = [arm for _, _, arm in _drawn(response)]
+    means = {
+        metric: {s.mean for arm in drawn if (s := summaries[arm].get(metric)) is not None}
+        for metric in dict.fromkeys(wanted)
+    }
+    varying = [metric for metric, found in means.items() if len(found) > 1]
+    return varying[:_MOST_PANELS] or [table.metric]
+
+
+def _drawn(response: Response) -> list[tuple[str, float | None, str]]:
+    lines = [
+        (label, value, arm) for label, line in response.lines.items() for value, arm in line.items()
+    ]
+    return [*lines, *((arm, None, arm) for arm in response.levels)]
+
+
+def _draw_line(
+    axes: Axes, label: str, means: Mapping[float, Summary], shown: Metric, look: Look
+) -> None:
+    colour, dashes = look
+    heights = [shown.scale * summary.mean for summary in means.values()]
+    halves = [shown.scale * (summary.half_width or 0.0) for summary in means.values()]
+    axes.errorbar(
+        list(means), heights, yerr=halves, color=colour, linestyle=dashes, marker="o", ms=4,
+        capsize=2.5, elinewidth=0.9, label=label,
+    )  # fmt: skip
+
+
+def _map(table: Table, plane: Plane) -> Figure:
+    """Return one grid of cells per map: the mean by colour and as a number."""
+    summaries = {row.arm: row.summaries[table.metric] for row in table.printed if row.summaries}
+    shown = table.shown
+    means = [
+        shown.scale * summaries[arm].mean
+        for cells in plane.maps.values()
+        for arm in cells.values()
+        if arm in summaries
+    ]
+    with mpl.rc_context(STYLE):
+        canvas, panels = panelled(len(plane.maps), height=2.8)
+        norm = mpl.colors.Normalize(min(means), max(means))
+        for axes, (label, cells) in zip(panels, plane.maps.items(), strict=True):
+            _draw_cells(axes, cells, summaries, norm, shown)
+            axes.set_xlabel(plane.across)
+            axes.set_ylabel(plane.up)
+            if len(plane.maps) > 1:
+                axes.set_title(label)
+        colours = mpl.cm.ScalarMappable(norm, mpl.colormaps["viridis"])
+        canvas.colorbar(colours, ax=panels, label=shown.heading)
+        return finished(
+            canvas,
+            name="phase_map",
+            title=f"Map of {plane.across} and {plane.up}",
+            caption=f"{upper_first(shown.label)}, mean over seeds ({spell_counts(table)}), "
+            f"{table.readout}; hatched: not measured. {table.selection.brief}.",
+            numbers=spell_csv(
+                [
+                    {"map": label, plane.across: x, plane.up: y, "arm": arm}
+                    | _numbers_of(summaries.get(arm))
+                    for label, cells in plane.maps.items()
+                    for (x, y), arm in sorted(cells.items())
+                ]
+            ),
+        )
+
+
+def _draw_cells(
+    axes: Axes,
+    cells: Mapping[tuple[float, ...], str],
+    summaries: Mapping[str, Summary],
+    norm: mpl.colors.Normalize,
+    shown: Metric,
+) -> None:
+    across, up = (sorted({cell[which] for cell in cells}) for which in (0, 1))
+    for place_x, x in enumerate(across):
+        for place_y, y in enumerate(up):
+            summary = summaries.get(cells.get((x, y), ""))
+            value = None if summary is None else shown.scale * summary.mean
+            colour = "white" if value is None else mpl.colormaps["viridis"](norm(value))
+            axes.add_patch(
+                mpl.patches.Rectangle(
+                    (place_x - 0.5, place_y - 0.5), 1, 1, facecolor=colour, linewidth=0,
+                    hatch="///" if value is None else "",
+                )
+            )  # fmt: skip
+            if value is not None:
+                ink = "white" if norm(value) < 0.6 else "black"
+                text = spell_number(value, 0 if shown.unit == "%" else shown.digits)
+                axes.text(place_x, place_y, text, ha="center", va="center", color=ink, fontsize=7)
+    axes.set_xlim(-0.5, len(across) - 0.5)
+    axes.set_ylim(-0.5, len(up) - 0.5)
+    axes.set_xticks(range(len(across)), [f"{value:g}" for value in across])
+    axes.set_yticks(range(len(up)), [f"{value:g}" for value in up])
+    axes.grid(visible=False)
+
+
+def _mark_values(axes: Axes, values: Sequence[float]) -> None:
+    if is_geometric(values):
+        axes.set_xscale("log")
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _numbers_of(summary: Summary | None) -> dict[str, Any]:
+    return {name: getattr(summary, name, None) for name in ("n", "mean", "ci_low", "ci_high")}

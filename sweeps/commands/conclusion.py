@@ -1,0 +1,124 @@
+"""Conclusion: what a launch left of a finished study, so that the next one finds it and is done.
+
+    reports/.STUDY.conclusion.json      beside the study's report
+
+It holds one sha256 over everything that a launch with nothing to train would look at or write: the
+code, the study as resolved, every result in the store, what MLflow's database and artifacts hold of
+the study, and the files of its report. Where a single byte of these differs nothing is recalled,
+and the launch does all its work. Nothing is recalled of a search, which asks its own storage, nor
+where MLflow is a server, whose content is not looked at from here.
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mixup_core
+from reports.provenance import describe_code, installed_versions
+from sweeps.commands.request import Request
+from sweeps.results import RunResult
+from sweeps.sqlite_files import database_file
+from sweeps.tracking.database import Contents, contents_of
+
+if TYPE_CHECKING:
+    from reports.build import Report
+
+_PACKAGES = ("mixup_core", "sweeps", "reports")
+_SOURCES = {".py", ".yaml", ".html"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conclusion:
+    """The report of a launch that left nothing to do."""
+
+    folder: Path
+    markdown: str
+    """What the console shows of it."""
+
+
+def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
+    """Remember what a launch leaves, if a launch after it would have nothing to train.
+
+    Args:
+        request: The study and its places.
+        results: Of all its runs; MLflow has them.
+        report: Of them, as it stands in its folder.
+    """
+    file = _file(request)
+    file.unlink(missing_ok=True)
+    evidence = _evidence(request, results, report.folder)
+    if evidence is not None:
+        content = {
+            "sha256": evidence,
+            "folder": str(report.folder.resolve()),
+            "markdown": report.markdown,
+        }
+        file.write_text(json.dumps(content) + "\n")
+
+
+def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
+    """Return the conclusion of the last launch if all is as it left it; None if anything is not.
+
+    Args:
+        request: The study and its places.
+        results: Of all its runs, as the store holds them now.
+    """
+    try:
+        content = json.loads(_file(request).read_text())
+        folder = Path(content["folder"])
+        if content["sha256"] != _evidence(request, results, folder):
+            return None
+        return Conclusion(folder=folder, markdown=str(content["markdown"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not there, or damaged: the launch writes it again
+
+
+def _file(request: Request) -> Path:
+    name = request.study.name
+    return request.home.report_of(name).with_name(f".{name}.conclusion.json")
+
+
+def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
+    """Return the sha256 of a conclusion; None where there is none to draw."""
+    database = database_file(request.home.tracking_uri)
+    is_over = all(result.outcome in {"complete", "diverged"} for result in results)
+    if database is None or request.study.search is not None or not is_over:
+        return None
+    tracked = contents_of(database, request.study.name)
+    if tracked is None:
+        return None
+    digest = hashlib.sha256()
+    for part in _parts(request, results, folder, tracked):
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def _parts(
+    request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
+) -> Iterator[bytes]:
+    """Yield all that decides what a launch would do and leave."""
+    source = Path(mixup_core.__file__).parents[1]
+    versions = [platform.python_version(), installed_versions(), describe_code()]
+    yield json.dumps(versions, sort_keys=True).encode()
+    for package in _PACKAGES:
+        files = (source / package).rglob("*")
+        yield from _contents(source, (file for file in files if file.suffix in _SOURCES))
+    home = request.home
+    places = (home.store, home.tracking_uri, home.artifact_location, str(folder.resolve()))
+    yield repr((request.study, places, request.data_checksums())).encode()
+    for result in results:
+        yield repr((result.run.key, result.stage, result.failure)).encode()
+    yield tracked.sha256.encode()
+    for artifacts in (*tracked.artifacts, folder):
+        yield from _contents(artifacts, artifacts.rglob("*"))
+
+
+def _contents(folder: Path, files: Iterator[Path]) -> Iterator[bytes]:
+    for file in sorted(files):
+        if file.is_file():
+            yield str(file.relative_to(folder)).encode()
+            yield file.read_bytes()

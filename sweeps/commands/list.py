@@ -1,0 +1,125 @@
+"""list: the studies of a home or store."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mixup_core.store.checkpoints import Store
+from sweeps.commands.request import DONE, home_option, json_option, store_option
+from sweeps.home import Home
+from sweeps.leasing.lease import Lease
+from sweeps.ledger import Launch, launches
+
+
+@click.command("list")
+@home_option
+@store_option
+@json_option
+def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
+    """List the studies of a home or store: settings, progress, dates, reports."""
+    place = Home(folder=home, store_url=store_url)
+    rows = _rows(place)
+    if as_json:
+        click.echo(json.dumps({"studies": rows}, indent=2))
+        return DONE
+    if not rows:
+        click.echo(f"{place.store}: no study was launched here", err=True)
+        return DONE
+    header = {
+        "study": "study", "settings": "settings", "done": "done", "state": "state",
+        "launched": "launched", "told": "", "report": "report",
+    }  # fmt: skip
+    lines = [header, *map(_spelled, rows)]
+    widths = {name: max(len(line[name]) for line in lines) for name in header}
+    for line in lines:
+        click.echo("  ".join(f"{line[name]:<{widths[name]}}" for name in header).rstrip())
+    return DONE
+
+
+def _rows(place: Home) -> list[dict[str, Any]]:
+    """Return one row per study and settings, by name, the newest launch first."""
+    from reports.shelf import standings
+
+    store = Store(place.store)
+    found = launches(store)
+    stored = store.keys() if found else {}
+    rows = []
+    newest = {launch.study: launch for launch in found}
+    reports = {
+        (path.name.partition("@")[0], standing.settings): standing
+        for path in sorted((place.folder / "reports").glob("*"))
+        for standing in standings(path)[:1]
+    }
+    for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
+        holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
+        report = reports.pop((launch.study, launch.settings), None)
+        rows.append(
+            {
+                "study": launch.study,
+                "settings": launch.settings,
+                "told": _told(launch, found),
+                "seeds": list(launch.seeds),
+                "finished": launch.num_finished(stored),
+                "runs": len(launch.ends),
+                "driver": None if holder is None else {"pid": holder.pid, "host": holder.host},
+                "launched_at_ms": launch.at_ms,
+                "command": launch.command,
+                "report": None if report is None else str(report.folder / "report.html"),
+            }
+        )
+    rows += [
+        {
+            "study": study,
+            "settings": settings,
+            "told": "",
+            "seeds": list(report.seeds),
+            "finished": len(report.complete),
+            "runs": report.num_runs,
+            "driver": None,
+            "launched_at_ms": None,
+            "command": None,
+            "report": str(report.folder / "report.html"),
+        }
+        for (study, settings), report in reports.items()
+    ]
+    return rows
+
+
+def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
+    """Return what tells the settings of a launch from others of its study."""
+    same = [other for other in others if other.study == launch.study]
+    flats = [
+        {
+            f"{arm}.{path}": value
+            for arm, of_arm in other.arms.items()
+            for path, value in of_arm.items()
+        }
+        for other in same
+    ]
+    own = flats[same.index(launch)]
+    paths = [path for path in own if len({json.dumps(flat.get(path)) for flat in flats}) > 1]
+    by_leaf: dict[str, set[str]] = {}
+    for path in paths:
+        leaf = path.partition(".")[2]
+        by_leaf.setdefault(leaf, set()).add(json.dumps(own[path]))
+    parts = [f"{leaf}={next(iter(v))}" for leaf, v in by_leaf.items() if len(v) == 1]
+    return " ".join(parts[:3])
+
+
+def _spelled(row: dict[str, Any]) -> dict[str, str]:
+    driver, at_ms = row["driver"], row["launched_at_ms"]
+    done = row["finished"] == row["runs"]
+    return {
+        "study": row["study"],
+        "settings": row["settings"][:8],
+        "done": f"{row['finished']}/{row['runs']}",
+        "state": f"pid {driver['pid']} on {driver['host']}" if driver
+        else "finished" if done else "stopped",
+        "launched": "" if at_ms is None
+        else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
+        "told": row["told"],
+        "report": row["report"] or "",
+    }  # fmt: skip

@@ -1,0 +1,28 @@
+"""stop: ask the driver of a study, here or on another machine, to stop."""
+
+import click
+
+from sweeps.commands.request import DONE, Request, on_study
+from sweeps.leasing.lease import Lease, read_progress
+from sweeps.leasing.stops import ask_to_stop
+
+
+@click.command()
+@on_study
+@click.option("--now", is_flag=True, help="Leave running runs too, at their last stored stage.")
+def stop(request: Request, now: bool) -> int:
+    """Let a launch start no more runs; those running finish, and the report is written.
+
+    It may be anywhere that sees the store. The same `run` goes on where it stopped.
+    """
+    name, store = request.study.name, request.store
+    holder = Lease.current(store, name)
+    if holder is None:
+        click.echo(f"{name}: not running, nothing to stop", err=True)
+        return DONE
+    ask_to_stop(store, name, holder, "now" if now else "finish")
+    progress = read_progress(store, name)
+    running = 0 if progress is None else len(progress.running)
+    what = f"stops, and leaves {running} running" if now else f"stops after {running} running runs"
+    click.echo(f"{name}: {holder} {what}; next  {request.spell('status')}", err=True)
+    return DONE

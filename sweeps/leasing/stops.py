@@ -1,0 +1,44 @@
+"""Stops: a wish that the driver of a study may find in its store, wherever that driver is.
+
+    stops/<study>.json    for which driver, and how
+
+It is meant for one lease, so the next launch of the study knows nothing of it.
+"""
+
+import json
+from typing import Literal
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import UnreadableError
+from sweeps.leasing.holders import Holder, checked, parse_record
+
+Stop = Literal["finish", "now"]
+"""`finish`: start no run any more, and let those running end. `now`: leave those too."""
+
+
+def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
+    """Ask the driver of a study to stop; it looks about once a second.
+
+    Raises:
+        StoreError: If the store cannot be written.
+        ValueError: If the name is no study name.
+    """
+    store.files.write(_name(study), json.dumps({"token": holder.token, "how": how}).encode())
+
+
+def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
+    """Return how a driver was asked to stop; None if it was not.
+
+    Raises:
+        StoreError: If the store is in a bucket that cannot be reached.
+        ValueError: If the name is no study name.
+    """
+    for _, content in store.files.read_present([_name(study)]):
+        record = None if isinstance(content, UnreadableError) else parse_record(content)
+        if record is not None and record.get("token") == holder.token:
+            return "now" if record.get("how") == "now" else "finish"
+    return None
+
+
+def _name(study: str) -> str:
+    return f"stops/{checked(study)}.json"

@@ -1,0 +1,82 @@
+"""What the batches of an epoch cost, beside the papers' kind of pipeline.
+
+    python -m tests.bench.assembly [--rounds N] [--images N]
+
+Two-view batches of 750 images of 28x28 pixels, one thread, seconds of CPU, both in turn.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+import torch
+
+from mixup_core.images.batches import Draws, batches
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Images
+from mixup_core.images.views import TrainingImages
+from mixup_core.laws import Beta, Erm, Law
+from tests.bench import reference
+from tests.bench.pairs import Ratio, interleaved, ratios, say, spread
+from tests.soak.findings import publish
+
+INFO = CATALOG["fashion-mnist"]
+BATCH = 750
+LAWS: tuple[tuple[str, Law, float], ...] = (
+    ("ERM", Erm(), 5.0),
+    ("mixup", Beta(alpha=1.0), 7.0),
+)
+
+
+def random_images(count: int) -> Images:
+    """Return images of noise: zeros would be faster than any image."""
+    rng = torch.Generator().manual_seed(0)
+    shape = (count, INFO.channels, INFO.image_size, INFO.image_size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
+    return Images(pixels=pixels, labels=torch.arange(count) % INFO.num_classes)
+
+
+def measure(rounds: int, num_images: int) -> tuple[list[Ratio], dict[str, dict[str, float]]]:
+    """Return the ratios, and microseconds per image of ours."""
+    images = random_images(num_images)
+    plain = reference.ConcatenatedViews(images, INFO, seed=0)
+    found, cost = [], {}
+    for name, law, goal in LAWS:
+        config = TrainConfig(
+            data=DataConfig(views="concat"), mix=MixConfig(law=law), epochs=1, batch_size=BATCH
+        )
+        seen = TrainingImages(images, INFO, config.data, config.seed, torch.device("cpu"))
+
+        def ours(config: TrainConfig = config, seen: TrainingImages = seen, law: Law = law) -> None:
+            for _ in batches(seen, Draws.for_training(config, 0, law, seen), law):
+                pass
+
+        def theirs(law: Law = law) -> None:
+            for _ in reference.batches(plain, BATCH, law):
+                pass
+
+        seconds = interleaved({"reference": theirs, "ours": ours}, rounds)
+        rounded = ratios(seconds["reference"], seconds["ours"])
+        found.append(Ratio(what=f"assembly, {name}: reference / ours", rounds=rounded, goal=goal))
+        cost[f"{name}, microseconds per image"] = spread(
+            [second / num_images * 1e6 for second in seconds["ours"]]
+        )
+    return found, cost
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Ratio]:
+    """Measure, print, publish, and return the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--images", type=int, default=15_000)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    found, cost = measure(options.rounds, options.images)
+    say(found)
+    figures = {ratio.what: ratio.plain() for ratio in found} | cost
+    publish("assembly", f"Batches of {BATCH} two-view images", figures, kind="bench")
+    return found
+
+
+if __name__ == "__main__":
+    main()

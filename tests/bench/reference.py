@@ -1,0 +1,84 @@
+"""Reference: the papers' kind of pipeline, restated by us: a Dataset, a DataLoader, a second fetch.
+
+What is published builds the concatenated images of a run beforehand, fetches each through a
+`DataLoader` without workers, scales its two views at each access, fetches the partners as a batch
+of their own, mixes, and trains with PyTorch's default Adam in float32.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+from mixup_core.images.data.catalog import DatasetInfo
+from mixup_core.images.data.datasets import Images
+from mixup_core.images.views import draw_view_partners, pair_classes
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+
+
+class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
+    """Images beside their view partners, normalised beforehand, scaled at each access."""
+
+    def __init__(self, images: Images, info: DatasetInfo, seed: int) -> None:
+        beside = draw_view_partners(images.labels, pair_classes(info.num_classes, seed), seed)
+        mean, std = (torch.tensor(part).view(-1, 1, 1) for part in (info.mean, info.std))
+        floats = (images.pixels.float() / 255 - mean) / std
+        self.channels = info.channels
+        self.images = torch.cat([floats, floats[beside]], dim=1)
+        self.labels = images.labels.tolist()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = self.images[index].clone()
+        gamma = float(torch.rand(()))
+        image[: self.channels] *= gamma
+        image[self.channels :] *= 1 - gamma
+        return image, self.labels[index]
+
+
+def batches(
+    data: ConcatenatedViews, batch_size: int, law: Law
+) -> Iterator[tuple[Tensor, Tensor, Tensor, float]]:
+    """Yield mixed images, labels, labels of the partners and the weight of the images."""
+    for images, labels in DataLoader(data, batch_size=batch_size, shuffle=True):
+        lam = _weight(law)
+        if isinstance(law, Erm):
+            yield images, labels, labels, lam
+            continue
+        drawn = torch.randint(len(data), (len(labels),)).tolist()
+        partners, partner_labels = torch.utils.data.default_collate([data[i] for i in drawn])
+        yield lam * images + (1 - lam) * partners, labels, partner_labels, lam
+
+
+def _weight(law: Law) -> float:
+    match law:
+        case Erm():
+            return 1.0
+        case Midpoint():
+            return 0.5
+        case Beta(alpha=alpha):
+            return float(torch.distributions.Beta(alpha, alpha).sample())
+
+
+def train_epoch(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: ConcatenatedViews,
+    batch_size: int,
+    law: Law,
+) -> float:
+    """Train for an epoch and return the mean loss."""
+    network.train()
+    loss_of = nn.CrossEntropyLoss()
+    total = 0.0
+    for images, labels, partner_labels, lam in batches(data, batch_size, law):
+        optimizer.zero_grad()
+        logits = network(images)
+        loss = lam * loss_of(logits, labels) + (1 - lam) * loss_of(logits, partner_labels)
+        loss.backward()
+        optimizer.step()
+        total += float(loss) * len(labels)
+    return total / len(data)

@@ -1,0 +1,39 @@
+"""Stores filled with made-up stages: what commands cost that only read."""
+
+import random
+from pathlib import Path
+
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Store
+from sweeps.study import Study
+
+_STORED_AT_MS = 1_700_000_000_000
+
+
+def fill(home: Path, study: Study) -> None:
+    """Store a finished stage for every run of a study, with numbers drawn by seed and epoch."""
+    store = Store(str(home / "store"))
+    for run in study.runs():
+        rng, epochs = random.Random(run.key), run.config.epochs
+        store.write(
+            stage_keys(run.config)[-1],
+            records=[
+                EpochRecord(epoch=epoch, metrics=_metrics(rng, run.config, epoch))
+                for epoch in range(epochs)
+            ],
+            facts=[
+                EpochFacts(seconds=1.0, stored_at_ms=_STORED_AT_MS + epoch)
+                for epoch in range(epochs)
+            ],
+            environment={"device": "cpu", "torch": "none"},
+            state=None,
+        )
+
+
+def _metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:
+    every = getattr(config, "eval_every", 1)
+    names = ["train/loss", "train/excess_loss"]
+    if (epoch + 1) % every == 0:
+        names += ["test/error", "test/nll", "test/calibration_error"]
+    return {name: rng.random() for name in names}

@@ -1,0 +1,36 @@
+"""Problems that train no image network, killed and launched again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.faults.invariants import assert_nothing_was_lost
+from tests.faults.launches import Launch, Task
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+
+CLOSED_FORM = Task(str(Path(__file__).with_name("closed-form.yaml")))
+LINE = Task(str(Path(__file__).with_name("line.yaml")))
+
+
+@pytest.mark.parametrize(("task", "epochs"), [(CLOSED_FORM, 1), (LINE, 50)], ids=["exact", "line"])
+def test_any_problem_ends_as_if_its_driver_and_a_worker_had_not_been_killed(
+    command_line: Callable[..., CommandLine], task: Task, epochs: int
+) -> None:
+    undisturbed = command_line()
+    undisturbed("run", task.file, "--slots", "2", "--keep-final-states")
+    mixsweep = command_line()
+    first, *_, last = task.study.runs()
+    with Launch(mixsweep, task) as launch:
+        launch.stage(first, epochs=epochs)
+        acknowledged = task.acknowledged(launch.store)
+        launch.process.kill()
+    before = mixsweep.json("plan", task.file)
+    assert before["to_run"] > 0, "every run had ended before the kill"
+    with Launch(mixsweep, task, slots=1) as launch:
+        if last.config.epochs > 1:
+            launch.kill_worker(launch.worker(last, epochs=epochs))
+        launch.end(0)
+    assert_nothing_was_lost(task, mixsweep, undisturbed, acknowledged=acknowledged)

@@ -1,0 +1,85 @@
+"""The names for notebooks: the same tables as the files, and one run as a launch trains it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import mixsweep
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import EpochFacts, Store
+from sweeps.cli import commands
+from sweeps.reading.study_file import StudyError
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with every run of the digits study but one, trained without Ray."""
+    home = tmp_path_factory.mktemp("notebook") / "runs"
+    store = Store(str(home / "store"))
+    for run in mixsweep.read_study("digits").runs()[:-1]:
+        records = list(mixsweep.train(run))
+        store.write(
+            stage_keys(run.config)[-1],
+            records=records,
+            facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in records],
+            environment={},
+            state=None,
+        )
+    return home
+
+
+def test_the_frames_are_the_files_of_the_report(home: Path, tmp_path: Path) -> None:
+    arguments = ["report", "digits", "--home", str(home), "--out", str(tmp_path)]
+    assert CliRunner().invoke(commands, arguments, standalone_mode=False).return_value == 1
+    results = mixsweep.load("digits", home=home)
+    for name, frame in (("table.csv", results.arms), ("runs.csv", results.runs)):
+        read_back = pd.read_csv(tmp_path / name)
+        pd.testing.assert_frame_equal(frame, read_back, check_dtype=False, rtol=1e-15)
+    drawn = {path.stem for path in (tmp_path / "figures").glob("*.png")}
+    assert results.figures.keys() == drawn
+    for name, figure in results.figures.items():
+        assert figure._repr_png_() == (tmp_path / "figures" / f"{name}.png").read_bytes()
+        pd.testing.assert_frame_equal(
+            figure.frame, pd.read_csv(tmp_path / "figures" / f"{name}.csv")
+        )
+
+
+def test_epochs_are_what_each_run_measured(home: Path) -> None:
+    results = mixsweep.load("digits", home=home)
+    assert len(results.epochs) == 5 * 3
+    last = results.epochs.query("epoch == 3").set_index("run_key")["test/error"]
+    runs = results.runs.set_index("run_key")["test/error"].dropna()
+    np.testing.assert_array_equal(last.loc[runs.index], runs)
+
+
+def test_an_empty_home_gives_empty_runs(tmp_path: Path) -> None:
+    results = mixsweep.load("digits", "seeds=1", home=tmp_path / "none")
+    assert list(results.arms["n"]) == [0, 0, 0]
+    assert results.epochs.empty
+    assert results.figures == {}
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_wrong_study_is_refused() -> None:
+    with pytest.raises(StudyError, match="seedz"):
+        mixsweep.read_study("digits", "seedz=3")
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last(home: Path) -> None:
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert not any(cell.get("outputs") for cell in cells), "it is kept without outputs"
+    program = "\n".join(code) + "\nassert last.metrics['test/error'] == stored\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=home.parent, capture_output=True, text=True,
+        env={"PYTHONPATH": str(NOTEBOOK.parents[1]), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr

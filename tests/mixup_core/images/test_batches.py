@@ -1,0 +1,160 @@
+"""Batches: bit for bit what the formulas give when they are followed one tensor after another."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from mixup_core.images.batches import Batch, Draws, batches
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Images
+from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.mixing import mix
+from mixup_core.seeding import stream
+
+CPU = torch.device("cpu")
+LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
+Views = Literal["single", "concat"]
+Augment = Literal["none", "crop", "crop-flip"]
+
+
+def _images(name: str, count: int = 700) -> Images:
+    info, rng = CATALOG[name], torch.Generator().manual_seed(3)
+    shape = (count, info.channels, info.image_size, info.image_size)
+    pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
+    return Images(pixels=pixels, labels=torch.arange(count) % info.num_classes)
+
+
+class Plainly:
+    """The images of a run as SCIENCE writes them down: whole tensors, one operation each."""
+
+    def __init__(self, images: Images, config: TrainConfig) -> None:
+        data, info = config.data, CATALOG[config.data.name]
+        pixels, labels = images.pixels, images.labels
+        if data.num_train is not None:
+            order = stream(config.seed, "training subset").permutation(len(images))
+            chosen = torch.from_numpy(order)[: data.num_train]
+            pixels, labels = pixels[chosen], labels[chosen]
+        if data.pool > 1:
+            rows = pixels.unflatten(3, (-1, data.pool)).sum(4, dtype=torch.int64)
+            pixels = rows.unflatten(2, (-1, data.pool)).sum(3)
+        std = torch.tensor(info.std).view(-1, 1, 1)
+        self.scale = 1 / (255 * data.pool**2 * std)
+        self.shift = -torch.tensor(info.mean).view(-1, 1, 1) / std
+        self.pixels, self.labels = pixels, labels
+        self.beside = None
+        if data.views == "concat":
+            paired = pair_classes(info.num_classes, config.seed)
+            self.beside = draw_view_partners(labels, paired, config.seed)
+
+    def seen(self, index: Tensor, gamma: Tensor, moves: Tensor | None) -> Tensor:
+        own = self.normalised(index, moves)
+        if self.beside is None:
+            return own
+        scale = gamma.view(-1, 1, 1, 1)
+        beside = self.normalised(self.beside[index], moves)
+        return torch.cat([scale * own, (1 - scale) * beside], dim=1)
+
+    def normalised(self, index: Tensor, moves: Tensor | None) -> Tensor:
+        pixels = self.pixels[index]
+        if moves is not None:
+            size = pixels.shape[2]
+            padded = torch.nn.functional.pad(pixels, [PADDING] * 4)
+            crops = [
+                image[:, row : row + size, column : column + size].flip(2 if is_mirrored else ())
+                for image, (row, column, is_mirrored) in zip(padded, moves.tolist(), strict=True)
+            ]
+            pixels = torch.stack(crops)
+        return torch.addcmul(self.shift, pixels.float(), self.scale)
+
+    def batches(self, draws: Draws, law: Law) -> Iterator[Batch]:
+        for part in torch.split(torch.arange(len(draws.order)), draws.sizes):
+            own, partner = draws.order[part], draws.partners[part]
+            moves = [None, None] if draws.moves is None else list(draws.moves[:, part])
+            images = self.seen(own, draws.scaling[0, part], moves[0])
+            mixed, partner_labels = images, self.labels[own]
+            if law != Erm():
+                beside = self.seen(partner, draws.scaling[1, part], moves[1])
+                mixed = mix(images, beside, draws.lam[part])
+                partner_labels = self.labels[partner]
+            yield Batch(
+                images=images,
+                mixed=mixed,
+                labels=self.labels[own],
+                partner_labels=partner_labels,
+                lam=draws.lam[part],
+            )
+
+
+def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: bool = False) -> None:
+    law, data = config.mix.law, config.data
+    given = images.pooled(data.pool) if pooled_before else images
+    seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
+    draws = Draws.for_training(config, 1, law, seen)
+    expected = list(Plainly(images, config).batches(draws, law))
+    found = list(batches(seen, draws, law))
+    assert len(found) == len(expected)
+    for ours, plain in zip(found, expected, strict=True):
+        for name in ("images", "mixed", "labels", "partner_labels", "lam"):
+            mine, its = getattr(ours, name), getattr(plain, name)
+            assert mine.dtype == its.dtype
+            assert torch.equal(mine, its), name
+    assert (found[0].mixed is found[0].images) == (law == Erm())
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("scope", ["batch", "sample"])
+@pytest.mark.parametrize("partner", ["dataset", "permutation"])
+@pytest.mark.parametrize("views", ["single", "concat"])
+@pytest.mark.parametrize(("name", "pool"), [("fashion-mnist", 1), ("cifar10", 2)])
+def test_batches_are_the_formulas_bit_for_bit(
+    law: Law,
+    scope: Literal["batch", "sample"],
+    partner: Literal["dataset", "permutation"],
+    views: Views,
+    name: str,
+    pool: int,
+) -> None:
+    data = DataConfig(name=name, views=views, pool=pool)
+    mixing = MixConfig(law=law, lam_scope=scope, partner=partner)
+    config = TrainConfig(data=data, mix=mixing, epochs=2, batch_size=300, seed=5)
+    assert_as_written(config, _images(name))
+
+
+@pytest.mark.parametrize("pool", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("name", ["cifar10", "digits"])
+@pytest.mark.parametrize("augment", ["none", "crop", "crop-flip"])
+@pytest.mark.parametrize("views", ["single", "concat"])
+@pytest.mark.parametrize("num_train", [None, 90])
+def test_pools_crops_and_subsets_change_no_bit(
+    pool: int, name: str, augment: Augment, views: Views, num_train: int | None
+) -> None:
+    if CATALOG[name].image_size % pool:
+        return
+    data = DataConfig(name=name, views=views, pool=pool, augment=augment, num_train=num_train)
+    mixing = MixConfig(law=Beta(alpha=1.0), lam_scope="sample")
+    config = TrainConfig(data=data, mix=mixing, epochs=2, batch_size=37)
+    for pooled_before in (False, True):
+        assert_as_written(config, _images(name, 120), pooled_before=pooled_before)
+
+
+def test_a_subset_shares_the_pixels_it_is_of() -> None:
+    """A run adds less than a megabyte to a process that has the images: here none of theirs."""
+    images = _images("fashion-mnist").pooled(2)
+    data = DataConfig(num_train=500, views="concat", pool=2)
+    seen = TrainingImages(images, CATALOG["fashion-mnist"], data, 0, CPU)
+    before = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
+    images.pixels.add_(1)
+    after = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
+    assert not torch.equal(before, after)
+
+
+def test_images_are_pooled_once() -> None:
+    images = _images("digits").pooled(2)
+    assert images.pooled(2) is images
+    with pytest.raises(ValueError, match="pooled once"):
+        images.pooled(4)

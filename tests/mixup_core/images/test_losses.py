@@ -1,0 +1,32 @@
+"""Losses of mixed images against their definitions."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, one_hot
+
+from mixup_core.images.config import CrossEntropy, Loss, SquaredError
+from mixup_core.laws import Erm, Midpoint
+from mixup_core.mixing import label_entropy
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()])
+def test_the_loss_of_an_image_is_that_of_its_mixed_label(loss: Loss) -> None:
+    rng = torch.Generator().manual_seed(0)
+    logits, lam = torch.randn(5, 3, generator=rng), torch.rand(5, generator=rng)
+    labels, partners = torch.tensor([0, 1, 2, 0, 1]), torch.tensor([1, 1, 0, 2, 0])
+    weight = lam[:, None]
+    target = weight * one_hot(labels, 3) + (1 - weight) * one_hot(partners, 3)
+    expected = (
+        cross_entropy(logits, target, reduction="none")
+        if loss == CrossEntropy()
+        else (logits - target).square().sum(1)
+    )
+    torch.testing.assert_close(loss.per_image(logits, labels, partners, lam), expected)
+
+
+def test_a_function_of_mixed_images_can_have_no_squared_error_but_an_entropy() -> None:
+    labels = torch.arange(4)
+    assert SquaredError().floor(Midpoint(), labels, "dataset", 2) == 0
+    entropy = 0.75 * label_entropy(Midpoint())
+    assert CrossEntropy().floor(Midpoint(), labels, "dataset", 2) == pytest.approx(entropy)
+    assert CrossEntropy().floor(Erm(), labels, "dataset", 2) == 0

@@ -1,0 +1,85 @@
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from decay import DECAY, decay_study, decayed
+
+from mixup_core.problem import Metric, Series
+from mixup_core.records import EpochRecord
+from reports.colours import arm_looks
+from reports.figures import Figure
+from reports.runs import arrange
+from reports.series_figures import draw_series
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Run, Study
+
+PARTS = Series(head="part", metric=Metric(label="weight of a part", unit="%"))
+PLACES = Series(head="edge/at", metric=Metric(label="edge"), along="height")
+
+
+def measured(run: Run) -> RunResult:
+    """Add two parts, a metric with the head of a series, and an edge of three places."""
+    result = decayed(run)
+    assert result.stage is not None
+    records = tuple(
+        EpochRecord(
+            epoch=record.epoch,
+            metrics={
+                **record.metrics,
+                "part/b": 0.1 * record.epoch + run.seed,
+                "part/a": 0.5,
+                "part/mean": 0.3,
+                **{f"edge/at/{place}": place * record.epoch + run.seed for place in (1, -1, 0)},
+            },
+        )
+        for record in result.records
+    )
+    return replace(result, stage=replace(result.stage, records=records))
+
+
+@pytest.fixture
+def study(decay: None, monkeypatch: pytest.MonkeyPatch) -> Study:
+    metrics = {**DECAY.metrics, "part/mean": Metric(label="mean")}
+    problem = replace(DECAY, metrics=metrics, series=(PARTS, PLACES))
+    monkeypatch.setattr("decay.DECAY", problem)
+    monkeypatch.setattr(Study, "problem", property(lambda study: problem))
+    return decay_study()
+
+
+def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
+    table = tabulate(study, results)
+    figures = draw_series(arrange(study, results), table, arm_looks(study.arms))
+    return {figure.name: figure for figure in figures}
+
+
+def rows_of(figure: Figure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.numbers)))
+
+
+def test_each_part_stands_along_the_axis_at_one_seed(study: Study) -> None:
+    results = tuple(measured(run) for run in study.runs() if (run.arm, run.seed) != ("rate 1", 0))
+    figures = draw(study, results)
+    assert list(figures) == ["series_part", "series_edge_at"]
+    rows = rows_of(figures["series_part"])
+    assert {row["seed"] for row in rows} == {"1"}
+    assert {row["part"] for row in rows} == {"a", "b"}
+    of_part = [row for row in rows if (row["arm"], row["part"]) == ("rate 2", "b")]
+    assert [float(row["value"]) for row in of_part] == [1.0, 1.1, 1.2, 1.3]
+    assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
+
+
+def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> None:
+    figures = draw(study, tuple(map(measured, study.runs())))
+    rows = rows_of(figures["series_edge_at"])
+    assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
+        ("-1.0", -2.0), ("0.0", 1.0), ("1.0", 4.0),
+    ]  # fmt: skip
+    assert [float(rows[0][f"seed_{seed}"]) for seed in range(3)] == [-3, -2, -1]
+    assert "height" in figures["series_edge_at"].caption
+
+
+def test_nothing_measured_is_no_figure(study: Study) -> None:
+    assert draw(study, ()) == {}
+    assert draw(study, tuple(map(decayed, study.runs()))) == {}

@@ -1,0 +1,177 @@
+"""Where reports go, by what a real store holds: the command as a user types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from reports.shelf import standing, standings
+from sweeps.cli import commands
+from sweeps.ledger import enter
+from sweeps.reading.study_file import load_study
+from sweeps.study import Study
+
+Mixsweep = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def report(home: Path) -> Mixsweep:
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(commands, ["report", "digits", *arguments], standalone_mode=False)
+
+    return call
+
+
+def _train(home: Path, *overrides: str, but: tuple[str, int] | None = None) -> Study:
+    """Store every run of the study as a launch would, less one."""
+    study, store = load_study("digits", overrides), Store(str(home / "store"))
+    enter(study, store, "mixsweep run digits")
+    for run in study.runs():
+        epochs = run.config.epochs
+        if (run.arm, run.seed) != but:
+            store.write(
+                stage_keys(run.config)[-1],
+                records=[
+                    EpochRecord(epoch=epoch, metrics={"test/error": 0.1 / (run.seed + epoch + 1)})
+                    for epoch in range(epochs)
+                ],
+                facts=[EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(epochs)],
+                environment={},
+                state=None,
+            )
+    return study
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.*")}
+
+
+def _rows(folder: Path) -> int:
+    return len((folder / "runs.csv").read_text().splitlines()) - 1
+
+
+def _beside(home: Path) -> list[Path]:
+    return sorted((home / "reports").glob("digits@*"))
+
+
+@pytest.fixture
+def finished(home: Path, report: Mixsweep) -> dict[str, bytes]:
+    _train(home)
+    assert report().return_value == 0
+    content = _bytes(home / "reports" / "digits")
+    assert json.loads(content["provenance.json"])["finished"]
+    return content
+
+
+def test_other_settings_of_which_nothing_is_stored_leave_the_finished_report(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    said = report("--set", "base.epochs=7")
+    assert said.return_value == 1
+    assert _bytes(home / "reports" / "digits") == finished
+    (other,) = _beside(home)
+    assert "stored here with base.epochs=3; you asked for 7" in said.stderr
+    assert str(other) in said.stderr
+    assert "0/2" in (other / "table.md").read_text()
+
+
+def test_a_run_that_was_damaged_or_failed_since_leaves_the_finished_report(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    study = load_study("digits")
+    damaged = study.runs()[4]
+    (manifest,) = (home / "store").glob(f"stages/*/{stage_keys(damaged.config)[-1]}*.json")
+    manifest.write_bytes(manifest.read_bytes()[:-9])
+    Store(str(home / "store")).write_failure(
+        Failure(run_key=damaged.key, kind="failed", message="no room", epoch=0, attempts=3)
+    )
+    said = report()
+    assert said.return_value == 1
+    assert _bytes(home / "reports" / "digits") == finished
+    assert "it was finished with the same settings" in said.stderr
+    (lacking,) = _beside(home)
+    assert "1/2" in (lacking / "table.md").read_text()
+
+
+def test_once_trained_the_report_takes_its_place_and_the_unfinished_one_goes(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    assert report("--set", "seeds=3").return_value == 1
+    assert (len(_beside(home)), _rows(home / "reports" / "digits")) == (1, 6)
+    _train(home, "seeds=3")
+    assert report("--set", "seeds=3").return_value == 0
+    assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 9)
+
+
+def test_finished_reports_of_two_settings_are_both_kept(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    _train(home, "base.epochs=2")
+    said = report("--set", "base.epochs=2")
+    assert said.return_value == 0
+    (first,) = _beside(home)
+    assert _bytes(first) == finished
+    assert str(first) in said.stderr
+    both = standings(home / "reports" / "digits")
+    assert [found.arms["erm"]["epochs"] for found in both] == [2, 3]
+    assert report().return_value == 0, "and back"
+    both = standings(home / "reports" / "digits")
+    assert [found.arms["erm"]["epochs"] for found in both] == [3, 2]
+
+
+def test_a_part_of_the_seeds_does_not_take_the_place_of_all(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    assert report("--set", "seeds=1").return_value == 0
+    assert _bytes(home / "reports" / "digits") == finished
+    (part,) = _beside(home)
+    assert _rows(part) == 3
+
+
+def test_an_unfinished_report_gives_way_to_any(home: Path, report: Mixsweep) -> None:
+    _train(home, but=("erm", 1))
+    assert report().return_value == 1
+    assert not standing(home / "reports" / "digits").is_finished  # type: ignore[union-attr]
+    assert report("--set", "base.epochs=7").return_value == 1
+    assert _beside(home) == []
+    _train(home)
+    assert report().return_value == 0
+    assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 6)
+
+
+def test_the_same_holds_in_a_folder_of_the_users(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    out = home / "paper"
+    assert report("--out", str(out)).return_value == 0
+    before = _bytes(out)
+    assert report("--out", str(out), "--set", "base.epochs=7").return_value == 1
+    assert _bytes(out) == before
+
+
+def test_a_folder_without_provenance_holds_no_report(tmp_path: Path) -> None:
+    assert standing(tmp_path) is None
+    for content in ("", "[]", '{"runs": 3}', "{}"):
+        (tmp_path / "provenance.json").write_text(content)
+        assert standing(tmp_path) is None
+
+
+def test_plan_and_status_say_under_which_settings_there_are_results(
+    home: Path, finished: dict[str, bytes]
+) -> None:
+    for verb in ("plan", "status"):
+        arguments = [verb, "digits", "--set", "base.epochs=7", "--json"]
+        said = CliRunner().invoke(commands, arguments, standalone_mode=False)
+        assert said.stderr == ("6 finished runs stored here with base.epochs=3; you asked for 7\n")
+        json.loads(said.stdout)

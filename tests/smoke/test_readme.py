@@ -1,0 +1,133 @@
+"""What README.md and cluster/README.md tell a user to type, typed in a clone, in order."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from sweeps.cli import commands
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+CLUSTER = (ROOT / "cluster" / "README.md").read_text()
+
+NOT_TYPED = {
+    "make quickstart": "installs gigabytes; CI begins with the same set-up",
+    "make test": "runs this test",
+    ". .venv/bin/activate": "the test has a path of its own",
+    "cluster/local.sh &": "tests/cluster starts it on ports of its own",
+    "export RAY_AUTH_TOKEN_PATH=~/.config/mixsweep/ray_token": "goes with it",
+    "mixsweep submit digits --address http://127.0.0.1:8265": "tests/cluster submits to it",
+    "echo $?": "of the submission",
+}
+"""Commands of README.md that are not typed here, and why."""
+
+ELSEWHERE = {
+    "ray": "needs a cluster; tests/cluster starts the parts that a machine alone can",
+    "kubectl": "needs Kubernetes; tests/cluster checks the file against its schema",
+    "sbatch": "needs Slurm", "squeue": "needs Slurm", "scancel": "needs Slurm",
+    "tail": "reads what Slurm writes", "ssh": "needs a head elsewhere",
+    "gcloud": "needs a cloud", "docker": "needs Docker", "systemctl": "needs the service",
+    "journalctl": "needs the service", "curl": "needs the service",
+    "sh": "tests/cluster starts local.sh", "env": "is what `ray job submit` runs",
+}  # fmt: skip
+"""First words of commands of cluster/README.md that no test of ours types, and why."""
+
+
+def _typed(text: str) -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line.partition("  #")[0].strip() for line in lines]
+
+
+def _inline(text: str) -> list[str]:
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
+
+
+@pytest.mark.parametrize("text", [README, CLUSTER], ids=["README.md", "cluster/README.md"])
+def test_every_command_that_is_named_exists_with_its_options(text: str) -> None:
+    named = [code for code in [*_typed(text), *_inline(text)] if code.startswith("mixsweep ")]
+    table = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
+    listed = [code for cell in table for code in re.findall(r"`([^`]+)`", cell)]
+    named += [f"mixsweep {code}" for code in listed if code.split()[0] in commands.commands]
+    assert named
+    for line in named:
+        words = re.sub(r"[\[\]]", "", line).split()[1:]
+        command: click.Command = commands
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        known = {option for param in command.params for option in param.opts}
+        given = {word for word in words if word.startswith("--")}
+        assert given <= known, line
+
+
+def test_commands_for_other_machines_are_those_that_have_a_reason() -> None:
+    programs = {code.split()[0] for code in _inline(CLUSTER) if " " in code}
+    programs = {p for p in programs if re.fullmatch(r"[a-z]+", p)} & _known_programs()
+    assert programs - {"mixsweep"} <= ELSEWHERE.keys()
+
+
+def _known_programs() -> set[str]:
+    return {*ELSEWHERE, "mixsweep", "aws", "make", "pip", "helm", "srun", "scp", "rsync", "git"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> None:
+    clone, programs = tmp_path / "mixsweep", tmp_path / "bin"
+    subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, clone], check=True)
+    programs.mkdir()
+    for name, module in (("mixsweep", "-m sweeps.cli"), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        (programs / name).chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
+    environment = {
+        **kept,
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "PYTHONPATH": str(clone),
+        "OMP_NUM_THREADS": "1",
+        "MIXSWEEP_DATA": str(tmp_path / "data"),
+    }
+    assert set(_typed(README)) >= NOT_TYPED.keys()
+    for line in _typed(README):
+        if line in NOT_TYPED:
+            continue
+        if line.startswith("mixsweep ui"):
+            _see_pages(line, clone, environment)
+            continue
+        ran = subprocess.run(
+            line, shell=True, cwd=clone, env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, f"$ {line}\n{ran.stdout}\n{ran.stderr}"
+    for script in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        script = script.replace("fashion-mnist", "digits")
+        ran = subprocess.run(
+            ["python", "-c", script], cwd=clone, env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, f"{script}\n{ran.stderr}"
+        assert ran.stdout
+
+
+def _see_pages(line: str, clone: Path, environment: dict[str, str]) -> None:
+    """Type a command that serves pages, and end it once it has printed its links."""
+    process = subprocess.Popen(
+        f"{line} --port 5987", shell=True, cwd=clone, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        printed = [process.stdout.readline() for _ in range(3)]
+        assert printed[0].strip() == "digits"
+        assert all("http://127.0.0.1:5987/#/experiments/" in link for link in printed[1:])
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+        process.stdout.close()
+        time.sleep(0.1)

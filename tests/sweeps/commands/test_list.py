@@ -1,0 +1,52 @@
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+from trained import train
+
+from mixup_core.store.checkpoints import Store
+from sweeps.cli import commands
+from sweeps.leasing.lease import Lease
+
+
+def _mixsweep(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, [*arguments, "--home", str(home)], standalone_mode=False)
+
+
+def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
+    tmp_path: Path,
+) -> None:
+    train(tmp_path, "digits", but=("erm", 1))
+    train(tmp_path, "digits", "base.epochs=2")
+    assert _mixsweep(tmp_path, "report", "digits", "--set", "base.epochs=2").return_value == 0
+    with Lease.acquire(Store(str(tmp_path / "store")), "digits", "mixsweep run digits") as lease:
+        said = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
+        lines = _mixsweep(tmp_path, "list").stdout.splitlines()
+    assert [(row["finished"], row["runs"]) for row in said] == [(6, 6), (5, 6)]
+    assert [row["told"] for row in said] == ["epochs=2", "epochs=3"]
+    assert [row["driver"] is None for row in said] == [False, True]
+    assert said[0]["driver"]["pid"] == lease.holder.pid
+    assert said[0]["report"] == str(tmp_path / "reports" / "digits" / "report.html")
+    assert said[1]["report"] is None
+    assert len(lines) == 3
+    for line, row in zip(lines[1:], said, strict=True):
+        assert line.startswith("digits")
+        assert f"{row['finished']}/6" in line
+        assert row["told"] in line
+
+
+def test_a_report_of_which_the_store_knows_nothing_is_listed_too(tmp_path: Path) -> None:
+    train(tmp_path, "digits")
+    assert _mixsweep(tmp_path, "report", "digits").return_value == 0
+    for path in (tmp_path / "store" / "studies").rglob("*.json"):
+        path.unlink()
+    (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
+    assert (row["study"], row["finished"], row["runs"]) == ("digits", 6, 6)
+    assert row["launched_at_ms"] is None
+
+
+def test_an_empty_home_holds_no_study(tmp_path: Path) -> None:
+    said = _mixsweep(tmp_path / "none", "list")
+    assert (said.return_value, said.stdout) == (0, "")
+    assert "no study was launched here" in said.stderr
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,37 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.holders import Holder
+from sweeps.leasing.stops import ask_to_stop, asked_to_stop
+
+HOLDER = Holder.here(3, "mixsweep run digits")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path))
+
+
+def test_only_the_driver_that_was_asked_hears_it_and_the_last_wish_counts(store: Store) -> None:
+    assert asked_to_stop(store, "digits", HOLDER) is None
+    ask_to_stop(store, "digits", HOLDER, "finish")
+    assert asked_to_stop(store, "digits", HOLDER) == "finish"
+    assert asked_to_stop(store, "digits", replace(HOLDER, token=4)) is None
+    assert asked_to_stop(store, "moons", HOLDER) is None
+    ask_to_stop(store, "digits", HOLDER, "now")
+    assert asked_to_stop(store, "digits", HOLDER) == "now"
+
+
+@pytest.mark.parametrize("content", [b"", b"[3]", b'{"token": "3"}', b'{"how": "now"}'])
+def test_a_damaged_wish_is_none(store: Store, tmp_path: Path, content: bytes) -> None:
+    ask_to_stop(store, "digits", HOLDER, "now")
+    (tmp_path / "stops" / "digits.json").write_bytes(content)
+    assert asked_to_stop(store, "digits", HOLDER) is None
+
+
+def test_a_name_that_is_none_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="study"):
+        ask_to_stop(store, "../digits", HOLDER, "now")
