@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import EpochFacts, Failure, Stage, Store
+from sweeps.failures import failures_of
 from sweeps.study import Run
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     """Return the result of each run, in the order given, from the store alone."""
     runs = tuple(runs)
     stored = store.keys()
-    failures = store.failures()
+    failures = failures_of(runs, store)
     listed = [[key for key in reversed(stage_keys(run.config)) if key in stored] for run in runs]
     deepest = store.read_all(keys[0] for keys in listed if keys)
     results = []

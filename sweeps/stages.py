@@ -13,6 +13,7 @@ from typing import Literal
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from sweeps.failures import diverged, failures_of
 from sweeps.study import Run, Study
 
 
@@ -82,13 +83,28 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
         store: Where results are.
         keep_final_states: Whether every finished run is to have its last state stored.
     """
-    diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
-    runs = [run for run in study.runs() if not (diverged and run.key in diverged)]
+    hopeless = diverged(failures_of(study.runs(), store))
+    runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
     ends = [stage_keys(run.config)[-1] for run in runs]
     kept = frozenset(ends) if keep_final_states else study.teachers()
-    # A run that counts as finished is not looked at again before its report.
-    stored = store.keys(proven=ends, proven_states=study.teachers())
-    return plan_runs(runs, stored, kept=kept)
+    return plan_runs(runs, proven_stages(runs, store), kept=kept)
+
+
+def proven_stages(runs: Iterable[Run], store: Store) -> Mapping[str, bool]:
+    """Return the stages stored, of which those that a plan of some runs relies upon were read.
+
+    A run that counts as finished is not looked at again before its report, and a teacher not before
+    its pupils start.
+
+    Args:
+        runs: That are to be planned.
+        store: Where results are.
+    """
+    runs = tuple(runs)
+    return store.keys(
+        proven=[stage_keys(run.config)[-1] for run in runs],
+        proven_states={stage_keys(run.teacher)[-1] for run in runs if run.teacher is not None},
+    )
 
 
 def plan_runs(

@@ -259,12 +259,24 @@ class Store:
             _logger.warning("stage %s: trained again with other records; the first stay", key)
         elif blob is not None and self.read_state(stored) is None:
             self._write_state(stage, blob)
-            gained = self._replace(stored, stage.state)
+            gained = dataclasses.replace(stored, state=stage.state)
+            self._replace(stored, gained)
             self._write_state_if_removed(stage, blob)
             return gained
         if lost and stage.state is not None:
             self._remove_unnamed(_state_name(key, stage.state))
         return stored
+
+    def forget(self, key: str, fact: str) -> None:
+        """Remove an entry of the environment of a stage; without it, do nothing.
+
+        Raises:
+            FormatError: If a newer version of this program wrote the stage.
+        """
+        stage = self.read(key)
+        if stage is not None and fact in stage.environment:
+            kept = {name: value for name, value in stage.environment.items() if name != fact}
+            self._replace(stage, dataclasses.replace(stage, environment=kept))
 
     def drop_state(self, key: str) -> None:
         """Remove the state of a stage and keep its records.
@@ -274,7 +286,7 @@ class Store:
         """
         stage = self.read(key)
         if stage is not None and stage.state is not None:
-            self._replace(stage, None)
+            self._replace(stage, dataclasses.replace(stage, state=None))
         self._remove_states(key)
 
     def delete(self, *keys: str) -> None:
@@ -471,15 +483,14 @@ class Store:
         if stage.state is not None and not self.files.has(_state_name(stage.key, stage.state)):
             self._write_state(stage, blob)
 
-    def _replace(self, stage: Stage, state: StateRef | None) -> Stage:
-        """Let a stage have another state, and keep what a later version wrote beside it."""
+    def _replace(self, stage: Stage, changed: Stage) -> None:
+        """Let a stage have another state or environment, and keep what a later version wrote."""
         name = _manifest_name(stage.key)
         sealed = self._read(name)
         there = None if sealed is None else self._content(name, sealed)
-        changed = dataclasses.replace(stage, state=state)
         content = _stage_content(changed)
-        self._put(name, _sealed((there or content) | {"state": content["state"]}))
-        return changed
+        new = {part: content[part] for part in ("environment", "state")}
+        self._put(name, _sealed((there or content) | new))
 
     def _remove_states(self, key: str) -> None:
         for name in list(self.files.names(_states_folder(key))):

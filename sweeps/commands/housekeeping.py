@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Stage, Store
+from sweeps.failures import diverged
 from sweeps.study import Study
 
 _SPARE = 2
@@ -47,12 +48,12 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     """
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
-    diverged = {key for key, failure in store.failures().items() if failure.kind == "diverged"}
+    hopeless = diverged(store.failures())
     prefixes = {run.key: stage_keys(run.config) for study in studies for run in study.runs()}
     needed = {
         key
         for run_key, keys in prefixes.items()
-        for key in _needed(keys, stages, has_diverged=run_key in diverged)
+        for key in _needed(keys, stages, has_diverged=run_key in hopeless)
     }
     stored = set(stages)
     holdings = []

@@ -1,5 +1,6 @@
 """Storing: when the stages of a run are stored, and which of them stay."""
 
+import functools
 import os
 import platform
 import re
@@ -74,6 +75,8 @@ class Storing:
             start: Makes the process before its first epoch.
         """
         stored = self._store.read_all(self._keys)
+        for epoch in self._assignment.keep:
+            self._claim(stored.get(self._keys[epoch - 1]))
         process = start()
         for epoch in range(len(self._keys), 0, -1):
             stage = stored.get(self._keys[epoch - 1])
@@ -119,13 +122,17 @@ class Storing:
         if is_final:
             self._store_predictions(process)
         is_passing = not is_final and epoch not in keep
-        stage = self._store.write(
+        write = functools.partial(
+            self._store.write,
             self._keys[epoch - 1],
             records=process.records,
             facts=self._facts,
             environment=self._environment | ({_OWNER: self._run_key} if is_passing else {}),
             state=process.to_bytes() if with_state else None,
         )
+        stage = write()
+        while not is_passing and self._claim(stage):
+            stage = write()
         self._accept(stage)
         if stage.environment.get(_OWNER) == self._run_key:
             self._own.append(epoch)
@@ -168,6 +175,13 @@ class Storing:
         self._facts = list(stage.facts)
         self._num_stored = len(stage.records)
 
+    def _claim(self, stage: Stage | None) -> bool:
+        """Let a stage stay that a run stored for itself alone; return whether it did."""
+        if stage is None or _OWNER not in stage.environment:
+            return False
+        self._store.forget(stage.key, _OWNER)
+        return True
+
     def _drop_superseded(self) -> None:
         """Remove all passing stages of this run but two, should one prove corrupt."""
         self._delete(self._own[:-2])
@@ -179,8 +193,11 @@ class Storing:
         self._store.clear_torn(*self._keys)
 
     def _delete(self, epochs: Iterable[int]) -> None:
-        keep = self._assignment.keep
-        self._store.delete(*(self._keys[epoch - 1] for epoch in epochs if epoch not in keep))
+        keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
+        stored = self._store.read_all(keys)
+        # Meanwhile another run may have stored the same stage to stay.
+        left = {k for k, stage in stored.items() if stage.environment.get(_OWNER) != self._run_key}
+        self._store.delete(*(key for key in keys if key not in left))
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:

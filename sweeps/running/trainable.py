@@ -28,6 +28,9 @@ REPORTS_PER_SECOND = 50.0
 """Reports of all runs together, but for those that other runs wait for: each costs the driver
 milliseconds, and MLflow more."""
 
+_STORE_PATIENCE = 3.0
+"""Seconds in which a file system of several nodes is to show what one of them has just written."""
+
 
 class UnsharedStoreError(StoreError):
     """What this node has under the path of the store is not what the driver has there."""
@@ -167,8 +170,11 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
     Raises:
         UnsharedStoreError: If the driver's lease is not in the store as this node sees it.
     """
-    found = Lease.latest(Store(store), study)
-    if found != driver:
+    give_up_at = time.monotonic() + _STORE_PATIENCE
+    while (found := Lease.latest(Store(store), study)) != driver:
+        if time.monotonic() < give_up_at:
+            time.sleep(0.1)
+            continue
         raise UnsharedStoreError(
             "`every node sees the store` must hold, got "
             f"({store=}, host={platform.node()!r}, found the lease of: {found}); "

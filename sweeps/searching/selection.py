@@ -8,6 +8,7 @@ from statistics import stdev
 from mixup_core.keys import stage_keys
 from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
+from sweeps.failures import failures_of
 from sweeps.results import read_results
 from sweeps.search import CONFIRM, Point, Search, SearchHistory
 from sweeps.study import Study
@@ -25,7 +26,7 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     grown = study.grown(history.points)
     if not search.confirm_seeds or history.asks(search):
         return grown
-    if not confirmation_is_due(study, history.points, failed=store.failures().keys()):
+    if not confirmation_is_due(study, history.points, failed=failures_of(grown.runs(), store)):
         return grown
     return study.grown(history.points, winner_of(study, history.points, store))
 

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.failures import diverged, failures_of
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import confirmation_is_due, is_clearly_worse, winner_of
-from sweeps.stages import Plan, PlannedRun, plan_runs
+from sweeps.stages import Plan, PlannedRun, plan_runs, proven_stages
 from sweeps.study import Run, Study
 
 _SECONDS_PER_HOUR = 3600
@@ -265,7 +266,7 @@ class SearchSource:
         if not enough or self._outstanding or self._lost or self._winner is not None:
             return
         points = tuple(self._points.values())
-        failed = self._failed | self._store.failures().keys()
+        failed = self._failed | failures_of(self._bare.runs(), self._store).keys()
         if not confirmation_is_due(self._bare, points, failed):
             return
         self._is_over = True
@@ -289,7 +290,7 @@ class SearchSource:
     ) -> tuple[PlannedRun, ...]:
         wanted = [run for run in runs if not self._has_diverged(run)]
         kept = self._bare.teachers()
-        plan = plan_runs(wanted, self._store.keys(), underway, kept)
+        plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
         return tuple(self._keeping_forks(planned) for planned in plan.pending)
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
@@ -306,8 +307,8 @@ class SearchSource:
         return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
-        failure = self._store.failures().get(run.key)
-        return failure is not None and failure.kind == "diverged"
+        known = (*self._bare.runs(), run)
+        return run.key in diverged(failures_of(known, self._store))
 
     def _has_ended(self, run: Run) -> bool:
         (result,) = read_results([run], self._store)

@@ -1,5 +1,6 @@
 """Store: what it promises of disks, of buckets, and of files that are not what they were."""
 
+import dataclasses
 import errno
 import hashlib
 import json
@@ -158,6 +159,20 @@ def test_naming_and_reading_a_store_creates_nothing(store: Store, url: str) -> N
     store.clear_failure(KEY)
     files, root = fsspec.core.url_to_fs(url)
     assert not files.exists(root)
+
+
+def test_a_fact_of_the_environment_is_forgotten_and_nothing_else(store: Store) -> None:
+    store.forget(KEY, "host")
+    assert store.read(KEY) is None
+    store.write(KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=STATE)
+    before = store.read(KEY)
+    assert before is not None
+    store.forget(KEY, "nothing")
+    assert store.read(KEY) == before
+    store.forget(KEY, "host")
+    after = store.read(KEY)
+    assert after == dataclasses.replace(before, environment={"threads": "1"})
+    assert store.read_state(before) == STATE
 
 
 def test_stages_are_read_together_each_as_it_is_read_alone(

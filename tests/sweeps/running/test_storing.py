@@ -11,7 +11,7 @@ from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
-from mixup_core.store.checkpoints import Store
+from mixup_core.store.checkpoints import Stage, Store
 from mixup_core.tree import with_values
 from sweeps.results import read_results
 from sweeps.running.storing import Assignment, Storing
@@ -147,3 +147,47 @@ def test_a_run_is_finished_without_its_predictions_and_trains_nothing_again(
     _train(store, BASE)
     assert _outcome(store, BASE) == "complete"
     assert store.predictions.keys() == set()
+
+
+def test_what_a_run_stored_for_itself_stays_once_others_need_it(tmp_path: Path) -> None:
+    store, longer = Store(str(tmp_path)), dataclasses.replace(BASE, epochs=9)
+    key = stage_keys(longer)[2]
+    assignment = Assignment(
+        config=longer, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
+        data_root="", on_gpu=False,
+    )  # fmt: skip
+    owner = Storing(assignment, "cpu")
+    state = owner.resume(lambda: start(longer, None, "cpu"))
+    under_way = iter(state)
+    for _ in itertools.islice(under_way, 3):
+        owner.add(state, 1.0)
+    assert "resumes" in _stage(store, key).environment
+    other = Storing(dataclasses.replace(assignment, keep=frozenset({3})), "cpu")
+    assert len(other.resume(lambda: start(longer, None, "cpu")).records) == 3
+    assert "resumes" not in _stage(store, key).environment
+    for _ in under_way:
+        owner.add(state, 1.0)
+    assert _stage(store, key).state is not None
+    assert set(store.keys()) == {key, stage_keys(longer)[-1]}
+
+
+def test_a_stage_that_is_stored_to_stay_is_no_longer_anybodys_own(tmp_path: Path) -> None:
+    store, key = Store(str(tmp_path)), stage_keys(BASE)[1]
+    assignment = Assignment(
+        config=BASE, keep=frozenset({2}), keep_final_state=False, store=store.url, teacher=None,
+        data_root="", on_gpu=False,
+    )  # fmt: skip
+    storing = Storing(assignment, "cpu")
+    state = storing.resume(lambda: start(BASE, None, "cpu"))
+    _train(store, BASE, until=2)  # meanwhile another process of the same run passes by
+    assert "resumes" in _stage(store, key).environment
+    for _ in itertools.islice(iter(state), 2):
+        storing.add(state, 1.0)
+    assert "resumes" not in _stage(store, key).environment
+    assert _stage(store, key).state is not None
+
+
+def _stage(store: Store, key: str) -> Stage:
+    stage = store.read(key)
+    assert stage is not None
+    return stage

@@ -2,6 +2,7 @@
 
 import math
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,15 @@ def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> N
         Lease.acquire(here, "study", "another day").release()
         with pytest.raises(UnsharedStoreError, match=f"found the lease of: pid {os.getpid()} on"):
             _require_same_store(here.url, "study", lease.holder)
+
+
+def test_a_lease_that_a_file_system_shows_late_is_waited_for(tmp_path: Path) -> None:
+    written = Lease.acquire(Store(str(tmp_path / "there")), "study", "mixsweep run study")
+    late = threading.Timer(0.5, (tmp_path / "there").rename, [tmp_path / "here"])
+    late.start()
+    try:
+        _require_same_store(str(tmp_path / "here"), "study", written.holder)
+    finally:
+        late.join()
+        (tmp_path / "here").rename(tmp_path / "there")
+        written.release()
