@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.store.checkpoints import Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
 from sweeps.study import Run
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Stage, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from sweeps.failures import failures_of
 from sweeps.study import Run
 

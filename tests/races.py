@@ -9,7 +9,8 @@ from threading import BrokenBarrierError
 from typing import TypeVar
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease

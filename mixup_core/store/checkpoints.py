@@ -12,90 +12,49 @@ A state is bytes here, so that reading a store loads neither torch nor numpy.
 
 import contextlib
 import dataclasses
-import hashlib
-import json
 import logging
-import math
 import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.files import Bucket, Folder, StoreError, UnreadableError, open_files
+from mixup_core.store.manifests import (
+    FORMAT,
+    NOT_AS_WRITTEN,
+    EpochFacts,
+    Failure,
+    FormatError,
+    Stage,
+    StateRef,
+    built,
+    check_epochs,
+    is_manifest,
+    seal,
+    stage_content,
+    state_header,
+    state_ref,
+    unseal,
+)
+from mixup_core.store.names import (
+    MANIFEST_NAME,
+    STATE_NAME,
+    checked,
+    failure_name,
+    key_in,
+    manifest_name,
+    state_name,
+    states_folder,
+)
 from mixup_core.store.prediction_store import PredictionStore
 
-FORMAT = 1
-"""Raised when the content of a manifest changes its meaning. How a manifest carries its sha256
-never changes, so that one of a newer format can be told from a damaged one."""
-
-_MANIFEST_NAME = re.compile(r"stages/../([0-9a-f]+)\.json")
-_STATE_NAME = re.compile(r"states/../([0-9a-f]+)-[0-9a-f]{64}\.bin")
 _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 _TRIES = 10
 """Times a stage is stored again because what was there was damaged or removed meanwhile."""
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EpochFacts:
-    """What is true of one training of an epoch but not of the computation; no key contains it."""
-
-    seconds: float
-    """Wall seconds of training and evaluating the epoch."""
-    stored_at_ms: int
-    """Unix time in ms at which the epoch was first stored; the timestamp of its MLflow points."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateRef:
-    """Which file holds a state."""
-
-    sha256: str
-    """Of the whole file, as `sha256sum` prints it."""
-    size: int
-    """Bytes of the whole file."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
-    """The first epochs of every run that has this stage key."""
-
-    key: str
-    records: tuple[EpochRecord, ...]
-    """One per epoch, epoch 0 first."""
-    facts: tuple[EpochFacts, ...]
-    """One per epoch, as `records`."""
-    environment: Mapping[str, str]
-    """Host, device, versions, threads: what else can change bits, as the writer gave it."""
-    state: StateRef | None
-    """State after the last of these epochs; None when only the records are kept."""
-
-    @property
-    def epochs(self) -> int:
-        """Number of epochs trained."""
-        return len(self.records)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """Why a run ended before its last epoch."""
-
-    run_key: str
-    kind: Literal["diverged", "failed"]
-    """`diverged`: the loss left the finite numbers, as it would again. `failed`: anything else."""
-    message: str
-    epoch: int | None
-    """0-based epoch that was being trained; None if none had begun."""
-    attempts: int
-    """How often the run was tried."""
-
-
-class FormatError(StoreError):
-    """The store was written by a newer version of this program."""
 
 
 class Store:
@@ -153,8 +112,8 @@ class Store:
         Raises:
             FormatError: If a newer version of this program wrote one of the manifests checked.
         """
-        states = {_STATE_NAME.sub(r"\1", name) for name in self.files.names("states")}
-        stages = map(_MANIFEST_NAME.fullmatch, self.files.names("stages"))
+        states = {STATE_NAME.sub(r"\1", name) for name in self.files.names("states")}
+        stages = map(MANIFEST_NAME.fullmatch, self.files.names("stages"))
         listed = {match[1]: match[1] in states for match in stages if match}
         for key in self._damaged(key for key in {*proven, *proven_states} if key in listed):
             del listed[key]
@@ -178,7 +137,7 @@ class Store:
         Raises:
             FormatError: If a newer version of this program wrote one of them.
         """
-        names = {_manifest_name(key): key for key in keys}
+        names = {manifest_name(key): key for key in keys}
         found = {}
         for name, sealed in self.files.read_present(names):
             stage = self._stage_in(name, sealed, names[name])
@@ -190,14 +149,14 @@ class Store:
         """Return the bytes given to `write`; None if they are not kept, missing or damaged."""
         if stage.state is None:
             return None
-        name = _state_name(stage.key, stage.state)
+        name = state_name(stage.key, stage.state.sha256)
         blob = self._read(name)
         if blob is None and self._bring_back(name):
             blob = self._read(name)
         if blob is None:
             return None
-        header = _state_header(stage.key)
-        if _state_ref(blob) != stage.state or not blob.startswith(header):
+        header = state_header(stage.key)
+        if state_ref(blob) != stage.state or not blob.startswith(header):
             reason = "has another size or sha256, or belongs to another stage"
             self._quarantine(name, reason, blob)
             return None
@@ -206,7 +165,7 @@ class Store:
     def refuse_state(self, stage: Stage, reason: str) -> None:
         """Quarantine a state whose bytes are sound and yet of no use; the records stay."""
         if stage.state is not None:
-            self._quarantine(_state_name(stage.key, stage.state), reason)
+            self._quarantine(state_name(stage.key, stage.state.sha256), reason)
 
     def write(
         self,
@@ -236,16 +195,16 @@ class Store:
             FormatError: If a newer version of this program wrote the stage that is there.
             StoreError: If what is stored under the key is removed as often as it is stored.
         """
-        _check_epochs(records, facts)
-        blob = None if state is None else _state_header(key) + state
+        check_epochs(records, facts)
+        blob = None if state is None else state_header(key) + state
         stage = Stage(
             key=key,
             records=tuple(records),
             facts=tuple(facts),
             environment=dict(environment),
-            state=None if blob is None else _state_ref(blob),
+            state=None if blob is None else state_ref(blob),
         )
-        name, manifest = _manifest_name(key), _sealed(_stage_content(stage))
+        name, manifest = manifest_name(key), seal(stage_content(stage))
         lost = 0
         while (stored := self.read(key)) is None:
             self._write_state(stage, blob)
@@ -264,7 +223,7 @@ class Store:
             self._write_state_if_removed(stage, blob)
             return gained
         if lost and stage.state is not None:
-            self._remove_unnamed(_state_name(key, stage.state))
+            self._remove_unnamed(state_name(key, stage.state.sha256))
         return stored
 
     def forget(self, key: str, fact: str) -> None:
@@ -295,18 +254,18 @@ class Store:
         A stage that another process stores at that moment may stay.
         """
         for top in ("stages", "states"):
-            for shard in sorted({_checked(key)[:2] for key in keys}):
+            for shard in sorted({checked(key)[:2] for key in keys}):
                 for name in list(self.files.names(f"{top}/{shard}")):
-                    if _key_in(name) in keys:
+                    if key_in(name) in keys:
                         self._remove_unnamed(name)
 
     def clear_torn(self, *keys: str) -> None:
         """Remove what dead writers of some stages left behind; what is stored stays."""
-        for shard in sorted({_checked(key)[:2] for key in keys}):
+        for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):
                     is_torn = name.endswith(".tmp") or top == "states"
-                    if is_torn and (key := _key_in(name)) in keys and self.read(key) is None:
+                    if is_torn and (key := key_in(name)) in keys and self.read(key) is None:
                         self._remove_unnamed(name)
 
     def stages(self) -> Iterator[Stage]:
@@ -330,7 +289,7 @@ class Store:
         Raises:
             StoreFullError: If the disk is full.
         """
-        self._put(_failure_name(failure.run_key), _sealed(dataclasses.asdict(failure)))
+        self._put(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
 
     def failures(self) -> Mapping[str, Failure]:
         """Return the stored failures by run key.
@@ -348,7 +307,7 @@ class Store:
 
     def clear_failure(self, run_key: str) -> None:
         """Forget why a run ended early; without a failure, do nothing."""
-        self._remove(_failure_name(run_key))
+        self._remove(failure_name(run_key))
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
         """Read every file, quarantine what is damaged, remove what dead writers left behind.
@@ -367,14 +326,14 @@ class Store:
         for key in sorted(self.keys()):
             stage = self.read(key)
             if stage is None:
-                problems.append(f"{_manifest_name(key)}: damaged")
+                problems.append(f"{manifest_name(key)}: damaged")
             elif stage.state is not None:
-                name = _state_name(key, stage.state)
+                name = state_name(key, stage.state.sha256)
                 named.add(name)
                 if self.read_state(stage) is None:
                     problems.append(f"{name}: missing or damaged")
         failures = [name for name in self.files.names("failures") if name.endswith(".json")]
-        sound = {_failure_name(key) for key in self.failures()}
+        sound = {failure_name(key) for key in self.failures()}
         problems += [f"{name}: damaged" for name in failures if name not in sound]
         problems += self.predictions.verify()
         for top in ("stages", "states", "failures", "predictions"):
@@ -387,11 +346,11 @@ class Store:
 
     def _damaged(self, keys: Iterable[str]) -> list[str]:
         """Return those of some stages whose manifest is missing or damaged; cheaper than `read`."""
-        names = {_manifest_name(key): key for key in keys}
+        names = {manifest_name(key): key for key in keys}
         good = {
             names[name]
             for name, sealed in self.files.read_present(names)
-            if _is_manifest(sealed, names[name])
+            if is_manifest(sealed, names[name])
             or self._stage_in(name, sealed, names[name]) is not None
         }
         return [key for key in names.values() if key not in good]
@@ -414,11 +373,11 @@ class Store:
             stage = Stage(
                 key=content["key"],
                 records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
-                facts=tuple(_built(EpochFacts, facts) for facts in content["facts"]),
+                facts=tuple(built(EpochFacts, facts) for facts in content["facts"]),
                 environment=content["environment"],
-                state=None if content["state"] is None else _built(StateRef, content["state"]),
+                state=None if content["state"] is None else built(StateRef, content["state"]),
             )
-        except _NOT_AS_WRITTEN:
+        except NOT_AS_WRITTEN:
             self._quarantine(name, "is no manifest")
             return None
         if stage.key != key:
@@ -431,8 +390,8 @@ class Store:
         if content is None:
             return None
         try:
-            failure = _built(Failure, content)
-        except _NOT_AS_WRITTEN:
+            failure = built(Failure, content)
+        except NOT_AS_WRITTEN:
             self._quarantine(name, "is no failure")
             return None
         if name != f"failures/{failure.run_key}.json":
@@ -449,7 +408,7 @@ class Store:
         if isinstance(sealed, UnreadableError):
             self._quarantine(name, str(sealed))
             return None
-        content = _unsealed(sealed)
+        content = unseal(sealed)
         if content is None:
             self._quarantine(name, "does not have the sha256 it states", sealed)
             return None
@@ -476,30 +435,32 @@ class Store:
 
     def _write_state(self, stage: Stage, blob: bytes | None) -> None:
         if blob is not None and stage.state is not None:
-            self._put(_state_name(stage.key, stage.state), blob)
+            self._put(state_name(stage.key, stage.state.sha256), blob)
 
     def _write_state_if_removed(self, stage: Stage, blob: bytes | None) -> None:
         """Write a state again that was taken for a dead writer's before a manifest named it."""
-        if stage.state is not None and not self.files.has(_state_name(stage.key, stage.state)):
+        if stage.state is not None and not self.files.has(
+            state_name(stage.key, stage.state.sha256)
+        ):
             self._write_state(stage, blob)
 
     def _replace(self, stage: Stage, changed: Stage) -> None:
         """Let a stage have another state or environment, and keep what a later version wrote."""
-        name = _manifest_name(stage.key)
+        name = manifest_name(stage.key)
         sealed = self._read(name)
         there = None if sealed is None else self._content(name, sealed)
-        content = _stage_content(changed)
+        content = stage_content(changed)
         new = {part: content[part] for part in ("environment", "state")}
-        self._put(name, _sealed((there or content) | new))
+        self._put(name, seal((there or content) | new))
 
     def _remove_states(self, key: str) -> None:
-        for name in list(self.files.names(_states_folder(key))):
+        for name in list(self.files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self._remove_unnamed(name)
 
     def _remove_unnamed(self, name: str) -> None:
         """Remove a file that was listed, unless its writer lives or a manifest names it by now."""
-        if not _STATE_NAME.fullmatch(_ASIDE.sub("", name)):
+        if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             if not (name.endswith(".tmp") and self.files.is_being_written(name)):
                 self._remove(name)
             return
@@ -518,11 +479,11 @@ class Store:
     def _is_named(self, state: str) -> bool:
         """Return whether a manifest names a state; one of a newer format may."""
         try:
-            stage = self.read(_key_in(state))
+            stage = self.read(key_in(state))
         except FormatError:
             return True
         return stage is not None and (
-            stage.state is not None and _state_name(stage.key, stage.state) == state
+            stage.state is not None and state_name(stage.key, stage.state.sha256) == state
         )
 
     def _bring_back(self, state: str) -> bool:
@@ -557,117 +518,3 @@ class Store:
             return self.files.read(name)
         except (FileNotFoundError, UnreadableError):
             return None
-
-
-def _check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    epochs = [record.epoch for record in records]
-    if not epochs or epochs != list(range(len(epochs))):
-        raise ValueError(f"`one record per epoch, epoch 0 first` must hold, got ({epochs=}).")
-    if len(facts) != len(records):
-        raise ValueError(
-            f"`one facts per record` must hold, got (records={len(records)}, facts={len(facts)})."
-        )
-    for record, fact in zip(records, facts, strict=True):
-        for name, value in {**record.metrics, "seconds": fact.seconds}.items():
-            if not math.isfinite(value):
-                raise ValueError(
-                    f"`{name} is finite` must hold, got (value={value}, epoch={record.epoch})."
-                )
-
-
-def _checked(key: str) -> str:
-    """Return a key that is safe in a path.
-
-    Raises:
-        ValueError: If it is not made of lower-case hexadecimal digits.
-    """
-    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
-        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
-    return key
-
-
-def _manifest_name(key: str) -> str:
-    return f"stages/{_checked(key)[:2]}/{key}.json"
-
-
-def _key_in(name: str) -> str:
-    """Return the key that the name of a manifest, a state or what was left of one begins with."""
-    return re.split(r"[-.]", Path(name).name)[0]
-
-
-def _states_folder(key: str) -> str:
-    return f"states/{_checked(key)[:2]}"
-
-
-def _state_name(key: str, state: StateRef) -> str:
-    return f"{_states_folder(key)}/{key}-{state.sha256}.bin"
-
-
-def _failure_name(run_key: str) -> str:
-    return f"failures/{_checked(run_key)}.json"
-
-
-def _state_header(key: str) -> bytes:
-    """Return what a state's file begins with: it binds the content to its stage."""
-    return f"mixsweep state of stage {_checked(key)}\n".encode()
-
-
-def _state_ref(blob: bytes) -> StateRef:
-    return StateRef(sha256=hashlib.sha256(blob).hexdigest(), size=len(blob))
-
-
-def _stage_content(stage: Stage) -> dict[str, Any]:
-    return {
-        "key": stage.key,
-        "records": [record.to_plain() for record in stage.records],
-        "facts": [dataclasses.asdict(facts) for facts in stage.facts],
-        "environment": stage.environment,
-        "state": None if stage.state is None else dataclasses.asdict(stage.state),
-    }
-
-
-def _sealed(content: Mapping[str, Any]) -> bytes:
-    """Return canonical JSON with its own sha256 put in front of the other keys."""
-    text = json.dumps(
-        {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
-    return _seal(text.encode()) + text.encode()[1:]
-
-
-def _unsealed(sealed: bytes) -> dict[str, Any] | None:
-    """Return the content `_sealed` was given and its format; None if a single bit differs."""
-    if not _is_sealed(sealed):
-        return None
-    try:
-        content: dict[str, Any] = json.loads(b"{" + sealed[len(_seal(b"")) :])
-    except (ValueError, RecursionError):
-        return None  # sealed by somebody else
-    return content if isinstance(content.get("format"), int) else None
-
-
-def _is_sealed(sealed: bytes) -> bool:
-    return sealed.startswith(_seal(b"{" + sealed[len(_seal(b"")) :]))
-
-
-def _is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
-    """Return whether bytes are surely the manifest of a stage in this format, without parsing.
-
-    In canonical JSON the two fields stand side by side, unless a later version put one between.
-    """
-    fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
-    return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
-
-
-_NOT_AS_WRITTEN = (KeyError, TypeError, ValueError, AttributeError)
-"""What the content of a file raises that somebody else sealed."""
-
-_Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
-
-
-def _built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Return a value from the fields it has; those that a later version added are ignored."""
-    return kind(**{field.name: plain[field.name] for field in dataclasses.fields(kind)})
-
-
-def _seal(text: bytes) -> bytes:
-    return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode()

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Stage, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
 from sweeps.failures import diverged
 from sweeps.study import Study
 

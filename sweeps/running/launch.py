@@ -26,7 +26,8 @@ if "RAY_ADDRESS" not in os.environ:
 import ray
 from ray import tune
 
-from mixup_core.store.checkpoints import Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import still

@@ -17,7 +17,8 @@ import torch
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Stage, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Stage
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.keys import stage_key, stage_keys
-from mixup_core.store.checkpoints import Failure, Store
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from sweeps.results import Outcome, RunResult
 from sweeps.study import Run
 

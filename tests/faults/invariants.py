@@ -13,7 +13,7 @@ from typing import Any
 import fsspec.core
 import sqlalchemy
 
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from sweeps.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.launches import Task

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from mixup_core.store.checkpoints import EpochFacts, Stage, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
 from sweeps.study import Run, Study

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import mixsweep
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from sweeps.cli import commands
 from sweeps.reading.study_file import StudyError
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mixup_core.problem import Axis, Keying, Metric, Problem
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Stage
+from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
 

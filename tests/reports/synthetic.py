@@ -9,7 +9,7 @@ from typing import Any
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Stage
+from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from sweeps.results import RunResult
 from sweeps.study import Run, Study
 

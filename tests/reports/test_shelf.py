@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
 from reports.shelf import standing, standings
 from sweeps.cli import commands
 from sweeps.ledger import enter

@@ -16,7 +16,8 @@ from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from tests.soak.findings import publish
 from tests.soak.place import Place
 from tests.soak.resuming import resumed

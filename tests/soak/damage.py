@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES, Damage
 from tests.faults.launches import Task

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from sweeps.results import RunResult
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task, is_ray_worker, wait_for

@@ -7,7 +7,7 @@ from contextlib import suppress
 from statistics import median
 from subprocess import TimeoutExpired
 
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from tests.faults.invariants import EXPORTS, assert_store_is_whole, assert_tracked
 from tests.faults.launches import TWO_LAWS, Launch, Task
 from tests.faults.tracking_server import TrackingServer

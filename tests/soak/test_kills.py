@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from tests.faults.invariants import Facts
 from tests.soak.kills import (
     ENDING,

@@ -14,7 +14,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.running.searcher import RunSearcher
 from sweeps.searching.proposals import Proposals

@@ -6,7 +6,8 @@ import pytest
 from mixup_core.keys import stage_keys
 from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.failures import diverged, failures_of
 from sweeps.results import read_results
 from sweeps.stages import plan_study

@@ -7,7 +7,8 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions, Split
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
 from mixup_core.tree import with_values
 from sweeps.results import read_predictions, read_results
 from sweeps.study import Run

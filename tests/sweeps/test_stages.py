@@ -10,7 +10,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from sweeps.stages import Plan, plan_runs, plan_study
 from sweeps.study import Run, Study
 from tests import toy

@@ -10,7 +10,7 @@ from mlflow import MlflowClient
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Stage
+from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from sweeps.home import Home
 from sweeps.results import RunResult
 from sweeps.study import Run, Study

@@ -22,15 +22,9 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store import files
-from mixup_core.store.checkpoints import (
-    EpochFacts,
-    Failure,
-    FormatError,
-    Stage,
-    StateRef,
-    Store,
-)
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError, StoreFullError
+from mixup_core.store.manifests import EpochFacts, Failure, FormatError, Stage, StateRef
 from tests import object_stores
 from tests.damages import DAMAGES, NO_FILES, bound_by_modes
 from tests.races import clear_what_others_store, race, write_stage

@@ -4,7 +4,8 @@ import fsspec
 import pytest
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 
 KEY = "0123456789abcdef0123456789abcdef"
 LAST = EpochRecord(epoch=0, metrics={"test/error": 1 / 3})

@@ -13,7 +13,8 @@ import pytest
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from sweeps.commands.conclusion import recall
 from sweeps.commands.request import Request
 from sweeps.home import Home

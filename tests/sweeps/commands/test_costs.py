@@ -6,7 +6,8 @@ from trained import train
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Stage, StateRef, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Stage, StateRef
 from mixup_core.tree import with_values
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
 from sweeps.commands.summaries import plan_summary, spell_plan

@@ -7,7 +7,8 @@ from click.testing import CliRunner, Result
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Failure, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.cli import commands
 from sweeps.commands.housekeeping import prune, take_stock
 from sweeps.leasing.holders import StudyBusyError

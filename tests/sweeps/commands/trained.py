@@ -4,7 +4,8 @@ from pathlib import Path
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from sweeps.ledger import enter
 from sweeps.reading.study_file import load_study
 from sweeps.study import Study

@@ -11,7 +11,8 @@ from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
-from mixup_core.store.checkpoints import Stage, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
 from mixup_core.tree import with_values
 from sweeps.results import read_results
 from sweeps.running.storing import Assignment, Storing

@@ -9,8 +9,9 @@ import pytest
 
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from mixup_core.store.manifests import EpochFacts
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult
 from sweeps.running.watch import Watch

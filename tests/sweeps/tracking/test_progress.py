@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from mixup_core.store.checkpoints import Failure
+from mixup_core.store.manifests import Failure
 from sweeps.study import Study
 from sweeps.tracking.progress import Progress, epochs_of
 from tests.sweeps.tracked import epoch_of, result_of

@@ -6,7 +6,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from mixup_core.store.checkpoints import Failure
+from mixup_core.store.manifests import Failure
 from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
 from sweeps.study import Run, Study

@@ -6,7 +6,7 @@ import pytest
 
 from mixup_core.images.problem import IMAGES
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts
+from mixup_core.store.manifests import EpochFacts
 from reports.statistics import summarise_runs
 from sweeps.readouts import Last, MeanOfLast
 from sweeps.tracking.progress import Epoch
