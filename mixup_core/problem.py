@@ -391,9 +391,12 @@ def problem_named(name: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return name of problem to what it needs, of the problems that need data sets."""
-    problems = map(problem_named, PROBLEMS)
-    return {each.name: each.data() for each in problems if each.data is not None}
+    """Return name of problem to what it needs, the first of those that need the same data sets."""
+    first: dict[Callable[[], DataNeeds], str] = {}
+    for problem in map(problem_named, PROBLEMS):
+        if problem.data is not None:
+            first.setdefault(problem.data, problem.name)
+    return {name: data() for data, name in first.items()}
 
 
 def problem_of(config: Config) -> Problem:

@@ -38,8 +38,8 @@ def main() -> None:
     torch.set_num_threads(1)
     figures: dict[str, Any] = {"rounds": rounds}
     for study, tags in SETS.items():
-        config = dataclasses.replace(load_study(study).arms["uniform"], probes=())
-        config = dataclasses.replace(config, epochs=config.eval_every)
+        config: Any = load_study(study).arms["uniform"]
+        config = dataclasses.replace(config, probes=(), epochs=config.eval_every)
         probes = tuple(parsed(Probe, tag) for tag in tags)
         ratios = [_ratio(config, probes) for _ in range(rounds)]
         figures[study] = {

@@ -12,6 +12,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -39,6 +40,7 @@ Keys = dict[str, dict[str, str]]
 """Study to run to its run key and, after a space, the head of a sha256 over its stage keys."""
 
 
+@cache
 def keys_now() -> Keys:
     """Return the keys that the present code gives."""
     studies = [*map(load_study, bundled_studies()), keyed_study()]
