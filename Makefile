@@ -29,6 +29,7 @@ faults: $(DEV)
 soak: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
+	$(NAMESPACE) $(BIN)/python -m tests.soak.damage
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
 	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3

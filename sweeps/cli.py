@@ -25,6 +25,7 @@ from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.reading.study_file import StudyError
+from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
 from sweeps.signals import hear
@@ -38,7 +39,7 @@ _REFUSALS = (
 def main() -> NoReturn:
     """Run the command line and exit with a documented code."""
     hear()
-    ending = Ending()
+    ending, is_cut = Ending(), False
     try:
         code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as leave:
@@ -46,14 +47,17 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except (StudyBusyError, StudyLostError) as error:
+    except StudyBusyError as error:
         code = _say(error, BUSY)
     except (StoreFullError, SearchLostError) as error:
         code = _say(error, SOME_FAILED)
+    except (StudyLostError, HeadLostError) as error:
+        is_cut, code = True, _say(error, BUSY if isinstance(error, StudyLostError) else SOME_FAILED)
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        code = _say("interrupted; the same command goes on where it stopped", INTERRUPTED)
+        message = "interrupted; the same command goes on where it stopped"
+        is_cut, code = True, _say(message, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
@@ -65,6 +69,9 @@ def main() -> NoReturn:
             SOME_FAILED if is_full else BAD_INPUT,
         )
     ending.close(code or DONE)
+    if is_cut:
+        sys.stdout.flush()
+        os._exit(code)  # what Ray does at an exit would wait for what is gone
     sys.exit(code or DONE)
 
 

@@ -25,7 +25,9 @@ from sweeps.leasing.lease import Lease
 from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import still
+from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
+from sweeps.signals import hear, leave
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
@@ -108,7 +110,8 @@ def run(  # noqa: PLR0913  its options
             if is_shown:
                 tracker.log_report(report.folder, report.markdown)
             enter(source.study, store, command_line())
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, HeadLostError):
+            hear(leave)  # whoever asks again does not wait for MLflow
             tracker.settle(store)
             raise
         except BaseException:

@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,6 +30,7 @@ from mixup_core.store.checkpoints import Failure, Store
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import still
+from sweeps.running.head import Head, HeadLostError, end_children
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.placement import Node, Placement, Slots
 from sweeps.running.searcher import LiveTrials, RunSearcher
@@ -63,15 +65,18 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
         StoreError: If a node does not see the store; likewise.
+        HeadLostError: If the cluster does not start, or is gone; likewise.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
     if first:
         with (
             scratch() as folder,
-            _cluster(placement, folder, runs=_num_waiting(source, first)) as slots,
+            _cluster(placement, folder) as head,
+            head.watched(lambda: _leave(tracker, store, lease, folder)),
             Interrupts() as interrupts,
         ):
+            slots = _slots(placement, runs=_num_waiting(source, first))
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
@@ -142,29 +147,59 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
 
 @contextmanager
-def _cluster(placement: Placement, folder: Path, *, runs: int) -> Iterator[Slots]:
-    """Join or start a Ray cluster and say how many runs it trains side by side.
+def _cluster(placement: Placement, folder: Path) -> Iterator[Head]:
+    """Join or start a Ray cluster.
 
     Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+
+    Raises:
+        HeadLostError: If one of our own does not start.
+        KeyboardInterrupt: As it came; Ray's processes here are killed then.
     """
-    joins = "RAY_ADDRESS" in os.environ
-    if joins:
+    if _joins():
         with still("joining the Ray cluster"):
             ray.init(logging_level="WARNING", log_to_driver=False)
     else:
         with still("starting Ray"):
             _start_ray(placement, folder)
+    head = Head(ray.get_runtime_context().gcs_address, is_own=not _joins())
     try:
-        slots = placement.on(_nodes(), runs=runs, can_grow=joins)
-        # So many trials may wait for a node that joins; Ray's own default is one.
-        os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
-        yield slots
-    finally:
+        yield head
+    except (KeyboardInterrupt, HeadLostError):
+        # Ray takes seconds to end what it started, and a minute if its GCS is gone.
+        end_children()
+        raise
+    except BaseException:
         ray.shutdown()
+        raise
+    ray.shutdown()
+
+
+def _joins() -> bool:
+    return "RAY_ADDRESS" in os.environ
+
+
+def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
+    """Leave nothing open or behind, from a thread: the main one waits within Ray."""
+    tracker.settle(store)
+    lease.release()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _slots(placement: Placement, *, runs: int) -> Slots:
+    """Return how many runs the cluster trains side by side."""
+    slots = placement.on(_nodes(), runs=runs, can_grow=_joins())
+    # So many trials may wait for a node that joins; Ray's own default is one.
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+    return slots
 
 
 def _start_ray(placement: Placement, folder: Path) -> None:
-    """Start a cluster of our own; a machine that is too busy for Ray's patience gets more of it."""
+    """Start a cluster of our own; a machine that is too busy for Ray's patience gets more of it.
+
+    Raises:
+        HeadLostError: If it does not start.
+    """
     for tries_left in reversed(range(_STARTS)):
         try:
             ray.init(
@@ -179,8 +214,13 @@ def _start_ray(placement: Placement, folder: Path) -> None:
             )
         except Exception as error:  # Ray raises no other
             ray.shutdown()
+            end_children()
             if not tries_left or "timed out during startup" not in str(error):
-                raise
+                reason = str(error).strip().partition("\n")[0]
+                raise HeadLostError(
+                    f"Ray did not start on this machine ({reason}); the same command again tries "
+                    "again"
+                ) from error
         else:
             return
 

@@ -118,7 +118,7 @@ class Tracker:
         self._outbox.post(("end", ""), rank=_LAST)
         return self._outbox.close(timeout, patience) and not self._has_dropped
 
-    def settle(self, store: Store, timeout: float = 5.0) -> None:
+    def settle(self, store: Store, timeout: float = 3.0) -> None:
         """End within seconds, after an interrupt: no run stays RUNNING, the rest is left to `sync`.
 
         Args:

@@ -1,4 +1,6 @@
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -35,3 +37,12 @@ def test_a_handler_of_ones_own_hears_instead() -> None:
     hear(lambda number, frame: heard.append(number))
     signal.raise_signal(signal.SIGTERM)
     assert heard == [signal.SIGTERM]
+
+
+def test_whoever_asks_again_does_not_wait() -> None:
+    script = (
+        "import atexit, os, signal; from sweeps.signals import hear, leave; "
+        "atexit.register(print, 'waited'); hear(leave); signal.raise_signal(signal.SIGTERM)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -1,0 +1,128 @@
+"""Head: what a launch's Ray cluster stands on; when it is gone, the launch ends within seconds."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+
+_LOOK_EVERY = 0.5
+_OWN = ("gcs_server", "raylet")
+"""Processes that a cluster of our own starts below this one and cannot live without."""
+_SILENCE = 8.0
+"""Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
+_PATIENCE = 5.0
+"""Seconds for which the main thread may hear that the cluster is gone."""
+_CODE = 1
+
+
+class HeadLostError(Exception):
+    """The Ray cluster of a launch did not start, or is gone; the text says so to the user."""
+
+
+class Head:
+    """Looks after the GCS, and after the raylet of a cluster of our own, in a thread.
+
+    Ray itself waits for a GCS that is gone: after a minute it ends the process, from C++, whatever
+    that is about. Here the main thread is interrupted as by Ctrl-C, and where it hears nothing,
+    since it waits within Ray, the process is ended all the same.
+    """
+
+    def __init__(self, address: str, *, is_own: bool) -> None:
+        """Know what to look at; `watched` looks.
+
+        Args:
+            address: Of the GCS, HOST:PORT.
+            is_own: Whether this process started it.
+        """
+        self.lost: str | None = None
+        """What is gone, once it is."""
+        host, _, port = address.rpartition(":")
+        self._address = host, int(port)
+        below = filter(_lives, psutil.Process().children()) if is_own else ()
+        found = {child.name(): child for child in below}
+        self._own = {name: found[name] for name in _OWN if name in found}
+        self._answered_at = time.monotonic()
+        self._ended = threading.Event()
+
+    @contextmanager
+    def watched(self, leave: Callable[[], None]) -> Iterator[None]:
+        """Look after it within a `with`.
+
+        Args:
+            leave: Called, for seconds at most, before a process ends that hears no interrupt.
+
+        Raises:
+            HeadLostError: If it is gone, in place of what came of that.
+        """
+        threading.Thread(target=self._watch, args=(leave,), name="head", daemon=True).start()
+        try:
+            yield
+        except BaseException as error:
+            if self.lost is None:
+                raise
+            raise HeadLostError(self.lost) from error
+        finally:
+            self._ended.set()
+
+    def _watch(self, leave: Callable[[], None]) -> None:
+        gone = None
+        while gone is None:
+            if self._ended.wait(_LOOK_EVERY):
+                return
+            gone = self._gone()
+        if self._ended.is_set():
+            return
+        self.lost = (
+            f"Ray is gone: {gone}; what was trained is stored, and the same command again goes on "
+            "where it stopped"
+        )
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        if not self._ended.wait(_PATIENCE):
+            end_children()
+            leaving = threading.Thread(target=leave, name="leaving", daemon=True)
+            leaving.start()
+            leaving.join(_PATIENCE)
+            print(self.lost, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
+            os._exit(_CODE)
+
+    def _gone(self) -> str | None:
+        """Return what is gone; None if nothing is."""
+        for name, process in self._own.items():
+            if not _lives(process):
+                return f"its {name} (pid {process.pid}) has ended"
+        if self._own:
+            return None
+        try:
+            socket.create_connection(self._address, timeout=_SILENCE).close()
+            self._answered_at = time.monotonic()
+        except OSError as error:
+            silence = time.monotonic() - self._answered_at
+            if silence > _SILENCE:
+                host, port = self._address
+                return f"{host}:{port} has not answered for {silence:.0f} s ({error})"
+        return None
+
+
+def end_children() -> None:
+    """Kill every process below this one, as if it had been killed itself; who stored, has stored.
+
+    What is left of Ray in this process must not be used any more: end it with `os._exit`.
+    """
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

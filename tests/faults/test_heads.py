@@ -1,0 +1,45 @@
+"""The processes that a launch's own Ray cluster stands on, killed; and the same command again."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import CommandLine
+from tests.faults.invariants import assert_nothing_was_lost
+from tests.faults.launches import TWO_LAWS, Launch, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+
+
+@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
+def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
+    command_line: Callable[..., CommandLine],
+    undisturbed: CommandLine,
+    name: str,
+) -> None:
+    mixsweep = command_line()
+    scratch = Path(mixsweep.environment()["TMPDIR"])
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        for run in TWO_LAWS.study.runs()[:2]:
+            launch.stage(run, epochs=5)
+        acknowledged = TWO_LAWS.acknowledged(launch.store)
+        (folder,) = scratch.glob(f"mixsweep-{launch.process.pid}-*")
+        below = psutil.Process(launch.process.pid).children(recursive=True)
+        (victim,) = (process for process in below if process.name() == name)
+        victim.kill()
+        said = launch.end(1).stderr
+    assert f"Ray is gone: its {name} (pid {victim.pid}) has ended" in said
+    assert "the same command again goes on where it stopped" in said
+    assert "Traceback" not in said
+    wait_for(lambda: not any(map(_lives, below)), timeout=30)
+    assert not folder.exists()
+    assert mixsweep.json("status", TWO_LAWS.file)["driver"] is None
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

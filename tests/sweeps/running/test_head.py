@@ -1,0 +1,109 @@
+import contextlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sweeps.running import head
+from sweeps.running.head import Head, HeadLostError
+
+NOWHERE = "127.0.0.1:9"
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
+    """Processes with the names of Ray's, below this one."""
+    started = {}
+    for name in ("gcs_server", "raylet", "log_monitor"):
+        program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
+        started[name] = subprocess.Popen([program, "60"])
+    yield started
+    for process in started.values():
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
+def test_a_launch_ends_with_what_its_own_cluster_stands_on(
+    processes: dict[str, "subprocess.Popen[bytes]"], name: str
+) -> None:
+    watched = Head(NOWHERE, is_own=True)
+
+    def launch() -> None:
+        with watched.watched(pytest.fail):
+            processes["log_monitor"].kill()
+            time.sleep(2 * head._LOOK_EVERY)
+            assert watched.lost is None, "the cluster lives without it"
+            processes[name].kill()
+            time.sleep(30)
+
+    with pytest.raises(HeadLostError) as raised:
+        launch()
+    assert f"its {name} (pid {processes[name].pid}) has ended" in str(raised.value)
+    assert "the same command again goes on" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_cluster_elsewhere_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head, "_SILENCE", 1.5)
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    watched = Head(f"127.0.0.1:{port}", is_own=False)
+
+    def launch() -> None:
+        with watched.watched(pytest.fail):
+            server.close()
+            time.sleep(1.0)
+            assert watched.lost is None
+            time.sleep(30)
+
+    with pytest.raises(HeadLostError, match=f"127.0.0.1:{port} has not answered for"):
+        launch()
+
+
+def test_what_else_ends_a_launch_passes_through() -> None:
+    watched = Head(NOWHERE, is_own=True)
+    with watched.watched(pytest.fail):
+        pass
+    with pytest.raises(ZeroDivisionError), watched.watched(pytest.fail):
+        raise ZeroDivisionError
+    assert watched.lost is None
+
+
+DEAF = """
+import signal, subprocess, sys, time
+from pathlib import Path
+from sweeps.running import head
+head._PATIENCE = 1.0
+child = subprocess.Popen([sys.argv[1], "60"])
+other = subprocess.Popen([sys.argv[2], "60"])
+watched = head.Head("127.0.0.1:9", is_own=True)
+signal.signal(signal.SIGINT, lambda number, frame: None)
+print(other.pid, flush=True)
+with watched.watched(lambda: print("left in order", flush=True)):
+    child.kill()
+    while True:
+        time.sleep(1)
+"""
+
+
+def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path) -> None:
+    names = [shutil.copy(shutil.which("sleep") or "", tmp_path / n) for n in ("raylet", "worker")]
+    done = subprocess.run(
+        [sys.executable, "-c", DEAF, *names],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    pid, left = done.stdout.split("\n", 1)
+    assert (done.returncode, left) == (1, "left in order\n")
+    assert done.stderr.startswith("Ray is gone: its raylet ")
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
