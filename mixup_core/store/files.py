@@ -104,11 +104,16 @@ def open_lock(path: Path) -> int:
 
     Raises:
         UnreadableError: As `read_regular`; a file closed to its owner is opened to them instead.
+        StoreFullError: If the disk or the quota is full.
         OSError: If the disk fails, or the file is closed and somebody else's.
     """
-    make_private_folder(path.parent)
     try:
+        make_private_folder(path.parent)
         return _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFullError(f"disk full: {path} cannot be made") from error
+        raise
     except UnreadableError:
         if path.is_symlink() or not path.is_file():
             raise

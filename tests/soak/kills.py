@@ -1,4 +1,4 @@
-"""Random kill -9 of workers, drivers and the tracking server, over many small sweeps."""
+"""Random kill -9 of every kind of process of a launch, over many small sweeps."""
 
 import argparse
 import os
@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import psutil
 
 from sweeps.results import RunResult
 from tests.conftest import CommandLine
@@ -29,6 +31,10 @@ START_UPS = 0.25
 """Share of the kills that do not wait until a run is in training."""
 PAUSE_SECONDS = (0.2, 2.5)
 """From one kill, or the first run in training, to the next kill, at random."""
+ENDING = ("driver", "raylet", "gcs_server")
+"""Processes without which a launch cannot go on; the last two have these names below the driver."""
+OWN_WORDS = "Ray is gone: its "
+"""How a launch says that one of the last two is gone."""
 SERVER_PORT = 5000
 INTERVAL_SECONDS = 20.0
 """Training after which a stage is stored at the latest, unless one epoch takes longer."""
@@ -49,6 +55,8 @@ class Kill:
     the whole epochs that can have been trained in them."""
     gone_ms: int
     """When the last victim was gone; a killed driver's workers take a moment."""
+    ended_after: float = 0.0
+    """Seconds until the launch had ended, where it ends with the victim."""
 
 
 @dataclass(kw_only=True)
@@ -57,6 +65,10 @@ class Toll:
 
     kills: Counter[str] = field(default_factory=Counter)
     launches: int = 0
+    seconds_to_end: list[float] = field(default_factory=list)
+    """Per killed raylet or GCS: until its launch had ended."""
+    launches_without_own_words: int = 0
+    """Of those, the ones that did not say what was gone."""
     sweeps: int = 0
     sweeps_differing: int = 0
     """From the undisturbed one in a table, a weight or a point of MLflow."""
@@ -161,8 +173,12 @@ TASKS = tuple(Task(file, QUICK_AND_MANY) for file in (TWO_LAWS.file, FORKS))
 
 
 def schedule(kills: int, *, served: bool, rng: random.Random) -> list[str]:
-    """Return the victims of a sweep in random order: the driver once or twice, else workers."""
-    others = ["driver"] * rng.randint(1, 2) + ["tracking server"] * served
+    """Return the victims of a sweep in random order: mostly workers, and one or two of each else.
+
+    A killed driver, raylet or GCS ends its launch.
+    """
+    others = [kind for kind in ENDING for _ in range(rng.randint(1, 2))]
+    others += ["tracking server"] * served
     kinds = others + ["worker"] * (kills - len(others))
     rng.shuffle(kinds)
     return kinds
@@ -219,10 +235,13 @@ def _disturb(
                 if kill:
                     kills.append(kill)
                     kinds.pop()
-            launch.process.wait()
+            _, said = launch.process.communicate()
             code = launch.process.returncode
         if code == 0:
             return kills
+        if kills and kills[-1].kind in ENDING[1:] and code == 1:
+            toll.seconds_to_end.append(kills[-1].ended_after)
+            toll.launches_without_own_words += OWN_WORDS not in said
         if code not in OTHER_EXIT_CODES:
             toll.violations.append(f"{mixsweep.home.name}: a launch ended with {code}")
 
@@ -238,6 +257,7 @@ def _kill(
             return None
     results = launch.task.results(launch.store)
     at_ms = time.time_ns() // 1_000_000
+    ended_after = 0.0
     try:
         match kind:
             case "worker":
@@ -247,13 +267,20 @@ def _kill(
                     return None
                 launch.process.kill()
                 launch.process.wait()
+            case "raylet" | "gcs_server":
+                victim = _below(launch, kind)
+                if victim is None:
+                    return None
+                victim.kill()
+                wait_for(lambda: launch.process.poll() is not None)
+                ended_after = time.time_ns() / 1e9 - at_ms / 1000
             case _:
                 assert server is not None
                 server.kill()
                 time.sleep(rng.uniform(0.0, 5.0))
                 server.start()
                 workers = []
-    except ProcessLookupError:
+    except (ProcessLookupError, psutil.NoSuchProcess):
         return None
     training = _training(results, workers, at_ms)
     if kind != "tracking server":
@@ -264,7 +291,14 @@ def _kill(
         stored={result.run.key: result.facts for result in results},
         training=training,
         gone_ms=at_ms if kind == "tracking server" else time.time_ns() // 1_000_000,
+        ended_after=ended_after,
     )
+
+
+def _below(launch: Launch, name: str) -> psutil.Process | None:
+    """Return the process of a name that a launch has started; None if there is none yet."""
+    found = psutil.Process(launch.process.pid).children()
+    return next((process for process in found if process.name() == name), None)
 
 
 def _is_training(launch: Launch) -> bool:
@@ -304,7 +338,7 @@ def _count_tracked(database: Path, toll: Toll) -> None:
 
 
 def _title(toll: Toll) -> str:
-    return f"{toll.kills.total()} random kill -9 of workers, drivers and the tracking server"
+    return f"{toll.kills.total()} random kill -9 of every kind of process of a launch"
 
 
 def _figures(toll: Toll) -> dict[str, Any]:
@@ -314,6 +348,8 @@ def _figures(toll: Toll) -> dict[str, Any]:
         "kills": dict(toll.kills),
         "kills_in_all": toll.kills.total(),
         "launches": toll.launches,
+        "seconds_from_killed_raylet_or_gcs_to_end_of_launch": _spread(toll.seconds_to_end),
+        "launches_that_did_not_say_what_was_gone": toll.launches_without_own_words,
         "stored_epochs_trained_again": toll.epochs_trained_again,
         "stored_epochs_lost": toll.epochs_lost,
         "runs_in_training_when_killed": len(toll.epochs_redone),
