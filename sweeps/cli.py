@@ -47,12 +47,10 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except StudyBusyError as error:
-        code = _say(error, BUSY)
-    except (StoreFullError, SearchLostError) as error:
-        code = _say(error, SOME_FAILED)
-    except (StudyLostError, HeadLostError) as error:
-        is_cut, code = True, _say(error, BUSY if isinstance(error, StudyLostError) else SOME_FAILED)
+    except (StudyBusyError, StudyLostError) as error:
+        is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
+    except (StoreFullError, SearchLostError, HeadLostError) as error:
+        is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
@@ -68,11 +66,16 @@ def main() -> NoReturn:
             f"{place}{'disk full' if is_full else error.strerror or error}",
             SOME_FAILED if is_full else BAD_INPUT,
         )
-    ending.close(code or DONE)
+    _end(ending, code or DONE, is_cut=is_cut)
+
+
+def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
+    """End this process; where a launch was cut short, Ray's way would wait for what is gone."""
+    ending.close(code)
     if is_cut:
         sys.stdout.flush()
-        os._exit(code)  # what Ray does at an exit would wait for what is gone
-    sys.exit(code or DONE)
+        os._exit(code)
+    sys.exit(code)
 
 
 def _say(message: object, code: int) -> int:

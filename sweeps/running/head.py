@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-_LOOK_EVERY = 0.5
+_LOOK_EVERY = 1.0
 _OWN = ("gcs_server", "raylet")
 """Processes that a cluster of our own starts below this one and cannot live without."""
 _SILENCE = 8.0
