@@ -25,11 +25,12 @@ NAMESPACE := tests/faults/in_namespace.sh
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long" -rs
 
-# The same by the hundred, about an hour; figures go to reports/published.
+# The same by the hundred and more, hours; figures go to reports/published.
 soak: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests -m long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.damage
+	$(BIN)/python -m tests.soak.mutations --files 100000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
 	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3

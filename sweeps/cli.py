@@ -40,7 +40,7 @@ _REFUSALS = (
 def main() -> NoReturn:
     """Run the command line and exit with a documented code."""
     hear()
-    ending = Ending()
+    ending, is_cut = Ending(), False
     try:
         code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as leave:
@@ -48,16 +48,15 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except StudyBusyError as error:
-        code = _say(error, BUSY)
-    except (StoreFullError, SearchLostError) as error:
-        code = _say(error, SOME_FAILED)
-    except (StudyLostError, HeadLostError) as error:
-        _leave(error, BUSY if isinstance(error, StudyLostError) else SOME_FAILED)
+    except (StudyBusyError, StudyLostError) as error:
+        is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
+    except (StoreFullError, SearchLostError, HeadLostError) as error:
+        is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        _leave("interrupted; the same command goes on where it stopped", INTERRUPTED)
+        message = "interrupted; the same command goes on where it stopped"
+        is_cut, code = True, _say(message, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
@@ -68,15 +67,16 @@ def main() -> NoReturn:
             f"{place}{'disk full' if is_full else error.strerror or error}",
             SOME_FAILED if is_full else BAD_INPUT,
         )
-    ending.close(code or DONE)
-    sys.exit(code or DONE)
+    _end(ending, code or DONE, is_cut=is_cut)
 
 
-def _leave(message: object, code: int) -> NoReturn:
-    """Say why and end, without what libraries do at an exit: Ray would wait for what is gone."""
-    _say(message, code)
-    sys.stdout.flush()
-    os._exit(code)
+def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
+    """End this process; where a launch was cut short, Ray's way would wait for what is gone."""
+    ending.close(code)
+    if is_cut:
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _say(message: object, code: int) -> int:

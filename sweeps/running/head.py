@@ -11,11 +11,13 @@ from contextlib import contextmanager, suppress
 
 import psutil
 
-_LOOK_EVERY = 0.5
+_LOOK_EVERY = 1.0
 _OWN = ("gcs_server", "raylet")
 """Processes that a cluster of our own starts below this one and cannot live without."""
 _SILENCE = 8.0
 """Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
+_GRACE = 2.0
+"""Seconds within which a launch whose cluster is gone may be about to end for another reason."""
 _PATIENCE = 5.0
 """Seconds for which the main thread may hear that the cluster is gone."""
 _CODE = 1
@@ -44,7 +46,8 @@ class Head:
         """What is gone, once it is."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        found = {child.name(): child for child in psutil.Process().children()} if is_own else {}
+        below = filter(_lives, psutil.Process().children()) if is_own else ()
+        found = {child.name(): child for child in below}
         self._own = {name: found[name] for name in _OWN if name in found}
         self._answered_at = time.monotonic()
         self._ended = threading.Event()
@@ -75,7 +78,8 @@ class Head:
             if self._ended.wait(_LOOK_EVERY):
                 return
             gone = self._gone()
-        if self._ended.is_set():
+        # A signal to all processes of a terminal or job ends Ray's too, and this one by itself.
+        if self._ended.wait(_GRACE):
             return
         self.lost = (
             f"Ray is gone: {gone}; what was trained is stored, and the same command again goes on "

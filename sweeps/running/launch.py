@@ -47,9 +47,6 @@ _MAX_WORKER_DEATHS = 3
 _STARTS = 4
 """Times Ray is started on this machine; each waits half a minute for it."""
 _OBJECT_STORE_BYTES = 100 * 2**20
-_NOT_STARTED = (
-    "Ray did not start on this machine ({}), which may be too busy: the same command again goes on"
-)
 
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
@@ -220,8 +217,11 @@ def _start_ray(placement: Placement, folder: Path) -> None:
             ray.shutdown()
             end_children()
             if not tries_left or "timed out during startup" not in str(error):
-                reason = str(error).strip().splitlines()[0]
-                raise HeadLostError(_NOT_STARTED.format(reason)) from error
+                reason = str(error).strip().partition("\n")[0]
+                raise HeadLostError(
+                    f"Ray did not start on this machine ({reason}); the same command again tries "
+                    "again"
+                ) from error
         else:
             return
 

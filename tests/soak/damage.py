@@ -31,7 +31,7 @@ from tests.soak.place import Place
 from tests.soak.warm import Warm
 
 STUDY = Task(str(Path(__file__).with_name("damage.yaml")))
-PATIENCE = 180.0
+PATIENCE = 600.0
 """Seconds after which a command hangs; a launch that trains takes 60 on a busy machine."""
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", *STUDY.arguments),

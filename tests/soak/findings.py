@@ -76,7 +76,7 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
             case Mapping():
                 yield from _rows(value, f"{prefix}{name}: ")
             case list():
-                yield f"{prefix}{name}", ", ".join(map(str, value)) or "none"
+                yield f"{prefix}{name}", " ".join(", ".join(map(str, value)).split()) or "none"
             case float():
                 yield f"{prefix}{name}", f"{value:.4g}"
             case _:

@@ -76,6 +76,22 @@ def test_what_else_ends_a_launch_passes_through() -> None:
     assert watched.lost is None
 
 
+def test_an_interrupt_that_ends_the_cluster_too_stays_one(
+    processes: dict[str, "subprocess.Popen[bytes]"],
+) -> None:
+    watched = Head(NOWHERE, is_own=True)
+
+    def launch() -> None:
+        with watched.watched(pytest.fail):
+            processes["gcs_server"].kill()
+            time.sleep(head._LOOK_EVERY + head._GRACE / 2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        launch()
+    assert watched.lost is None
+
+
 DEAF = """
 import signal, subprocess, sys, time
 from pathlib import Path
