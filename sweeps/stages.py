@@ -7,11 +7,12 @@ teacher. Nothing here looks at laws or schedules.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from mixup_core.keys import stage_keys
+from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
 from sweeps.study import Run, Study
 
@@ -59,8 +60,9 @@ class Plan:
     finished: tuple[Run, ...]
     """Runs whose last epoch is stored."""
     pending: tuple[PlannedRun, ...]
-    """The others: teachers before their pupils, trunks before the runs that fork from them, else
-    in the order given."""
+    """The others, the longest work first: of a run that others wait for, with what comes after it,
+    so teachers come before their pupils and trunks before the runs that fork from them. Runs of
+    equal work keep the order given."""
 
     @property
     def epochs_naive(self) -> int:
@@ -149,23 +151,43 @@ def plan_runs(
 
     users = Counter(key for run, keys, start, needs in placed for key in _used(keys, start, needs))
     users.update(stage_keys(run.teacher)[-1] for run, *_ in placed if run.teacher is not None)
-    return Plan(
-        finished=tuple(finished),
-        pending=tuple(
-            PlannedRun(
-                run=run,
-                start=start,
-                needs=needs,
-                keep=frozenset(
-                    epoch
-                    for epoch, key in enumerate(keys, 1)
-                    if users[key] > (key in _used(keys, start, needs))
-                    or (epoch == len(keys) and key in kept)
-                ),
-            )
-            for run, keys, start, needs in placed
-        ),
-    )
+    pending = [
+        PlannedRun(
+            run=run,
+            start=start,
+            needs=needs,
+            keep=frozenset(
+                epoch
+                for epoch, key in enumerate(keys, 1)
+                if users[key] > (key in _used(keys, start, needs))
+                or (epoch == len(keys) and key in kept)
+            ),
+        )
+        for run, keys, start, needs in placed
+    ]
+    return Plan(finished=tuple(finished), pending=tuple(_longest_first(pending)))
+
+
+def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Return runs by the work from their begin to the end of the last run that waits for them.
+
+    Slots then end together, but for one run. Work is what the problem says of an epoch, which knows
+    no network: a study whose arms have different ones is served less well.
+    """
+    waiting: dict[str, list[tuple[int, int]]] = {}
+    """Key of a run to epoch and further work of each run that waits for it."""
+    left: dict[str, int] = {}
+    for planned in reversed(pending):  # whoever waits stands behind whom it waits for
+        config, key = planned.run.config, planned.run.key
+        per_epoch = problem_of(config).work(config)
+        paths = [
+            (epoch - planned.first_epoch) * per_epoch + further
+            for epoch, further in waiting.get(key, ())
+        ]
+        left[key] = max([planned.epochs_to_train * per_epoch, *paths])
+        for need in planned.needs:
+            waiting.setdefault(need.run, []).append((need.epoch, left[key]))
+    return sorted(pending, key=lambda planned: -left[planned.run.key])
 
 
 def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import torch
 
+from mixup_core.bench import reference
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta, Erm, Law
-from tests.bench import reference
 from tests.bench.pairs import Ratio, interleaved, ratios, say, spread
 from tests.soak.findings import publish
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import PROBLEMS
@@ -54,6 +54,32 @@ def test_shared_epochs_are_counted_once(
 ) -> None:
     plan = plan_runs(_switching(switch_epochs), {})
     assert (plan.epochs_naive, plan.epochs_planned) == (naive, planned)
+
+
+def test_the_longest_work_is_planned_first() -> None:
+    """Of a run that others wait for, the way to the end of the last of them counts."""
+    laws = [MixConfig(law=Beta(alpha=alpha)) for alpha in (1.0, 2.0, 4.0)]
+    lengths = (20, 50, 40)
+    alone = [
+        Run(arm=f"{epochs}", config=TrainConfig(epochs=epochs, batch_size=8, mix=law))
+        for law, epochs in zip(laws, lengths, strict=True)
+    ]
+    sharing = _switching([10, 20], epochs=45, alphas=(8.0,))
+    plan = plan_runs([*alone, *sharing], {})
+    assert [planned.run.arm for planned in plan.pending] == ["50", "8.0@10", "40", "8.0@20", "20"]
+    twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
+    assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
+
+
+def test_work_is_images_times_epochs() -> None:
+    few, many = (
+        Run(
+            arm=f"{num_train}",
+            config=TrainConfig(epochs=epochs, batch_size=8, data=DataConfig(num_train=num_train)),
+        )
+        for num_train, epochs in ((1000, 30), (20_000, 2))
+    )
+    assert [p.run.arm for p in plan_runs([few, many], {}).pending] == ["20000", "1000"]
 
 
 def test_erm_is_shared_by_every_alpha() -> None:
@@ -179,7 +205,8 @@ def school(monkeypatch: pytest.MonkeyPatch) -> Study:
 def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(school: Study) -> None:
     plan = plan_runs(school.runs(), {}, kept=school.teachers())
     order = {planned.run.key: planned for planned in plan.pending}
-    assert [planned.run.arm for planned in plan.pending[:4:2]] == ["still", "still"]
+    arms = [planned.run.arm for planned in plan.pending]
+    assert arms[:2] == ["master", "master"]
     for planned in plan.pending:
         taught = [need for need in planned.needs if need.use == "teacher"]
         if "pupil" not in planned.run.arm:

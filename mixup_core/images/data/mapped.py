@@ -99,7 +99,7 @@ def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
     for file in (root / _FOLDER).glob(f"{key}-*.pt"):
         if file.is_file() and file.stem == f"{key}-{_sha256(file)}":
             parts = torch.load(file, mmap=True, weights_only=True)
-            images = {name: Images(**part) for name, part in parts.items()}
+            images = {name: Images(**part, pool=data.pool) for name, part in parts.items()}
             return Splits(
                 info=describe(data),
                 train=images.pop("train"),
@@ -120,7 +120,7 @@ def _write(splits: Splits, key: str, root: Path) -> None:
     """
     images = {"train": splits.train, "val": splits.val, "test": splits.test, **splits.corrupted}
     parts = {
-        name: {"pixels": part.pixels, "labels": part.labels, "pool": part.pool}
+        name: {"pixels": part.pixels, "labels": part.labels}
         for name, part in images.items()
         if part is not None
     }

@@ -63,22 +63,24 @@ def _weight(law: Law) -> float:
             return float(torch.distributions.Beta(alpha, alpha).sample())
 
 
-def train_epoch(
+def train_epoch(  # noqa: PLR0913  each is a thing of its own
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     data: ConcatenatedViews,
     batch_size: int,
     law: Law,
+    device: torch.device,
 ) -> float:
-    """Train for an epoch and return the mean loss."""
+    """Train for an epoch and return the mean loss; each batch is copied to the device."""
     network.train()
     loss_of = nn.CrossEntropyLoss()
     total = 0.0
-    for images, labels, partner_labels, lam in batches(data, batch_size, law):
+    for images, *both, lam in batches(data, batch_size, law):
+        labels, partner_labels = (part.to(device) for part in both)
         optimizer.zero_grad()
-        logits = network(images)
+        logits = network(images.to(device))
         loss = lam * loss_of(logits, labels) + (1 - lam) * loss_of(logits, partner_labels)
         loss.backward()
         optimizer.step()
-        total += float(loss) * len(labels)
+        total += float(loss.detach()) * len(labels)
     return total / len(data)
