@@ -60,10 +60,16 @@ BASE ?= HEAD
 same-bits: $(DEV)
 	$(BIN)/python -m tests.golden.same_bits --base $(BASE)
 
-# What a run costs the driver, in studies of 100 to 10,000, and beside plain Ray Tune; half an hour.
+# Costs as ratios, each way in turn; every line may be run alone. Wall times (launch, overhead, scale)
+# want a machine that does nothing else; the others count CPU seconds.
 bench: $(DEV)
-	$(BIN)/python -m tests.bench.scale 100 1000 10000
+	$(BIN)/python -m tests.bench.assembly
+	$(BIN)/python -m tests.bench.training
+	$(BIN)/python -m tests.bench.sharing
+	$(BIN)/python -m tests.bench.noop
+	$(BIN)/python -m tests.bench.launch --pairs 3
 	$(BIN)/python -m tests.bench.overhead --pairs 3
+	$(BIN)/python -m tests.bench.scale 100 1000 10000
 	$(BIN)/python -m tests.bench.submission 5
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.

@@ -9,6 +9,7 @@ import click
 
 from mixup_core.problem import DataError
 from mixup_core.store.files import StoreError, StoreFullError
+from sweeps.commands.bench import bench
 from sweeps.commands.compare import compare
 from sweeps.commands.data import data
 from sweeps.commands.ending import Ending
@@ -97,6 +98,7 @@ for command in (
     submit,
     store_commands,
     data,
+    bench,
     doctor,
     schema,
     list_studies,

@@ -1,0 +1,110 @@
+"""What an epoch costs end to end, beside the papers' kind of pipeline.
+
+    python -m tests.bench.training [NAMES ...] [--rounds N]
+
+Mixup of two-view images, one thread, seconds of CPU, both in turn. The other side is
+`mixup_core.bench.reference`: a DataLoader, PyTorch's default Adam, float32, the same network from
+the same weights. Nothing is evaluated on either side.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from mixup_core.bench import reference
+from mixup_core.images.config import (
+    DataConfig,
+    MixConfig,
+    Mlp,
+    NarrowResNet,
+    ResNet18,
+    TrainConfig,
+)
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.models import build_model
+from mixup_core.images.training import fit
+from mixup_core.laws import Beta
+from tests.bench.assembly import INFO, random_images
+from tests.bench.pairs import Ratio, interleaved, ratios, say
+from tests.soak.findings import publish
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A network and how much of it is trained in a round."""
+
+    model: Mlp | NarrowResNet | ResNet18
+    images: int
+    batch: int
+    goals: tuple[float | None, float | None]
+    """In float32 and in bfloat16."""
+
+
+CASES = {
+    "mlp": Case(model=Mlp(hidden=(256, 256)), images=15_000, batch=750, goals=(None, 4.8)),
+    "narrow": Case(model=NarrowResNet(), images=4_000, batch=125, goals=(None, None)),
+    "resnet18": Case(model=ResNet18(), images=750, batch=750, goals=(None, 3.0)),
+}
+
+
+def measure(name: str, rounds: int) -> list[Ratio]:
+    """Return the ratios of one network, in both precisions."""
+    case, law = CASES[name], Beta(alpha=1.0)
+    images = random_images(case.images)
+    plain = reference.ConcatenatedViews(images, INFO, seed=0)
+    network = build_model(
+        case.model, in_channels=2 * INFO.channels, num_classes=INFO.num_classes,
+        image_size=INFO.image_size, seed=0,
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+
+    def run(precision: Literal["float32", "bfloat16"]) -> Iterator[object]:
+        epochs = rounds + 2
+        config = TrainConfig(
+            data=DataConfig(views="concat"), model=case.model, mix=MixConfig(law=law),
+            epochs=epochs, eval_every=epochs, batch_size=case.batch, precision=precision,
+        )  # fmt: skip
+        return fit(config, Splits(info=INFO, train=images, val=None, test=None))
+
+    runs = {precision: run(precision) for precision in ("float32", "bfloat16")}
+    seconds = interleaved(
+        {
+            "reference": lambda: reference.train_epoch(
+                network, optimizer, plain, case.batch, law, CPU
+            ),
+            "float32": lambda: next(runs["float32"]),
+            "bfloat16": lambda: next(runs["bfloat16"]),
+        },
+        rounds,
+    )
+    return [
+        Ratio(
+            what=f"{name}, B={case.batch}, {precision}: reference / ours",
+            rounds=ratios(seconds["reference"], seconds[precision]),
+            goal=goal,
+        )
+        for precision, goal in zip(("float32", "bfloat16"), case.goals, strict=True)
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(CASES))
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    found = [ratio for name in options.names for ratio in measure(name, options.rounds)]
+    say(found)
+    figures = {ratio.what: ratio.plain() for ratio in found}
+    figures["bfloat16 on AMX"] = torch.cpu.get_capabilities().get("amx_bf16", False)
+    publish("training", "Epochs of mixup, end to end", figures, kind="bench")
+
+
+if __name__ == "__main__":
+    main()
