@@ -1,20 +1,23 @@
 """Batches: bit for bit what the formulas give when they are followed one tensor after another."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.batches import Batch, Draws, batches
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
-from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.training import fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import mix
 from mixup_core.seeding import stream
+from mixup_core.tree import with_values
 
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
@@ -158,3 +161,40 @@ def test_images_are_pooled_once() -> None:
     assert images.pooled(2) is images
     with pytest.raises(ValueError, match="pooled once"):
         images.pooled(4)
+
+
+class Waits(TorchDispatchMode):
+    """Counts the operations for which a host waits for its device: values that Python asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func._schema.name in {"aten::_local_scalar_dense", "aten::nonzero"}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["regmixup", "plain"])
+def test_the_host_waits_once_an_epoch_however_many_batches_there_are(name: str) -> None:
+    """What a GPU would show by `set_sync_debug_mode`, seen from a CPU."""
+    train = _images("digits", 240)
+    splits = Splits(info=CATALOG["digits"], train=train, val=None, test=None)
+    waits = []
+    for batch_size in (120, 20):
+        config = with_values(
+            TrainConfig(
+                data=DataConfig(name="digits", views="concat"),
+                model=NarrowResNet(),
+                mix=MixConfig(law=Beta(alpha=1.0)),
+                epochs=2,
+                eval_every=2,
+                batch_size=batch_size,
+            ),
+            {"objective": name},
+        )
+        run = fit(config, splits)
+        with Waits() as waited:
+            next(run)
+        waits.append(waited.count)
+    assert waits[0] == waits[1]
