@@ -35,7 +35,6 @@ from mixup_core.images.config import (
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.forward import forward
-from mixup_core.images.losses import LOSSES
 from mixup_core.images.models import build_model
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
@@ -351,8 +350,8 @@ def _graphed(size: Size, device: torch.device) -> Callable[[], object]:
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
     logits = forward(network, batch.mixed, config.precision)
-    per_image = LOSSES[config.loss].per_image
-    return per_image(logits, batch.labels, batch.partner_labels, batch.lam).mean()
+    losses = config.loss.per_image(logits, batch.labels, batch.partner_labels, batch.lam)
+    return losses.mean()
 
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
