@@ -350,8 +350,8 @@ def _graphed(size: Size, device: torch.device) -> Callable[[], object]:
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
     logits = forward(network, batch.mixed, config.precision)
-    per_image = config.loss.per_image
-    return per_image(logits, batch.labels, batch.partner_labels, batch.lam).mean()
+    losses = config.loss.per_image(logits, batch.labels, batch.partner_labels, batch.lam)
+    return losses.mean()
 
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:

@@ -54,7 +54,7 @@ _CLUSTER_PATIENCE = 10.0
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
     "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
 )
-def run(  # noqa: PLR0913  its options
+def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
     request: Request,
     slots: int | None,
     gpus_per_run: float | None,

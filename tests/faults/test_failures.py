@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreFullError
+from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost, assert_store_is_whole

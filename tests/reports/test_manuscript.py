@@ -5,7 +5,8 @@ import pytest
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import problem_of
-from mixup_core.store.checkpoints import EpochFacts, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
 from reports.build import build_report
 from reports.manuscript import Column, Manuscript
 from sweeps.home import Home
