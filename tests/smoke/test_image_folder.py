@@ -50,6 +50,6 @@ def test_a_study_over_png_and_jpeg_files_trains(
 
     (tmp_path / "photos" / "train" / "cat" / "2.jpg").write_bytes(b"\xff\xd8 not a photo")
     assert mixsweep.json("plan", str(study))["to_run"] == 2, "other contents are other runs"
-    said = mixsweep("run", str(study), code=1)
-    assert "cat/2.jpg" in said.stderr
+    said = mixsweep("run", str(study), code=2)  # before any run starts
+    assert "cat/2.jpg: cannot be decoded" in said.stderr
     assert "Traceback" not in said.stderr
