@@ -300,6 +300,9 @@ class Problem:
     epoch."""
     metrics: Mapping[str, Metric]
     """In the order of columns. A metric that is not here is shown as a number by its own name."""
+    predicted: Mapping[str, Metric] = field(default_factory=dict)
+    """Metrics that reports compute from predictions of the last epoch (`reports.predicted`):
+    claims may be about them, and no record holds them."""
     headline: tuple[str, ...]
     """What a report compares arms by: the first of these that the arms measure."""
     beside: tuple[str, ...] = ()
@@ -361,7 +364,7 @@ class Problem:
 
     def metric(self, name: str) -> Metric:
         """Return how a metric is shown; an unknown one under its own name."""
-        return self.metrics.get(name) or Metric(label=name)
+        return self.metrics.get(name) or self.predicted.get(name) or Metric(label=name)
 
     def start(
         self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None

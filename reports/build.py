@@ -98,7 +98,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
     if predictions is not None and any(map(_predicts, parts.study.arms.values())):
         predicted = gather_predictions(arranged, parts.study.readout, predictions)
     table = _tabulated(parts, spell_origin(provenance), predicted)
-    verdicts = verdicts_of(parts.study, arranged, table)
+    verdicts = verdicts_of(parts.study, arranged, table, predicted)
     claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,

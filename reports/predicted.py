@@ -47,6 +47,21 @@ class PredictedRun:
     nll_scaled: float | None = None
 
 
+def _scaled_error(run: PredictedRun) -> float | None:
+    return None if run.scaled is None else run.scaled.error
+
+
+MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
+    "calibration_error": lambda run: run.raw.error,
+    "brier": lambda run: run.brier,
+    "temperature": lambda run: run.temperature,
+    "scaled_calibration_error": _scaled_error,
+    "scaled_brier": lambda run: run.brier_scaled,
+    "scaled_nll": lambda run: run.nll_scaled,
+}
+"""Name to the number of a run; a problem calls them `predicted/NAME`."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
     """The runs of one arm, alone and together. Probabilities are averaged, not logits."""
@@ -85,6 +100,18 @@ class Predicted:
     """Runs that could have left some."""
     weights: str
     """Whose predictions they are, for captions."""
+
+    def values(self, metric: str) -> dict[str, dict[int, float]]:
+        """Return arm to seed to a measure of its runs; a run that has none is left out.
+
+        Args:
+            metric: `predicted/NAME` of one of `MEASURES`.
+        """
+        measure = MEASURES[metric.removeprefix("predicted/")]
+        return {
+            arm: {s: value for s, run in of_arm.runs.items() if (value := measure(run)) is not None}
+            for arm, of_arm in self.arms.items()
+        }
 
     @property
     def counts(self) -> str:

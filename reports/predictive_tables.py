@@ -1,13 +1,13 @@
 """Tables of predictions: calibration, ensembles over seeds, error per class."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mixup_core.problem import Metric
 from reports.captions import spell_family
 from reports.families import BySeed, Family, Member, family_of
 from reports.listings import Listing, spell_member, spell_summary
-from reports.predicted import MOST_PAIRED, Predicted, PredictedArm, PredictedRun
+from reports.predicted import MEASURES, MOST_PAIRED, Predicted
 from reports.spelling import DASH, spell_interval, spell_number, spell_p
 from reports.statistics import SUMMARY_COLUMNS, Summary, summarise
 
@@ -31,18 +31,7 @@ def calibration_table(
     """
     if not predicted.arms:
         return None
-    measures: dict[str, tuple[Metric, Callable[[PredictedRun], float | None]]] = {
-        "calibration_error": (_ERROR, lambda run: run.raw.error),
-        "brier": (_PLAIN, lambda run: run.brier),
-        "temperature": (_PLAIN, lambda run: run.temperature),
-        "scaled_calibration_error": (_ERROR, _scaled_error),
-        "scaled_brier": (_PLAIN, lambda run: run.brier_scaled),
-        "scaled_nll": (_PLAIN, lambda run: run.nll_scaled),
-    }
-    values = {
-        name: {arm: _by_seed(of_arm, read) for arm, of_arm in predicted.arms.items()}
-        for name, (_, read) in measures.items()
-    }
+    values = {name: predicted.values(name) for name in MEASURES}
     families = {
         name: _against_baseline(predicted, values[name], baseline, equal)
         for name in ("calibration_error", "scaled_calibration_error")
@@ -50,10 +39,11 @@ def calibration_table(
     has_scaled = any(values["scaled_calibration_error"].values())
     cells, records = [], []
     for arm, of_arm in predicted.arms.items():
-        summaries = {name: _summary(values[name][arm]) for name in measures}
+        summaries = {name: _summary(values[name][arm]) for name in MEASURES}
         members = {name: family.members.get((arm, baseline)) for name, family in families.items()}
         shown = {
-            name: spell_summary(summaries[name], metric) for name, (metric, _) in measures.items()
+            name: spell_summary(summary, _ERROR if name in families else _PLAIN)
+            for name, summary in summaries.items()
         }
         raw, scaled = (_spell(member) for member in members.values())
         line = [arm, str(len(of_arm.runs)), shown["calibration_error"], raw, shown["brier"]]
@@ -195,14 +185,6 @@ def class_table(predicted: Predicted) -> Listing | None:
             for (label, arm), summary in summaries.items()
         ),
     )
-
-
-def _by_seed(arm: PredictedArm, read: Callable[[PredictedRun], float | None]) -> dict[int, float]:
-    return {seed: value for seed, run in arm.runs.items() if (value := read(run)) is not None}
-
-
-def _scaled_error(run: PredictedRun) -> float | None:
-    return None if run.scaled is None else run.scaled.error
 
 
 def _summary(values: BySeed) -> Summary | None:

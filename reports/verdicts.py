@@ -8,6 +8,7 @@ from reports.arms import equals
 from reports.captions import spell_family
 from reports.families import Family, Member, Pair, family_of
 from reports.listings import Listing
+from reports.predicted import Predicted
 from reports.runs import values_of
 from reports.spelling import DASH, spell_csv, spell_interval, spell_number
 from reports.tables import Table, can_be_judged
@@ -40,7 +41,10 @@ class Verdict:
 
 
 def verdicts_of(
-    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
+    study: Study,
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    table: Table,
+    predicted: Predicted | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim, in the order of the study.
 
@@ -51,6 +55,7 @@ def verdicts_of(
         study: Whose arms the table is of.
         arranged: Its results (`reports.runs.arrange`).
         table: Made of the same results.
+        predicted: What their predictions say, for claims about that; None: nothing is known.
     """
     families: dict[_JudgedBy, Family] = {(table.metric, study.readout, 1.0): table.family}
     for judged_by in {_judged_by(study, claim) for claim in study.claims} - families.keys():
@@ -60,7 +65,10 @@ def verdicts_of(
             for claim in study.claims
             if _judged_by(study, claim) == judged_by and can_be_judged(claim, study)
         ]
-        values = values_of(arranged, metric, readout)
+        if metric in study.problem.predicted:
+            values = predicted.values(metric) if predicted else {}
+        else:
+            values = values_of(arranged, metric, readout)
         if factor != 1:
             values |= {
                 _times(factor, arm): {seed: factor * value for seed, value in by_seed.items()}
@@ -208,6 +216,8 @@ def _spell_compared(study: Study, claim: Claim) -> str:
     if claim.margin is not None:
         margin = f" ± {spell_number(claim.margin * shown.scale, shown.digits)}"
     readout = f", {claim.readout}" if claim.readout not in (None, study.readout) else ""
+    if claim.metric in study.problem.predicted:
+        readout = " after the last epoch"
     return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
 
 

@@ -49,6 +49,18 @@ METRICS = {
 }
 """Of training and evaluation; objectives and probes declare what they record beside."""
 
+PREDICTED = {
+    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
+    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
+    for name, label, unit in (
+        ("calibration_error", "calibration error", "%"),
+        ("brier", "Brier score", ""),
+        ("nll", "NLL", "nats"),
+    )
+    if (scaled, name) != ("", "nll")
+} | {"predicted/temperature": Metric(label="fitted temperature")}
+"""Of the test images after the last epoch; a temperature is fitted on the validation images."""
+
 _SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
 
@@ -323,6 +335,7 @@ IMAGES = Problem(
     config=TrainConfig,
     process="mixup_core.images.training:start",
     metrics=METRICS,
+    predicted=PREDICTED,
     headline=("test/error", "val/error"),
     beside=("*/nll", "*/calibration_error"),
     curves=(("train/excess_loss", "train/loss"),),

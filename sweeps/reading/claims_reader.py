@@ -65,7 +65,11 @@ class ClaimsReader:
             for side in (claim.left, claim.right):
                 if isinstance(side, str):
                     self._check_arm(node, side)
-            self._check_metric(node, claim.metric)
+            if claim.metric not in self._problem.predicted:
+                self._check_metric(node, claim.metric)
+            elif claim.readout is not None:
+                told = f"{claim.metric} is of the last epoch, so it takes no readout of its own"
+                self._read.report(node, told)
         return tuple(found)
 
     def _check_arm(self, node: Node, name: str) -> None:
@@ -76,5 +80,6 @@ class ClaimsReader:
     def _check_metric(self, node: Node, name: str) -> None:
         """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
         if name.removesuffix("_averaged") not in self._problem.metrics:
-            hint = self._read.did_you_mean(name, self._problem.metrics)
+            known = [*self._problem.metrics, *self._problem.predicted]
+            hint = self._read.did_you_mean(name, known)
             self._read.report(node, f"names no metric, got {name!r}{hint}")

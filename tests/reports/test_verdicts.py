@@ -2,10 +2,14 @@ import csv
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import scipy.stats
 from decay import decay_study, decayed
 from synthetic import ended, finish, make_study
+from synthetic_predictions import reader
 
+from reports.predicted import MEASURES, gather_predictions
 from reports.runs import arrange
 from reports.tables import tabulate
 from reports.verdicts import Verdict, verdict_table, verdicts_csv, verdicts_of
@@ -180,3 +184,33 @@ def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
         "test error, %: uniform within 20.00 ± 3.00",
     )  # fmt: skip
     assert "3 comparisons" in listing.caption
+
+
+def test_a_claim_about_predictions_is_judged_by_them(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    metric = "predicted/calibration_error"
+    study = replace(study, claims=(claim("less", metric=metric),))
+    arranged = arrange(study, results)
+    table = tabulate(study, results)
+    predicted = gather_predictions(arranged, study.readout, reader())
+    (verdict,) = verdicts_of(study, arranged, table, predicted)
+    raw = [
+        [predicted.arms[arm].runs[seed].raw.error for seed in range(5)]
+        for arm in ("uniform", "erm")
+    ]
+    test = scipy.stats.ttest_rel(*raw)
+    interval = test.confidence_interval(0.95)
+    assert verdict.value == pytest.approx(np.subtract(*raw).mean())
+    assert (verdict.low, verdict.high) == (
+        pytest.approx(interval.low),
+        pytest.approx(interval.high),
+    )
+    assert verdict.n == 5
+    (cells,) = verdict_table(study, (verdict,), table).cells
+    assert cells[2] == "test calibration error, % after the last epoch: uniform less erm"
+    assert verdicts_of(study, arranged, table)[0].verdict == "unfinished"
+
+
+def test_measures_of_predictions_are_those_that_claims_may_name(study: Study) -> None:
+    assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.predicted)

@@ -51,6 +51,17 @@ def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
     assert [claim.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
 
 
+def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
+    predicted = CLAIM.replace("test/error", "predicted/scaled_brier")
+    assert read(tmp_path, f"{ARMS}claims:\n{predicted}").claims[0].readout is None
+    (refusal,) = refusals(
+        tmp_path, f"{ARMS}claims:\n{predicted.replace('}', ', readout: averaged}')}"
+    )
+    assert "predicted/scaled_brier is of the last epoch, so it takes no readout" in refusal
+    (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{predicted.replace('brier', 'brie')}")
+    assert "did you mean predicted/scaled_brier" in refusal
+
+
 def test_a_claim_may_count_its_second_arm_many_times(tmp_path: Path) -> None:
     ratio = CLAIM.replace("}", ", factor: 1000}")
     assert read(tmp_path, f"{ARMS}claims:\n{ratio}").claims[0].factor == 1000
