@@ -17,7 +17,7 @@ test: check
 	$(MAKE) --jobs=2 --output-sync=target units faults
 
 units: $(DEV)
-	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs
+	$(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs --numprocesses 2 --dist loadfile
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh

@@ -75,6 +75,7 @@ def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_an
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
 
+@pytest.mark.long
 def test_damaged_and_hostile_checkpoints_are_named_and_the_epochs_trained_again(
     command_line: Callable[..., CommandLine],
     killed: tuple[CommandLine, Facts],

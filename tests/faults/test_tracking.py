@@ -28,6 +28,7 @@ def test_a_server_that_hangs_stops_no_training(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed)
 
 
+@pytest.mark.long
 def test_a_server_killed_in_the_middle_is_brought_up_to_date_by_sync(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
 ) -> None:
