@@ -193,8 +193,8 @@ class Keying:
     by_epoch: tuple[str, ...] = ()
     """Paths, or heads of paths such as `mix.`, that `of_epoch` stands for in the keys of stages."""
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
-    """(config, 0-based epoch) to what decides that epoch beyond the other paths, as JSON; a real
-    number that was computed is rounded to 12 significant digits."""
+    """(config, 0-based epoch) to what decides that epoch beyond the other paths, as JSON, whatever
+    the seed; a real number that was computed is rounded to 12 significant digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -341,6 +341,9 @@ class Problem:
     noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
     population: Callable[[Any], Hashable] = lambda config: None
     """Runs are compared only where this is equal: the same images, the same setting."""
+    data_paths: frozenset[str] = frozenset()
+    """Paths that say which data set a run is of, and nothing of how it is used: all that studies of
+    one protocol may differ in."""
     law_at: Callable[[Any, int], Law] | None = None
     """(config, 0-based epoch) to the mixing law in force; None: its law never changes."""
     method: Callable[[Any], str | None] = lambda config: PLAIN_METHODS.get(

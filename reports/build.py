@@ -1,8 +1,6 @@
 """build_report: a study and its results in, a folder of tables, figures and provenance out."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
 from reports.equivalences import equivalence_table
 from reports.figures import Figure, draw_figures
+from reports.files import replace_files
 from reports.listings import Listing
 from reports.page import render_page
 from reports.predicted import Predicted, ReadPredictions, gather_predictions
@@ -135,7 +134,8 @@ def build_report(  # noqa: PLR0913  what a report is made from
             f"figures/{figure.name}.csv": figure.numbers,
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
-    _replace_files(out, contents)
+    replace_files(out, contents)
+    _remove_former(out / "figures", contents)
     return Report(
         table=table,
         markdown="\n".join(
@@ -247,21 +247,9 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
     )
 
 
-def _replace_files(out: Path, contents: Mapping[str, str | bytes]) -> None:
-    """Write all files beside the folder, then move each into place; old figures go."""
-    out.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        for name, content in contents.items():
-            path = staged / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-        (out / "figures").mkdir(exist_ok=True)
-        for name in contents:
-            (staged / name).replace(out / name)
-    finally:
-        shutil.rmtree(staged)
+def _remove_former(figures: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Remove figures of an earlier report that this one has not."""
     for name in REPLACED_FIGURES:
-        for path in (out / "figures").glob(f"{name}.*"):
+        for path in figures.glob(f"{name}.*"):
             if f"figures/{path.name}" not in contents:
                 path.unlink()

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mixup_core.problem import Metric
+from mixup_core.problem import Config, Metric, problem_of
+from mixup_core.tree import flatten, with_values
 from reports.arms import ArmRow
 from reports.families import Family
 from reports.spelling import spell_amount
@@ -64,10 +66,10 @@ def caption_of(table: Captioned) -> str:
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)
-    settings = _spell_settings(study, study.headline)
+    settings = spell_settings(study, study.headline)
     parts = [
         *([settings] if settings else []),
-        f"mean ± 95 % t interval over {_spell_seeds(study.seeds)}",
+        f"mean ± 95 % t interval over {spell_seeds(study.seeds)}",
         (f"{table.selection.found}; {readout}" if table.selection.found else "")
         or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
         f"{study.headline.partition('/')[0]} results choose nothing)",
@@ -106,6 +108,21 @@ def has_differing_populations(study: Study) -> bool:
     return len({population(config) for config in study.arms.values()}) > 1
 
 
+def spell_unpaired(configs: Iterable[Config]) -> str:
+    """Return the settings by which configurations are of different populations: `data.val_size`."""
+    first, *others = configs
+    problem = problem_of(first)
+    own = flatten(first)
+    found: dict[str, None] = {}
+    for theirs in map(flatten, others):
+        for path in (path for path, value in theirs.items() if value != own.get(path)):
+            with suppress(ValueError):  # set alone it may contradict another
+                other = with_values(first, {path: theirs[path]})
+                if problem.population(other) != problem.population(first):
+                    found[path] = None
+    return " and ".join(found) or "the data that they are measured on"
+
+
 def spell_family(family: Family) -> str:
     """Return how the intervals and p of a family are adjusted."""
     if family.size == 1:
@@ -126,28 +143,17 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
     ]
 
 
-def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
-    study, rows = table.study, table.rows
-    compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
-    tested = {arm: c for arm, c in compared.items() if c.p is not None}
-    if not tested:
-        if len(rows) < 2:
-            return []
-        if has_differing_populations(study):
-            return ["arms measured on different data, so no differences"]
-        return [f"no two seeds to pair with {study.baseline}, so no tests"]
-    parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
-    if any(comparison.effect is not None for comparison in tested.values()):
-        parts.append("d: mean over sd of the differences, times Hedges' factor")
-    power = _spell_power(tested, table.family.size, shown)
-    constant = [arm for arm, c in tested.items() if c.is_constant]
-    if constant:
-        parts.append(f"the difference of {', '.join(constant)} is the same at every seed")
-    return [*parts, *power, *few_seeds(tested.values())]
+def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
+    """Return what differences are found 4 times in 5, in one phrase for all comparisons.
 
+    The least and the largest of them, by the observed sd and at its upper 95 % limit; nothing where
+    no difference varies.
 
-def _spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return one phrase for all comparisons: the least and the largest, and at the limits of sd."""
+    Args:
+        tested: Arm to its comparison, each of two seeds or more.
+        size: Of their family.
+        shown: The metric compared.
+    """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.sd
         for arm, c in tested.items()
@@ -172,6 +178,45 @@ def _spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> 
     ]
 
 
+def spell_settings(study: Study, metric: str) -> str:
+    """Return what the arms of a study are measured on, and by how many examples."""
+    setting = study.problem.setting
+    return " and ".join(
+        dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
+    )
+
+
+def spell_seeds(seeds: Sequence[int]) -> str:
+    """Return `seeds 0-4`, or each of them where one is left out."""
+    ordered = sorted(seeds)
+    if len(ordered) == 1:
+        return f"one seed ({ordered[0]})"
+    if ordered == list(range(ordered[0], ordered[-1] + 1)):
+        return f"seeds {ordered[0]}-{ordered[-1]}"
+    return "seeds " + ", ".join(map(str, ordered))
+
+
+def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
+    study, rows = table.study, table.rows
+    compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
+    tested = {arm: c for arm, c in compared.items() if c.p is not None}
+    if not tested:
+        if len(rows) < 2:
+            return []
+        if has_differing_populations(study):
+            unpaired = spell_unpaired(study.arms.values())
+            return [f"arms differ in {unpaired}, which no seed pairs, so no differences"]
+        return [f"no two seeds to pair with {study.baseline}, so no tests"]
+    parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
+    if any(comparison.effect is not None for comparison in tested.values()):
+        parts.append("d: mean over sd of the differences, times Hedges' factor")
+    power = spell_power(tested, table.family.size, shown)
+    constant = [arm for arm, c in tested.items() if c.is_constant]
+    if constant:
+        parts.append(f"the difference of {', '.join(constant)} is the same at every seed")
+    return [*parts, *power, *few_seeds(tested.values())]
+
+
 def _spell_equals(equal: Mapping[str, str]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for arm, representative in equal.items():
@@ -181,13 +226,6 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
         return []
     named = ", ".join(" = ".join(group) for group in groups.values())
     return [f"arms that compute the same share a row: {named}"]
-
-
-def _spell_settings(study: Study, metric: str) -> str:
-    setting = study.problem.setting
-    return " and ".join(
-        dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
-    )
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
@@ -201,12 +239,3 @@ def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
         and 0 <= (p := summary.mean) <= 1
     ]
     return f"(sd {spell_amount(max(noises), shown)}) " if noises else ""
-
-
-def _spell_seeds(seeds: Sequence[int]) -> str:
-    ordered = sorted(seeds)
-    if len(ordered) == 1:
-        return f"one seed ({ordered[0]})"
-    if ordered == list(range(ordered[0], ordered[-1] + 1)):
-        return f"seeds {ordered[0]}-{ordered[-1]}"
-    return "seeds " + ", ".join(map(str, ordered))

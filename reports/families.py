@@ -105,6 +105,32 @@ def family_of(
     return replace(family, members=members)
 
 
+def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
+    """Return a sentence for each comparison whose sign or decision is not that of the first family.
+
+    Args:
+        pairs: Those to look at.
+        families: What a sentence begins with to the family it is about: `By the last epoch`.
+    """
+    (_, first), *others = families.items()
+    sentences = []
+    for pair in pairs:
+        primary = first.members.get(pair)
+        for beginning, family in others:
+            other = family.members.get(pair)
+            if primary is None or other is None:
+                continue
+            changed = []
+            if primary.comparison.difference * other.comparison.difference < 0:
+                changed.append("has the other sign")
+            if primary.is_told != other.is_told:
+                changed.append(f"is {'' if other.is_told else 'not '}told from 0 at 5 %")
+            if changed:
+                what = f"{pair[0]} minus {pair[1]}"
+                sentences.append(f"{beginning}, {what} {' and '.join(changed)}.")
+    return sentences
+
+
 def _compared(pair: Pair, values: Mapping[str, BySeed]) -> Comparison | None:
     """Return the comparison over the seeds that both have; None if there is none."""
     arm, against = pair

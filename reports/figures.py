@@ -5,10 +5,9 @@ import math
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -20,11 +19,14 @@ from reports.captions import spell_family
 from reports.colours import Look
 from reports.families import Member
 from reports.runs import arrange, counted_runs, values_of
-from reports.spelling import spell_csv, spell_heading
+from reports.spelling import spell_csv, spell_heading, upper_first
 from reports.statistics import Summary, summarise
 from reports.tables import Table
 from sweeps.results import RunResult
 from sweeps.study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -79,8 +81,10 @@ class Figure:
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
 
     @property
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """The numbers as a DataFrame."""
+        import pandas as pd
+
         return pd.read_csv(io.StringIO(self.numbers))
 
     def _repr_png_(self) -> bytes:
@@ -311,11 +315,6 @@ def _curves_caption(
         f"ones included.{grey}{marked}{notes} {table.selection.brief}; nothing is chosen "
         "from these curves."
     )
-
-
-def upper_first(text: str) -> str:
-    """Return a text that begins a sentence; the case of its other letters means something."""
-    return text[:1].upper() + text[1:]
 
 
 def _curve_numbers(

@@ -1,12 +1,13 @@
 """Frames: a study's results as DataFrames; metrics as fractions, NaN where there is no number."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from mixup_core.tree import flatten
+from reports.predicted import ReadPredictions
 from reports.runs import arrange, run_records
 from reports.tables import tabulate
 from sweeps.results import RunResult
@@ -50,6 +51,43 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
                 for record, facts in zip(result.records, result.facts, strict=True)
             ]
     return pd.DataFrame(rows)
+
+
+def prediction_frames(
+    study: Study, results: Iterable[RunResult], read: ReadPredictions
+) -> Iterator[pd.DataFrame]:
+    """Yield what each run predicts, one row per image, runs in the order of arms and seeds.
+
+    Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`, or
+    `averaged` where a run averaged its weights), `images` (a digest: predictions are of the same
+    images where it is equal), `index` (place of the image in its split, from 0), `label`, and
+    `logits`, one number of single precision per class: `np.stack(frame["logits"])` is (rows,
+    classes) where all have as many. A run without predictions is left out.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        read: Reads what a complete run predicts.
+    """
+    for arm, by_seed in arrange(study, results).items():
+        for seed, result in by_seed.items():
+            found = read(result)
+            if found is None:
+                continue
+            run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            for name, split in found.splits.items():
+                for suffix, logits in split.logits.items():
+                    kind = {"split": name, "weights": suffix.removeprefix("_") or "last"}
+                    yield pd.DataFrame(
+                        {
+                            **run,
+                            **kind,
+                            "images": split.images,
+                            "index": range(len(split.labels)),
+                            "label": split.labels,
+                            "logits": list(logits),
+                        }
+                    )
 
 
 def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

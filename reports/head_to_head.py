@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.captions import spell_unpaired
 from reports.listings import Listing, spell_difference, spell_summary
 from reports.runs import arrange, values_of
 from reports.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
@@ -117,7 +118,8 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
     if problem.name != studies[1].problem.name:
         raise ValueError(f"{first.arm} and {second.arm} are runs of different problems")
     if len({problem.population(side.study.arms[side.arm]) for side in sides}) > 1:
-        raise ValueError(f"{first.arm} and {second.arm} are measured on different data")
+        unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
+        raise ValueError(f"{first.arm} and {second.arm} differ in {unpaired}, which no seed pairs")
     if studies[0].readout != studies[1].readout:
         raise ValueError(f"the read-outs differ: {studies[0].readout}, {studies[1].readout}")
     values = [side.values(metric) for side in sides]

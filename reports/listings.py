@@ -8,7 +8,9 @@ from mixup_core.problem import Metric
 from reports.families import Member
 from reports.spelling import (
     DASH,
+    escape_latex,
     escape_markdown,
+    latex_table,
     markdown_grid,
     spell_csv,
     spell_interval,
@@ -28,11 +30,21 @@ class Listing:
     cells: tuple[tuple[str, ...], ...]
     caption: str
     records: tuple[Mapping[str, Any], ...]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of `cells` of what is shown in bold."""
 
     def markdown(self) -> str:
         """Return the table and its caption as Markdown."""
         grid = [[escape_markdown(cell) for cell in line] for line in (self.header, *self.cells)]
+        for row, column in self.bold:
+            grid[row + 1][column] = f"**{grid[row + 1][column]}**"
         return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
+
+    def latex(self, label: str) -> str:
+        """Return the table and its caption as LaTeX that needs the package booktabs."""
+        bold = {(row + 1, column) for row, column in self.bold}
+        caption = escape_latex(self.caption)
+        return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
 
     def csv(self) -> str:
         """Return the records at full precision."""

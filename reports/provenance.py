@@ -176,13 +176,21 @@ def origin_tags() -> dict[str, str]:
 def spell_origin(provenance: Mapping[str, Any]) -> str:
     """Return devices, torch and commit in a line, for captions."""
     environments = provenance["environments"]
-    parts = sorted({environment.get("device", "") for environment in environments} - {""})
+    parts = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
     parts += [f"torch {number}" for number in versions]
     code = provenance["code"]
     if code is not None:
         parts.append(f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else ""))
     return ", ".join(parts)
+
+
+def spell_machine(environment: Mapping[str, str]) -> str:
+    """Return what computed: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if nobody knows."""
+    limit = environment.get("onednn_at_most")
+    parts = [environment.get("instructions", ""), f"oneDNN at most {limit}" if limit else ""]
+    within = ", ".join(filter(None, parts))
+    return environment.get("device", "") + (f" ({within})" if within else "")
 
 
 def public(text: str) -> str:

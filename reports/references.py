@@ -57,6 +57,13 @@ def reference_table(
         cells=tuple(cells),
         caption=f"Ours: mean ± 95 % t interval over seeds, {study.readout}; intervals unadjusted, "
         "of our seeds alone: what a paper's own number varies by does not enter, nor do other "
-        "sizes, data or machines.",
+        f"sizes, data or machines.{spell_differing(study)}",
         records=tuple(records),
     )
+
+
+def spell_differing(study: Study) -> str:
+    """Return what a study does otherwise than the source of its references; empty if nothing."""
+    if not study.differs:
+        return ""
+    return f" Otherwise than in the source: {'; '.join(study.differs)}."

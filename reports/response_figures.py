@@ -17,11 +17,10 @@ from reports.figures import (
     legend,
     panelled,
     spell_counts,
-    upper_first,
     wrapped,
 )
 from reports.responses import Plane, Response, is_geometric, plane_of, response_of
-from reports.spelling import spell_csv, spell_number
+from reports.spelling import spell_csv, spell_number, upper_first
 from reports.statistics import Summary
 from reports.tables import Table
 from sweeps.study import Study

@@ -1,9 +1,9 @@
 """Sensitivity: the comparisons of a table under every read-out that was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from reports.families import Family, Member, family_of
+from reports.families import Family, Member, changed_decisions, family_of
 from reports.listings import Listing, spell_member
 from reports.runs import values_of
 from reports.spelling import spell_heading, spell_p
@@ -31,7 +31,7 @@ def sensitivity_table(
     }
     if len(families) < 2 or table.readout not in families:
         return None
-    pairs = _pairs(table)
+    pairs = table.pairs
     cells, records = [], []
     for pair in pairs:
         for readout, family in families.items():
@@ -62,7 +62,10 @@ def sensitivity_table(
         caption="Of the same runs. The primary read-out was named before; intervals and p are "
         "simultaneous over the comparisons of one read-out, not over the read-outs. "
         + " ".join(
-            _changes(table.readout, pairs, families) or ["No sign and no decision at 5 % changes."]
+            changed_decisions(
+                pairs, {f"By the {readout}": family for readout, family in families.items()}
+            )
+            or ["No sign and no decision at 5 % changes."]
         ),
         records=tuple(records),
     )
@@ -93,40 +96,6 @@ def _family(
         return table.family
     values = values_of(arranged, table.metric, readout)
     return family_of(table.family.members, values, table.equal)
-
-
-def _pairs(table: Table) -> list[tuple[str, str]]:
-    """Return the pairs of arms of the table's family, each once."""
-    found: dict[frozenset[str], tuple[str, str]] = {}
-    for arm, against in table.family.members:
-        if isinstance(against, str):
-            sides = frozenset({table.equal[arm], table.equal[against]})
-            if len(sides) == 2:
-                found.setdefault(sides, (arm, against))
-    return list(found.values())
-
-
-def _changes(
-    main: Readout, pairs: Sequence[tuple[str, str]], families: Mapping[Readout, Family]
-) -> list[str]:
-    """Return a sentence for each comparison whose sign or decision is not the main read-out's."""
-    sentences = []
-    for arm, against in pairs:
-        primary = families[main].members.get((arm, against))
-        for readout, family in families.items():
-            other = family.members.get((arm, against))
-            if primary is None or other is None:
-                continue
-            changed = []
-            if primary.comparison.difference * other.comparison.difference < 0:
-                changed.append("has the other sign")
-            if primary.is_told != other.is_told:
-                changed.append(f"is {'' if other.is_told else 'not '}told from 0 at 5 %")
-            if changed:
-                sentences.append(
-                    f"By the {readout}, {arm} minus {against} {' and '.join(changed)}."
-                )
-    return sentences
 
 
 def _record_of(

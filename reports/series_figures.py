@@ -19,10 +19,9 @@ from reports.figures import (
     legend,
     place_of,
     spell_counts,
-    upper_first,
 )
 from reports.runs import complete_runs, counted_runs
-from reports.spelling import spell_csv
+from reports.spelling import spell_csv, upper_first
 from reports.statistics import summarise
 from reports.tables import Table
 from sweeps.results import RunResult

@@ -4,10 +4,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mixup_core.problem import Metric
+
+_LONGEST_NAME, _LONGEST_HEADING = 16, 20
+"""Characters of a first cell, and of a heading, beyond which LaTeX sets them in lines."""
 
 DASH = "—"
 """Stands where there is no number."""
@@ -43,6 +47,11 @@ def spell_p(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:#.2g}"
 
 
+def upper_first(text: str) -> str:
+    """Return a text that begins a sentence; the case of its other letters means something."""
+    return text[:1].upper() + text[1:]
+
+
 def spell_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Return records as CSV at full precision, with no cell that a spreadsheet would run."""
     text = io.StringIO()
@@ -60,6 +69,48 @@ def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
 
 
+def latex_table(
+    grid: Sequence[Sequence[str]], bold: Collection[tuple[int, int]], *, caption: str, label: str
+) -> str:
+    """Return cells as a LaTeX table that needs the package booktabs, as wide as a column of text.
+
+    Args:
+        grid: Text of each cell, not escaped, the first line as its header.
+        bold: Line and column of each cell of the grid in bold; the header is line 0 and never is.
+        caption: As LaTeX.
+        label: By which the text refers to it.
+    """
+    headings, *body = grid
+    is_wide = any(len(line[0]) > _LONGEST_NAME for line in body)
+    names = "p{0.25\\columnwidth}" if is_wide else "l"
+    rows = []
+    for place, line in enumerate(body, 1):
+        cells = [
+            f"\\textbf{{{escape_latex(cell)}}}" if (place, column) in bold else escape_latex(cell)
+            for column, cell in enumerate(line)
+        ]
+        if is_wide:
+            cells[0] = f"{{\\raggedright {cells[0]}\\par}}"
+        rows.append(" & ".join(cells) + " \\\\")
+    lines = [
+        "\\begin{table}[t]",
+        "\\centering",
+        "\\small",
+        "\\setlength{\\tabcolsep}{4pt}",
+        f"\\caption{{{caption}}}",
+        f"\\label{{{label}}}",
+        f"\\begin{{tabular}}{{@{{}}{names}{'l' * (len(headings) - 1)}@{{}}}}",
+        "\\toprule",
+        " & ".join(map(_latex_heading, headings)) + " \\\\",
+        "\\midrule",
+        *rows,
+        "\\bottomrule",
+        "\\end{tabular}",
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def escape_markdown(text: str) -> str:
     """Return a text that Markdown shows as it is, on one line."""
     return re.sub(r"([\\`*|]|<(?=[A-Za-z/!]))", r"\\\1", " ".join(text.split()))
@@ -68,6 +119,14 @@ def escape_markdown(text: str) -> str:
 def escape_latex(text: str) -> str:
     """Return a text that LaTeX sets as it is."""
     return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text.translate(_LATEX))
+
+
+def _latex_heading(heading: str) -> str:
+    """Return a heading as LaTeX sets it; in lines, the first the uppermost, if it is long."""
+    if len(heading) <= _LONGEST_HEADING:
+        return escape_latex(heading)
+    lines = "\\\\".join(map(escape_latex, textwrap.wrap(heading, _LONGEST_HEADING)))
+    return f"\\shortstack[l]{{{lines}}}"
 
 
 def _csv_cell(value: Any) -> str:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pandas as pd
-
 from mixup_core.problem import Metric, Problem
 from reports.arms import ArmRow, equals, mark_best, summarise_arm
 from reports.captions import (
@@ -23,6 +21,7 @@ from reports.spelling import (
     DASH,
     escape_latex,
     escape_markdown,
+    latex_table,
     markdown_grid,
     spell_csv,
     spell_heading,
@@ -169,23 +168,25 @@ class Table:
         )
 
     def _latex_of(self, columns: Sequence[int], caption: str, suffix: str) -> str:
-        header = [escape_latex(self.header[column]) for column in columns]
-        cells = [[escape_latex(line[column]) for column in columns] for line in self.cells]
-        best = [place for place, row in enumerate(self.printed) if row.is_best]
-        bold = header[:2] if 1 in columns else header[:1]
-        styler = pd.DataFrame(cells, columns=header).style.hide(axis="index")
-        styler.set_properties(subset=pd.IndexSlice[best, bold], textbf="--rwrap")
-        text: str = styler.to_latex(
-            hrules=True,
-            column_format=f"@{{}}{'l' * len(header)}@{{}}",
-            caption=caption,
-            label=f"tab:{self.study}{suffix}",
-            position="t",
-            position_float="centering",
-        )
-        return text.replace(
-            "\\centering\n", "\\centering\n\\small\n\\setlength{\\tabcolsep}{4pt}\n", 1
-        )
+        grid = [[line[column] for column in columns] for line in (self.header, *self.cells)]
+        bold = {
+            (place, columns.index(column))
+            for place, row in enumerate(self.printed, 1)
+            for column in (0, 1)
+            if row.is_best and column in columns
+        }
+        return latex_table(grid, bold, caption=caption, label=f"tab:{self.study}{suffix}")
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of arms of the family, each once; of arms that compute the same, the first."""
+        found: dict[frozenset[str], tuple[str, str]] = {}
+        for arm, against in self.family.members:
+            if isinstance(against, str):
+                sides = frozenset({self.equal[arm], self.equal[against]})
+                if len(sides) == 2:
+                    found.setdefault(sides, (arm, against))
+        return tuple(found.values())
 
     @property
     def further(self) -> tuple[str, ...]:

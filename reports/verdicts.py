@@ -1,6 +1,6 @@
 """Verdict: what the runs say of each claim of a study, by the statistics of its tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,7 +110,7 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
                 f"{verdict.claim.says} ({verdict.claim.source})",
                 verdict.verdict,
                 _spell_compared(study, verdict.claim),
-                *_spell_numbers(study, verdict),
+                *spell_numbers(study, verdict),
                 str(verdict.n),
             )
             for verdict in verdicts
@@ -125,23 +125,39 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
             if families - {(table.metric, study.readout, 1.0)}
             else ""
         ),
-        records=tuple(map(_record_of, verdicts)),
+        records=tuple(verdict_records(verdicts)),
     )
+
+
+def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
+    """Return the value of a verdict with its interval, and what the source says of it."""
+    shown = study.problem.metric(verdict.claim.metric)
+    scale, digits = shown.scale, shown.digits
+    value = reference = DASH
+    if verdict.value is not None:
+        interval = spell_interval(verdict.low, verdict.high, scale, digits)
+        value = spell_number(verdict.value * scale, digits) + interval
+    if verdict.reference is not None:
+        reference = spell_number(verdict.reference * scale, digits)
+    return value, reference
 
 
 def verdicts_csv(verdicts: tuple[Verdict, ...]) -> str:
     """Return `verdicts.csv`: one line per claim, numbers at full precision."""
     if not verdicts:
         return ",".join(_COLUMNS) + "\n"
-    return spell_csv([_record_of(verdict) for verdict in verdicts])
+    return spell_csv(verdict_records(verdicts))
+
+
+def verdict_records(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+    """Return the columns of `verdicts.csv` by name, one mapping per claim."""
+    return [
+        {"says": verdict.claim.says, **{name: getattr(verdict, name) for name in _COLUMNS[1:]}}
+        for verdict in verdicts
+    ]
 
 
 _COLUMNS = ("says", "verdict", "value", "low", "high", "reference", "n")
-
-
-def _record_of(verdict: Verdict) -> dict[str, Any]:
-    numbers = {name: getattr(verdict, name) for name in _COLUMNS[1:]}
-    return {"says": verdict.claim.says} | numbers
 
 
 def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
@@ -219,15 +235,3 @@ def _spell_compared(study: Study, claim: Claim) -> str:
     if claim.metric in study.problem.predicted:
         readout = " after the last epoch"
     return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
-
-
-def _spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    shown = study.problem.metric(verdict.claim.metric)
-    scale, digits = shown.scale, shown.digits
-    value = reference = DASH
-    if verdict.value is not None:
-        interval = spell_interval(verdict.low, verdict.high, scale, digits)
-        value = spell_number(verdict.value * scale, digits) + interval
-    if verdict.reference is not None:
-        reference = spell_number(verdict.reference * scale, digits)
-    return value, reference

@@ -59,6 +59,8 @@ class Study:
     """What the study's sources say, in the order of the file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Arm to metric to the value that a paper prints, in the unit of the metric."""
+    differs: tuple[str, ...] = ()
+    """What is done otherwise than by the source of the references, a sentence each."""
     equivalence: float | None = None
     """Differences of the headline metric below this count as none, in its unit; None: not said."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

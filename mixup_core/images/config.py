@@ -113,7 +113,8 @@ class DataConfig:
     severity: int | None = None
     """Severity of the corruptions, 1 to 5; None: all five together."""
     val_size: int = 0
-    """Training images held out for `val/*`, the same ones at every seed; 0 trains on all."""
+    """Training images held out for `val/*`, the same ones at every seed; 0 trains on all. Runs that
+    hold out another number draw other training images at a seed, so nothing pairs them."""
     test: bool = True
     """Whether test images are loaded and `test/*` is recorded. A search sets it to false."""
     oracle: bool = False

@@ -409,6 +409,7 @@ IMAGES = Problem(
     prediction_bytes=prediction_bytes,
     law_at=TrainConfig.law_at,
     method=method,
+    data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
     dataset=lambda config: config.data.name,
     memory=memory,
     work=num_images,

@@ -87,6 +87,7 @@ SUFFICIENCY = Problem(
     reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
     setting=setting,
     population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
+    data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
     dataset=lambda config: config.data.name,
     memory=memory,
     work=lambda config: config.data.size_of_subset(described(config.data).num_train),

@@ -1,4 +1,4 @@
-"""compare: two arms head to head."""
+"""compare: two arms head to head, or studies side by side."""
 
 import json
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ import click
 
 from sweeps.commands.request import (
     DONE,
+    SOME_FAILED,
     RefusedError,
     Request,
-    home_option,
+    command_line,
     json_option,
     set_option,
-    store_option,
 )
-from sweeps.home import Home
+from sweeps.home import Home, masked
 from sweeps.reading.study_file import load_study
 
 
@@ -24,36 +24,86 @@ from sweeps.reading.study_file import load_study
 @click.option(
     "--arms",
     nargs=2,
-    required=True,
     metavar="A B",
-    help="The two arms; STUDY/ARM where several of the studies have one of that name.",
+    help="Two arms, head to head; STUDY/ARM where several of the studies have one of that name. "
+    "Without it all arms are compared, a column for each study and each home.",
 )
-@click.option("--metric", help="Default: what the first study's report leads with.")
+@click.option("--metric", help="Of two arms. Default: what the first study's report leads with.")
 @set_option
-@home_option
-@store_option
+@click.option(
+    "--home",
+    "homes",
+    type=click.Path(path_type=Path, file_okay=False),
+    multiple=True,
+    default=(Path("runs"),),
+    envvar="MIXSWEEP_HOME",
+    show_default=True,
+    help="Folder that holds all results; repeatable: two machines side by side.",
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    envvar="MIXSWEEP_STORE",
+    help="Checkpoint store, a path or an fsspec URL; repeatable like --home, which it stands for.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the columns as Markdown, LaTeX and CSV, with runs and provenance.",
+)
 @json_option
 def compare(  # noqa: PLR0913  its options
     studies: Sequence[str],
-    arms: tuple[str, str],
+    arms: tuple[str, str] | None,
     metric: str | None,
     overrides: Sequence[str],
-    home: Path,
-    store_url: str | None,
+    homes: Sequence[Path],
+    stores: Sequence[str],
+    out: Path | None,
     as_json: bool,
 ) -> int:
-    """Compare two arms of one study, or of several, paired by seed."""  # noqa: DOC501
+    """Compare two arms paired by seed, or studies side by side.
+
+    `compare STUDY --arms A B` is about two arms of one study, or of several. `compare STUDY OTHER`
+    prints one table with a column for each study, which may differ in their data sets alone, and
+    `compare STUDY --home HERE --home THERE` one with a column for each machine. Exit code 1 if a
+    column lacks runs.
+    """  # noqa: DOC501
+    places = _places(homes, stores)
+    loaded = [(reference, load_study(reference, overrides)) for reference in studies]
+    requests = [
+        Request(reference=reference, overrides=tuple(overrides), study=study, home=home)
+        for reference, study in loaded
+        for home in places
+    ]
+    if arms is None:
+        return _side_by_side(requests, metric, out, as_json=as_json)
+    if len(places) > 1 or out is not None:
+        raise RefusedError("`--arms goes with one --home and no --out` must hold")
+    return _head_to_head(requests, arms, metric, as_json=as_json)
+
+
+def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
+    """Return where runs are looked for.
+
+    Raises:
+        RefusedError: If both homes and stores are several.
+    """
+    if not stores:
+        return tuple(Home(folder=home) for home in dict.fromkeys(homes))
+    if len(homes) > 1:
+        raise RefusedError(
+            f"`one --home beside --store` must hold, got (homes={len(homes)}, stores={len(stores)})"
+        )
+    return tuple(Home(folder=homes[0], store_url=store) for store in dict.fromkeys(stores))
+
+
+def _head_to_head(
+    requests: Sequence[Request], arms: tuple[str, str], metric: str | None, *, as_json: bool
+) -> int:
     from reports.head_to_head import Side, head_to_head
 
-    requests = [
-        Request(
-            reference=reference,
-            overrides=tuple(overrides),
-            study=load_study(reference, overrides),
-            home=Home(folder=home, store_url=store_url),
-        )
-        for reference in studies
-    ]
     first, second = (_arm(name, requests) for name in arms)
     sides = [
         Side(study=request.grown, arm=arm, results=request.results())
@@ -70,6 +120,53 @@ def compare(  # noqa: PLR0913  its options
     for listing in found.listings():
         click.echo(listing.markdown())
     return DONE
+
+
+def _side_by_side(
+    requests: Sequence[Request], metric: str | None, out: Path | None, *, as_json: bool
+) -> int:
+    from reports.files import replace_files
+    from reports.joined import Column, join
+
+    if metric is not None:
+        raise RefusedError(
+            "`--metric goes with --arms` must hold: a table has what studies lead with"
+        )
+    if len(requests) < 2:
+        raise RefusedError(
+            "one study in one home is one column: name another STUDY or --home, or two arms with "
+            "--arms A B"
+        )
+    columns = [
+        Column(
+            study=request.study,
+            results=request.results(),
+            place=masked(str(request.home.store_url or request.home.folder)),
+            data_checksums=request.data_checksums(),
+        )
+        for request in requests
+    ]
+    try:
+        joined = join(columns, command=command_line())
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    if out is not None:
+        replace_files(out, joined.files())
+        click.echo(f"tables    {out / 'joined.md'}", err=True)
+    if as_json:
+        told = {listing.name: list(listing.records) for listing in joined.listings()}
+        click.echo(json.dumps({"columns": list(joined.heads), **told}, indent=2))
+    else:
+        click.echo(joined.markdown())
+    missing = 0
+    for head, request, column in zip(joined.heads, requests, columns, strict=True):
+        lacking = [result for result in column.results if result.outcome != "complete"]
+        missing += len(lacking)
+        if lacking:
+            of = len(column.results)
+            click.echo(f"{head}: {of - len(lacking)}/{of} runs are finished", err=True)
+            request.say_elsewhere()
+    return SOME_FAILED if missing else DONE
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:

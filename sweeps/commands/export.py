@@ -1,10 +1,18 @@
-"""export: every epoch of every run in one file."""
+"""export: every epoch of every run, or every prediction, in one file."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
+from sweeps.results import read_predictions
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _KINDS = {".csv", ".parquet"}
 
@@ -14,28 +22,95 @@ _KINDS = {".csv", ".parquet"}
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A .parquet or .csv file; default: exports/STUDY.parquet in the home.",
+    help="A .parquet or .csv file; default: exports/STUDY.parquet in the home, "
+    "STUDY-predictions.parquet of predictions.",
 )
-def export(request: Request, out: Path | None) -> int:
+@click.option(
+    "--predictions",
+    is_flag=True,
+    help="What finished runs predict, one row per image: split, index, label, logits.",
+)
+def export(request: Request, out: Path | None, predictions: bool) -> int:
     """Write one row per run and epoch: arm, seed, what varies, and every metric as a fraction.
 
     Unfinished runs are in it with the epochs they have; exit code 1 if there is no epoch at all.
+    With `--predictions` one row per finished run and image of its validation and test splits, where
+    CSV has the logits as a list in JSON.
     """  # noqa: DOC501
-    from reports.frames import epochs_frame
-
-    path = out or request.home.folder / "exports" / f"{request.study.name}.parquet"
+    name = f"{request.study.name}-predictions" if predictions else request.study.name
+    path = out or request.home.folder / "exports" / f"{name}.parquet"
     if path.suffix not in _KINDS:
         raise RefusedError(f"`--out ends in .parquet or .csv` must hold, got (out='{path}')")
-    frame = epochs_frame(request.grown, request.results())
-    if frame.empty:
-        click.echo(f"{request.study.name}: no epoch is stored yet", err=True)
+    frames = _predictions(request) if predictions else _epochs(request)
+    runs, rows, columns = _write(frames, path)
+    if not rows:
+        what = "prediction" if predictions else "epoch"
+        click.echo(f"{request.study.name}: no {what} is stored yet", err=True)
         request.say_elsewhere()
         return SOME_FAILED
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path, index=False)
-    runs = frame["run_key"].nunique()
-    click.echo(f"{path}: {len(frame)} rows of {runs} runs, {len(frame.columns)} columns")
+    click.echo(f"{path}: {rows} rows of {runs} runs, {columns} columns")
     return DONE
+
+
+def _epochs(request: Request) -> "Iterator[pd.DataFrame]":
+    from reports.frames import epochs_frame
+
+    yield epochs_frame(request.grown, request.results())
+
+
+def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
+    from reports.frames import prediction_frames
+
+    yield from prediction_frames(
+        request.grown, request.results(), lambda result: read_predictions(result, request.store)
+    )
+
+
+def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:
+    """Write frames of the same columns one below the other, and return runs, rows and columns.
+
+    The file appears whole, or not at all where there is no row.
+    """
+    filled = (frame for frame in frames if not frame.empty)
+    first = next(filled, None)
+    if first is None:
+        return 0, 0, 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".unfinished-{path.name}")
+    runs: set[str] = set()
+    rows = 0
+    try:
+        with _writing(unfinished, first) as write:
+            for frame in chain([first], filled):
+                write(frame)
+                runs |= set(frame["run_key"])
+                rows += len(frame)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return len(runs), rows, len(first.columns)
+
+
+@contextmanager
+def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFrame], object]]":
+    """Yield what appends a frame with the columns of the first to a new file."""
+    if path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            first.head(0).to_csv(file, index=False)
+            yield lambda frame: _with_texts(frame).to_csv(file, index=False, header=False)
+        return
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    schema = pa.Table.from_pandas(first, preserve_index=False).schema
+    with parquet.ParquetWriter(path, schema) as writer:
+        yield lambda frame: writer.write_table(
+            pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+        )
+
+
+def _with_texts(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a frame with lists of numbers as JSON, each number in its fewest digits."""
+    if "logits" not in frame:
+        return frame
+    return frame.assign(logits=[f"[{', '.join(map(str, row))}]" for row in frame["logits"]])

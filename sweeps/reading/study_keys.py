@@ -272,6 +272,8 @@ class StudyKeys:
     """Differences of the headline metric below this count as none; in its unit."""
     references: object = None
     """What a paper prints: arm to metric to number, in the unit of the metric."""
+    differs: tuple[str, ...] = ()
+    """What is done otherwise than by the source of the references, a sentence each."""
     claims: object = None
     """What the sources say, to be checked against the runs."""
 

@@ -80,6 +80,7 @@ class StudyReader:
             readout=keys.readout,
             claims=claims,
             references=references,
+            differs=keys.differs,
             equivalence=keys.equivalence,
         )
 

@@ -48,6 +48,10 @@ class Assignment:
     """Seconds between two reports, but for epochs that other runs wait for."""
 
 
+_ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""Variables by which oneDNN is limited, its new name first."""
+
+
 class Storing:
     """When a run's stages are stored, and which of them stay."""
 
@@ -214,9 +218,22 @@ def _environment(device: str) -> dict[str, str]:
         "host": platform.node(),
         "pid": str(os.getpid()),
         "device": torch.cuda.get_device_name(device) if is_gpu else _processor(),
+        **({} if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
+    }
+
+
+def _instructions() -> dict[str, str]:
+    """Return which vector instructions ATen computes with, and what oneDNN is limited to, if set.
+
+    One seed ends with other bits, and after many steps another error, under another set.
+    """
+    limit = next(filter(None, map(os.environ.get, _ONEDNN_LIMITS)), None)
+    return {
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        **({} if limit is None else {"onednn_at_most": limit}),
     }
 
 

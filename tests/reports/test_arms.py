@@ -4,6 +4,7 @@ import pytest
 import scipy.stats
 from synthetic import ended, make_study, rows_of
 
+from mixup_core.tree import with_values
 from reports.arms import equals
 from reports.runs import arrange
 from reports.tables import tabulate
@@ -75,7 +76,16 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     mixed = replace(study, arms=arms, seeds=(0, 1))
     table = tabulate(mixed, ended(mixed, {}))
     assert all(row.compared is None and not row.is_best for row in table.rows)
-    assert "different data" in table.caption
+    assert "arms differ in data.name, which no seed pairs, so no differences" in table.caption
+
+
+def test_arms_that_hold_out_other_numbers_of_images_are_not_compared(study: Study) -> None:
+    """At one seed they train on other images, so that nothing pairs them."""
+    uniform = with_values(study.arms["uniform"], {"data.val_size": 1000, "batch_size": 50})
+    mixed = replace(study, arms={**study.arms, "uniform": uniform})
+    table = tabulate(mixed, ended(mixed, {}))
+    assert all(row.compared is None and not row.is_best for row in table.rows)
+    assert "arms differ in data.val_size, which no seed pairs" in table.caption
 
 
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:

@@ -114,6 +114,13 @@ def test_the_origin_names_device_torch_and_commit() -> None:
     assert spell_origin({"environments": [], "code": None}) == ""
 
 
+def test_the_origin_names_the_instructions_of_each_kind_of_processor() -> None:
+    xeon = {"device": "Xeon", "instructions": "AVX512"}
+    limited = {"device": "Xeon", "instructions": "AVX2", "onednn_at_most": "AVX2"}
+    found = {"environments": [xeon, {**xeon, "host": "b"}, limited], "code": None}
+    assert spell_origin(found) == "Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
+
+
 def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
     program = (
         "import sys, reports.build; "

@@ -30,7 +30,20 @@ def test_a_published_table_follows_from_its_runs(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
 def test_every_number_of_a_published_table_is_scipy_s_of_its_runs(folder: Path) -> None:
-    runs, arms = (_rows(folder / name) for name in ("runs.csv", "table.csv"))
+    _check_numbers(*(_rows(folder / name) for name in ("runs.csv", "table.csv")))
+
+
+def test_every_number_of_a_published_joined_table_is_scipy_s_of_its_runs() -> None:
+    for file in sorted((ROOT / "reports" / "published").glob("*/joined.csv")):
+        arms, runs = _rows(file), _rows(file.with_name("joined_runs.csv"))
+        heads = dict.fromkeys(row["column"] for row in arms)
+        assert len(heads) > 1
+        for head in heads:
+            of_column = ([row for row in rows if row["column"] == head] for rows in (runs, arms))
+            _check_numbers(*of_column)
+
+
+def _check_numbers(runs: list[dict[str, str]], arms: list[dict[str, str]]) -> None:
     metrics = [name for name in runs[0] if "/" in name and f"{name}_mean" in arms[0]]
     family = sum(row["arm"] != row["baseline"] and row["difference"] != "" for row in arms)
     for row in arms:

@@ -20,6 +20,19 @@ def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
     assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
 
 
+def test_what_is_done_otherwise_than_in_the_source_is_said_beside_its_values() -> None:
+    study = replace(make_study(), references={"erm": {"test/error": 0.2}})
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert "Otherwise" not in listing.caption
+    study = replace(study, differs=("a new optimizer for each run", "intervals by Student's t"))
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert listing.caption.endswith(
+        "Otherwise than in the source: a new optimizer for each run; intervals by Student's t."
+    )
+
+
 def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.06}})
     listing = reference_table(study, arrange(study, []))

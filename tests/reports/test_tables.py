@@ -149,7 +149,9 @@ def test_latex_tables_fit_a_column_of_article(num_seeds: int) -> None:
 
 
 def width_of(cell: str) -> float:
-    """Width in pt of a cell set in \\small of article, 9 pt."""
+    """Width in pt of a cell set in \\small of article, 9 pt; of the longest line, if in lines."""
+    if (stack := re.search(r"\\shortstack\[l\]{(.*)}", cell)) is not None:
+        return max(map(width_of, stack[1].split("\\\\")))
     font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)
     shown = re.sub(r"\\textbf|\\pm|[{}$\\]", "", cell.replace("\\pm", "+")).strip()
     return float(TextPath((0, 0), shown or ".", prop=font).get_extents().width)

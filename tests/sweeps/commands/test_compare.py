@@ -51,6 +51,15 @@ def test_arms_of_two_studies_are_compared_and_named_with_them(home: Path, tmp_pa
     assert "longer/erm" in said.stdout
 
 
+def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "held-out.yaml"
+    source = train(home, "digits", "seeds=4", "base.data.val_size=100").source
+    file.write_text(source.replace("study: digits", "study: held-out"))
+    said = _compare(home, "digits", str(file), "--arms", "digits/erm", "held-out/erm")
+    assert isinstance(said.exception, RefusedError)
+    assert "erm and erm differ in data.val_size, which no seed pairs" in str(said.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -63,5 +72,64 @@ def test_what_cannot_be_compared_is_refused(
     home: Path, arguments: tuple[str, ...], text: str
 ) -> None:
     said = _compare(home, "digits", *arguments)
+    assert isinstance(said.exception, RefusedError)
+    assert text in str(said.exception)
+
+
+def _side_by_side(*arguments: str) -> Result:
+    return CliRunner().invoke(
+        commands, ["compare", "digits", *arguments], standalone_mode=False, env={}
+    )
+
+
+def test_one_study_of_two_homes_stands_side_by_side(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    train(here, environment={"device": "Xeon", "instructions": "AVX512"})
+    train(there, environment={"device": "Xeon", "instructions": "AVX2"}, shift=0.05)
+    places = ("--home", str(here), "--home", str(there))
+    said = _side_by_side(*places, "--out", str(tmp_path / "out"))
+    assert said.return_value == 0
+    text = (tmp_path / "out" / "joined.md").read_text()
+    assert said.stdout.strip() == text.strip()
+    assert "AVX512" in text.splitlines()[2]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "joined.md", "joined.tex", "joined.csv", "joined_runs.csv", "joined_verdicts.csv",
+        "provenance.json",
+    }  # fmt: skip
+    told = json.loads(_side_by_side(*places, "--json").stdout)
+    assert told["columns"] == ["AVX512", "AVX2"]
+    assert {record["column"] for record in told["means"]} == {"AVX512", "AVX2"}
+
+
+def test_a_column_that_lacks_runs_is_named_and_ends_with_one(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    train(here)
+    train(there, but=("erm", 1))
+    said = _side_by_side("--home", str(here), "--home", str(there))
+    assert said.return_value == 1
+    assert "5/6 runs are finished" in said.stderr
+
+
+def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
+    source = train(tmp_path).source
+    file = tmp_path / "longer.yaml"
+    file.write_text(source.replace("study: digits", "study: longer").replace("3", "4", 1))
+    said = _side_by_side(str(file), "--home", str(tmp_path))
+    assert isinstance(said.exception, RefusedError)
+    assert "in digits" in str(said.exception)
+    assert "in longer" in str(said.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((), "one study in one home is one column"),
+        (("--home", "b", "--arms", "erm", "uniform"), "--arms goes with one --home"),
+        (("--home", "b", "--metric", "test/nll"), "--metric goes with --arms"),
+        (("--home", "b", "--store", "c"), "one --home beside --store"),
+    ],
+)
+def test_columns_that_make_no_sense_are_refused(arguments: tuple[str, ...], text: str) -> None:
+    said = _side_by_side("--home", "a", *arguments)
     assert isinstance(said.exception, RefusedError)
     assert text in str(said.exception)

@@ -1,12 +1,17 @@
+import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 from trained import error_of, train
 
+from mixup_core.predictions import AVERAGED, Predictions, Split
+from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
+from sweeps.results import read_results
 
 
 def _export(home: Path, *arguments: str) -> Result:
@@ -39,3 +44,60 @@ def test_nothing_stored_is_said_and_another_format_refused(tmp_path: Path) -> No
     assert isinstance(refused.exception, RefusedError)
     with pytest.raises(RefusedError, match=r"--out ends in \.parquet or \.csv"):
         raise refused.exception
+
+
+def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:
+    """Store what each run predicts, but for one arm; one run has averaged weights, too."""
+    study, store = train(home), Store(str(home / "store"))
+    found = {}
+    for result in read_results(study.runs(), store):
+        run = result.run
+        if run.arm == but:
+            continue
+        rng = np.random.default_rng([run.seed, len(run.arm)])
+        splits = {}
+        for name, size in (("val", 3), ("test", 5)):
+            weights = ("", AVERAGED) if (run.arm, run.seed) == ("erm", 0) else ("",)
+            splits[name] = Split(
+                labels=rng.integers(10, size=size),
+                images="ab" * 16,
+                logits={w: rng.normal(size=(size, 10)).astype(np.float32) for w in weights},
+            )
+        predictions = Predictions(splits=splits)
+        assert result.stage is not None
+        store.predictions.write(result.stage.key, result.records[-1], predictions.to_bytes())
+        found[run.arm, run.seed] = predictions
+    return found
+
+
+def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
+    predicted = _predict(tmp_path, but="midpoint")
+    said = _export(tmp_path, "--predictions")
+    assert said.return_value == 0
+    assert "40 rows of 4 runs" in said.stdout
+    frame = pd.read_parquet(tmp_path / "exports" / "digits-predictions.parquet")
+    assert list(frame.columns) == [
+        "study", "arm", "seed", "run_key", "split", "weights", "images", "index", "label", "logits",
+    ]  # fmt: skip
+    assert frame["run_key"].nunique() == len(predicted) == 4
+    for (arm, seed, name, weights), rows in frame.groupby(["arm", "seed", "split", "weights"]):
+        split = predicted[arm, seed].splits[name]
+        np.testing.assert_array_equal(rows["label"], split.labels)
+        np.testing.assert_array_equal(rows["index"], range(len(split.labels)))
+        logits = split.logits["" if weights == "last" else f"_{weights}"]
+        np.testing.assert_array_equal(np.stack(list(rows["logits"])), logits)
+    out = tmp_path / "predictions.csv"
+    assert _export(tmp_path, "--predictions", "--out", str(out)).return_value == 0
+    csv = pd.read_csv(out)
+    read = np.array([json.loads(text) for text in csv["logits"]], dtype=np.float32)
+    np.testing.assert_array_equal(read, np.stack(list(frame["logits"])))
+    pd.testing.assert_frame_equal(csv.drop(columns="logits"), frame.drop(columns="logits"))
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "predictions.csv"}
+
+
+def test_runs_that_left_no_predictions_are_said(tmp_path: Path) -> None:
+    train(tmp_path)
+    said = _export(tmp_path, "--predictions")
+    assert said.return_value == 1
+    assert "no prediction is stored yet" in said.stderr
+    assert not (tmp_path / "exports").exists()

@@ -1,6 +1,8 @@
 """A home as a launch leaves it, without training."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
@@ -12,9 +14,23 @@ from sweeps.study import Study
 
 
 def train(
-    home: Path, reference: str = "digits", *overrides: str, but: tuple[str, int] | None = None
+    home: Path,
+    reference: str = "digits",
+    *overrides: str,
+    but: tuple[str, int] | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    shift: float = 0.0,
 ) -> Study:
-    """Store every run of a study, less one; errors differ between arms, seeds and epochs."""
+    """Store every run of a study, less one; errors differ between arms, seeds and epochs.
+
+    Args:
+        home: Where its store is.
+        reference: The study.
+        overrides: Of it.
+        but: Arm and seed that are left out.
+        environment: What trained the runs.
+        shift: Times the seed, is added to the errors of all arms but the first.
+    """
     study, store = load_study(reference, overrides), Store(str(home / "store"))
     enter(study, store, f"mixsweep run {reference}")
     for run in study.runs():
@@ -24,11 +40,16 @@ def train(
         store.write(
             stage_keys(run.config)[-1],
             records=[
-                EpochRecord(epoch=e, metrics={"test/error": error_of(place, run.seed, e)})
+                EpochRecord(
+                    epoch=e,
+                    metrics={
+                        "test/error": error_of(place, run.seed, e) + shift * run.seed * bool(place)
+                    },
+                )
                 for e in range(run.config.epochs)
             ],
             facts=[EpochFacts(seconds=1.0 + e, stored_at_ms=e) for e in range(run.config.epochs)],
-            environment={},
+            environment=environment,
             state=None,
         )
     return study

@@ -14,12 +14,14 @@ def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
     study = read(
         tmp_path,
         ARMS + "baseline: uniform\nreadout: {mean_of_last: 3}\nequivalence: 0.002\n"
-        "references: {erm: {test/error: 0.078, test/nll: 0.4}}\n",
+        "references: {erm: {test/error: 0.078, test/nll: 0.4}}\n"
+        "differs: [a new optimizer for each run]\n",
     )
     assert study.baseline == "uniform"
     assert study.readout == MeanOfLast(evaluations=3)
     assert study.equivalence == 0.002
     assert study.references == {"erm": {"test/error": 0.078, "test/nll": 0.4}}
+    assert study.differs == ("a new optimizer for each run",)
 
 
 def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import torch
 
 from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.training import start
@@ -192,3 +193,19 @@ def _stage(store: Store, key: str) -> Stage:
     stage = store.read(key)
     assert stage is not None
     return stage
+
+
+@pytest.mark.parametrize("limit", [None, "AVX2"])
+def test_a_stage_tells_what_computed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
+) -> None:
+    """Another set of vector instructions gives other bits, so that a result has to name its own."""
+    for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
+        monkeypatch.delenv(name, raising=False)
+    if limit is not None:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    store = Store(str(tmp_path))
+    _train(store, BASE)
+    environment = _stage(store, stage_keys(BASE)[-1]).environment
+    assert environment["instructions"] == torch.backends.cpu.get_cpu_capability()
+    assert environment.get("onednn_at_most") == limit

@@ -1,9 +1,17 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
+from reports.runs import runs_csv
+from reports.tables import tabulate
 from sweeps.home import Home
+from sweeps.results import RunResult, read_results
+from sweeps.study import Study
 from sweeps.tracking.reader import parse_param, read_runs
+from tests.sweeps.tracked import projection_of, reconcile, results_of
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])
@@ -16,3 +24,38 @@ def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="the study is tracked"):
         read_runs(Home(folder=tmp_path).tracking_uri, "table1")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings(
+    "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
+)
+def test_tables_from_mlflow_alone_and_from_the_store_alone_are_the_same_bytes(
+    study: Study, home: Path, tmp_path: Path
+) -> None:
+    study = replace(study, seeds=(0, 1, 2))
+    store = Store(str(tmp_path))
+    for result in results_of(study, 3, 3, 3, 2, 3, 3):
+        assert result.stage is not None
+        store.write(
+            result.stage.key, records=result.records, facts=result.facts,
+            environment=result.stage.environment, state=None,
+        )  # fmt: skip
+    stored = read_results(study.runs(), store)
+    reconcile(projection_of(study, home), stored)
+    by_key = {t.run_key: t for t in read_runs(Home(folder=home).tracking_uri, study.name)}
+    tracked = [
+        RunResult(
+            run=run,
+            stage=Stage(
+                key="ab", records=by_key[run.key].records, facts=(), environment={}, state=None
+            ),
+            failure=None,
+        )
+        for run in study.runs()
+    ]
+    ours, theirs = (tabulate(study, results) for results in (tracked, stored))
+    assert "2/3" in theirs.markdown()
+    assert ours.markdown() == theirs.markdown()
+    assert ours.csv() == theirs.csv()
+    assert ours.latex() == theirs.latex()
+    assert runs_csv(study, tracked) == runs_csv(study, stored)

@@ -1,0 +1,30 @@
+"""Files: what a report writes, each whole or not at all."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Write all files beside a folder, then move each into place; others in it are left.
+
+    Args:
+        folder: Made if it is not there.
+        contents: Name below the folder to content.
+
+    Raises:
+        OSError: If the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for name, content in contents.items():
+            path = staged / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        for name in contents:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (staged / name).replace(folder / name)
+    finally:
+        shutil.rmtree(staged)

@@ -1,0 +1,211 @@
+"""Every number of a report, computed again by scipy from the `runs.csv` beside it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from synthetic import ended, make_study, rows_of
+
+from reports.build import build_report
+from sweeps.claims import Claim
+from sweeps.study import Study
+
+METRICS = ("test/error", "test/nll", "test/calibration_error", "train/loss", "train/excess_loss")
+CLAIMS = (
+    ("less", "uniform", "erm", None),
+    ("greater", "uniform", "midpoint", None),
+    ("at_most", "uniform", 0.2, None),
+    ("within", "midpoint", "erm", 0.02),
+)
+MARGIN = 0.005
+
+Rows = Sequence[Mapping[str, str]]
+
+
+def claimed(place: int) -> Claim:
+    relation, left, right, margin = CLAIMS[place]
+    return Claim(
+        says=str(place), source="a paper", relation=relation, left=left, right=right,
+        metric="test/error", margin=margin,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return replace(
+        make_study(seeds=tuple(range(8))),
+        claims=tuple(map(claimed, range(len(CLAIMS)))),
+        equivalence=MARGIN,
+        references={"uniform": {"test/error": 0.2, "test/nll": 0.5}},
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report in which one run of midpoint is not finished."""
+    out = tmp_path_factory.mktemp("report")
+    unfinished = ended(study, {("midpoint", 3): {"epochs": 4}})
+    build_report(study, unfinished, out, data_checksums={}, command="mixsweep")
+    return out
+
+
+def read(folder: Path, name: str) -> Rows:
+    return rows_of((folder / name).read_text())
+
+
+def by_seed(runs: Rows, arm: str, metric: str = "test/error") -> dict[str, float]:
+    return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == arm and run[metric]}
+
+
+def paired(runs: Rows, arm: str, against: str | float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of the seeds that both have."""
+    ours = by_seed(runs, arm)
+    theirs = by_seed(runs, against) if isinstance(against, str) else dict.fromkeys(ours, against)
+    shared = [seed for seed in ours if seed in theirs]
+    return np.array([ours[s] for s in shared]), np.array([theirs[s] for s in shared])
+
+
+def ps_of(runs: Rows) -> dict[str, float]:
+    """Return comparison to p, of the family of the table: arms against ERM and what claims compare.
+
+    A claim about a number is a comparison, too; one that is in the table already is not another.
+    """
+    pairs = [("midpoint", "erm"), ("uniform", "erm"), ("uniform", "midpoint"), ("uniform", 0.2)]
+    return {
+        f"{arm} {against}": float(scipy.stats.ttest_rel(*paired(runs, arm, against)).pvalue)
+        for arm, against in pairs
+    }
+
+
+def holm(ps: Mapping[str, float], name: str) -> float:
+    """Return Holm's p by its definition: the largest of (m - i) p over those not larger."""
+    ordered = sorted(ps.values())
+    reached = [(len(ps) - i) * p for i, p in enumerate(ordered) if p <= ps[name]]
+    return min(1.0, max(reached))
+
+
+def test_means_and_intervals(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
+    assert [row["n"] for row in rows] == ["8", "7", "8"]
+    for row in rows:
+        for metric in METRICS:
+            values = list(by_seed(runs, row["arm"], metric).values())
+            interval = scipy.stats.t.interval(
+                0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
+            )
+            found = [float(row[f"{metric}_{name}"]) for name in ("mean", "sd", "ci_low", "ci_high")]
+            assert found == pytest.approx([np.mean(values), np.std(values, ddof=1), *interval])
+
+
+def test_differences_of_one_comparison_and_of_the_family(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
+    ps = ps_of(runs)
+    for row in rows[1:]:
+        test = scipy.stats.ttest_rel(*paired(runs, row["arm"], "erm"))
+        alone, together = (test.confidence_interval(1 - 0.05 / m) for m in (1, len(ps)))
+        ours, theirs = paired(runs, row["arm"], "erm")
+        expected = {
+            "seeds_shared": len(ours),
+            "difference": np.mean(ours - theirs),
+            "difference_sd": np.std(ours - theirs, ddof=1),
+            "difference_ci_low": alone.low,
+            "difference_ci_high": alone.high,
+            "difference_low": together.low,
+            "difference_high": together.high,
+            "p": test.pvalue,
+            "p_adjusted": min(1, len(ps) * test.pvalue),
+            "p_holm": holm(ps, f"{row['arm']} erm"),
+            "comparisons": len(ps),
+        }
+        assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+
+
+def test_effect_sizes_and_sign_flips(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
+    family = {}
+    for arm, against in (
+        ("midpoint", "erm"),
+        ("uniform", "erm"),
+        ("uniform", "midpoint"),
+        ("uniform", 0.2),
+    ):
+        ours, theirs = paired(runs, arm, against)
+        flipped = scipy.stats.permutation_test(
+            (ours - theirs,), np.sum, permutation_type="samples", n_resamples=np.inf
+        )
+        family[f"{arm} {against}"] = float(flipped.pvalue)
+    for row in rows[1:]:
+        ours, theirs = paired(runs, row["arm"], "erm")
+        n, d = len(ours), np.mean(ours - theirs) / np.std(ours - theirs, ddof=1)
+        hedges = math.gamma((n - 1) / 2) / math.gamma((n - 2) / 2) / math.sqrt((n - 1) / 2)
+        assert float(row["d"]) == pytest.approx(d * hedges)
+        t = d * math.sqrt(n)
+        upper, lower = (
+            scipy.stats.nct.cdf(t, n - 1, float(row[name]) * math.sqrt(n))
+            for name in ("d_ci_low", "d_ci_high")
+        )
+        assert (upper, lower) == pytest.approx((0.975, 0.025), abs=1e-4)
+        name = f"{row['arm']} erm"
+        assert float(row["sign_flip_p_adjusted"]) == pytest.approx(min(1, 4 * family[name]))
+        assert float(row["sign_flip_p_holm"]) == pytest.approx(holm(family, name))
+
+
+def test_verdicts(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "verdicts.csv")
+    size = len(ps_of(runs))
+    for row, (relation, arm, against, margin) in zip(rows, CLAIMS, strict=True):
+        if row["verdict"] == "unfinished":
+            assert "midpoint" in (arm, against), "it lacks a seed"
+            continue
+        ours, theirs = paired(runs, arm, against)
+        shift = 0.0 if isinstance(against, str) else against
+        interval = scipy.stats.ttest_rel(ours, theirs).confidence_interval(1 - 0.05 / size)
+        expected = (np.mean(ours - theirs) + shift, interval.low + shift, interval.high + shift)
+        assert tuple(float(row[name]) for name in ("value", "low", "high")) == pytest.approx(
+            expected
+        )
+        holds = {
+            "less": interval.high < 0,
+            "greater": interval.low > 0,
+            "at_most": interval.low <= 0,
+            "within": margin is not None and -margin <= interval.low and interval.high <= margin,
+        }
+        assert (row["verdict"] == "holds") == holds[relation]
+    assert [row["verdict"] for row in rows] == ["holds", "unfinished", "holds", "unfinished"]
+
+
+def test_probabilities_of_equivalence(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "equivalence.csv")
+    assert [row["arm"] for row in rows] == ["midpoint", "uniform"]
+    for row in rows:
+        ours, theirs = paired(runs, row["arm"], "erm")
+        posterior = scipy.stats.t(
+            len(ours) - 1, np.mean(ours - theirs), scipy.stats.sem(ours - theirs)
+        )
+        better, worse = posterior.cdf(-MARGIN), posterior.sf(MARGIN)
+        found = [float(row[name]) for name in ("p_better", "p_equivalent", "p_worse")]
+        assert found == pytest.approx([better, 1 - better - worse, worse], abs=1e-12)
+
+
+def test_differences_from_the_paper(folder: Path) -> None:
+    runs, rows = read(folder, "runs.csv"), read(folder, "references.csv")
+    assert [row["metric"] for row in rows] == ["test/error", "test/nll"]
+    for row in rows:
+        values = list(by_seed(runs, row["arm"], row["metric"]).values())
+        assert float(row["difference"]) == pytest.approx(np.mean(values) - float(row["paper"]))
+
+
+def test_the_primary_rows_of_the_sensitivity_table(folder: Path) -> None:
+    """Those under other read-outs need more than `runs.csv` has."""
+    table = {row["arm"]: row for row in read(folder, "table.csv")}
+    rows = [row for row in read(folder, "sensitivity.csv") if row["is_primary"] == "true"]
+    same = ("n", "difference", "p", "p_adjusted", "difference_low", "difference_high")
+    against_erm = [row for row in rows if row["baseline"] == "erm"]
+    assert [row["arm"] for row in against_erm] == ["midpoint", "uniform"]
+    for row in against_erm:
+        own = {**table[row["arm"]], "n": table[row["arm"]]["seeds_shared"]}
+        assert [row[name] for name in same] == [own[name] for name in same]
