@@ -1,8 +1,10 @@
 """Database: what of an SQLite file of MLflow's must change and its interface cannot change."""
 
 import hashlib
+import os
 import sqlite3
-from contextlib import closing
+import stat
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,6 +20,62 @@ _FOLDER = "artifacts"
 def artifacts_beside(database: Path) -> str:
     """Return where artifacts lie in the home of a database, as a URL."""
     return (database.parent.resolve() / _FOLDER).as_uri()
+
+
+def blank_of(version: str) -> Path:
+    """Return where a database of MLflow's without experiments is kept for the homes to come."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"
+
+
+def begin(database: Path, blank: Path) -> bool:
+    """Give a database that is still empty MLflow's tables, if a blank one was kept.
+
+    MLflow makes them by every migration since its first version: 3 s of processor time per home.
+
+    Args:
+        database: The file, there already.
+        blank: See `blank_of`; one that others can write is not read.
+
+    Returns:
+        Whether MLflow has to make them, and `keep_blank` may keep what it made.
+    """
+    if database.stat().st_size:
+        return False
+    try:
+        found = blank.lstat()
+    except OSError:
+        return True
+    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid != os.geteuid()
+    if others or not stat.S_ISREG(found.st_mode):
+        return False
+    try:
+        with closing(sqlite3.connect(f"{blank.as_uri()}?mode=ro", uri=True)) as source:
+            is_sound = source.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+    except sqlite3.Error:
+        is_sound = False
+    if is_sound:
+        database.write_bytes(blank.read_bytes())
+    return not is_sound
+
+
+def keep_blank(database: Path, blank: Path) -> None:
+    """Keep MLflow's tables for the homes to come; where that fails, they are made anew in each."""
+    part = blank.with_name(f"{blank.name}.{os.getpid()}")
+    try:
+        blank.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (
+            closing(sqlite3.connect(database, timeout=_PATIENCE)) as source,
+            closing(sqlite3.connect(part)) as copy,
+        ):
+            source.backup(copy)
+            with copy:
+                copy.execute("DELETE FROM experiments")
+        part.chmod(0o600)
+        part.replace(blank)
+    except (OSError, sqlite3.Error):
+        with suppress(OSError):
+            part.unlink()
 
 
 def relocate(database: Path) -> None:

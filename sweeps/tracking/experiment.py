@@ -21,13 +21,21 @@ os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
+import mlflow
 from mlflow import MlflowClient
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
 from sweeps.sqlite_files import alone, database_file
-from sweeps.tracking.database import artifacts_beside, clear_metrics, relocate
+from sweeps.tracking.database import (
+    artifacts_beside,
+    begin,
+    blank_of,
+    clear_metrics,
+    keep_blank,
+    relocate,
+)
 from sweeps.tracking.progress import Row
 
 Level = Literal["sweep", "config", "seed"]
@@ -334,8 +342,13 @@ def _connect(uri: str) -> MlflowClient:
         logging.getLogger(name).setLevel(logging.WARNING)
     # It warns of every retry; an outage is told once, by the outbox.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    with alone(database_file(uri)):
-        return MlflowClient(tracking_uri=uri)
+    database, blank = database_file(uri), blank_of(mlflow.__version__)
+    with alone(database):
+        is_made = database is not None and begin(database, blank)
+        client = MlflowClient(tracking_uri=uri)
+        if database is not None and is_made:
+            keep_blank(database, blank)
+    return client
 
 
 def _search(client: MlflowClient, experiment_id: str) -> Iterator[MlflowRun]:

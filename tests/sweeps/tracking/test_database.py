@@ -9,7 +9,7 @@ from mlflow import MlflowClient
 
 from sweeps.home import Home
 from sweeps.study import Study
-from sweeps.tracking.database import relocate
+from sweeps.tracking.database import begin, keep_blank, relocate
 from sweeps.tracking.experiment import Experiment
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 
@@ -62,6 +62,95 @@ def test_a_database_without_tables_is_left_alone(tmp_path: Path) -> None:
     before = (tmp_path / "mlflow.db").read_bytes()
     relocate(tmp_path / "mlflow.db")
     assert (tmp_path / "mlflow.db").read_bytes() == before
+
+
+def opened(home: Path, name: str = "table1") -> Path:
+    """Return the database of a home after MLflow has opened it."""
+    home.mkdir()
+    here = Home(folder=home)
+    Experiment.open(here.tracking_uri, name, artifact_location=here.artifact_location)
+    return home / "mlflow.db"
+
+
+def tables_of(database: Path) -> dict[str, str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return dict(connection.execute("SELECT name, sql FROM sqlite_master").fetchall())
+
+
+def names_of(database: Path) -> set[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM experiments")}
+
+
+def test_a_second_home_begins_with_the_tables_of_the_first_and_none_of_its_experiments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first = opened(tmp_path / "a", "first")
+    (blank,) = (tmp_path / "cache" / "mixsweep").iterdir()
+    assert stat.S_IMODE(blank.stat().st_mode) == 0o600
+    assert names_of(blank) == set()
+    monkeypatch.setattr("alembic.command.upgrade", None)  # no migration from here on
+    second = opened(tmp_path / "b", "second")
+    assert tables_of(second) == tables_of(first)
+    assert names_of(second) == {"Default", "second"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_made"),
+    [
+        ("none", False),
+        ("missing", True),
+        ("cut", True),
+        ("random", True),
+        ("shared", False),
+        ("link", False),
+        ("folder", False),
+    ],
+)
+def test_a_blank_database_is_used_only_if_it_is_sound_and_ours(
+    tmp_path: Path, fault: str, is_made: bool
+) -> None:
+    blank, database = tmp_path / "blank.db", tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(blank)) as connection, connection:
+        connection.execute("CREATE TABLE experiments (name TEXT)")
+    blank.chmod(0o600)
+    content = blank.read_bytes()
+    match fault:
+        case "missing":
+            blank.unlink()
+        case "cut":
+            blank.write_bytes(content[:3000])
+        case "random":
+            blank.write_bytes(b"x" * 8192)
+        case "shared":
+            blank.chmod(0o620)
+        case "link":
+            blank.symlink_to(blank.rename(tmp_path / "elsewhere.db"))
+        case "folder":
+            blank.unlink()
+            blank.mkdir()
+    database.touch()
+    assert begin(database, blank) is is_made
+    assert database.read_bytes() == (content if fault == "none" else b"")
+
+
+def test_a_database_that_is_not_empty_keeps_what_it_has(tmp_path: Path) -> None:
+    blank, database = tmp_path / "blank.db", tmp_path / "mlflow.db"
+    database.write_bytes(b"mine")
+    assert not begin(database, blank)
+    assert database.read_bytes() == b"mine"
+
+
+def test_a_blank_database_that_cannot_be_kept_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    database = tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE experiments (name TEXT)")
+    keep_blank(database, tmp_path / "file" / "blank.db")
+    database.write_bytes(b"x" * 8192)
+    keep_blank(database, tmp_path / "blank.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mlflow.db"]
 
 
 def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
