@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reports.provenance import PACKAGES, describe_code
-from sweeps.running.storing import _processor
+from sweeps.processor import processor
 
 PUBLISHED = Path("reports") / "published"
 
@@ -20,7 +20,7 @@ def publish(
     title: str,
     figures: Mapping[str, Any],
     *,
-    kind: Literal["soak", "bench", "bench-search"] = "soak",
+    kind: Literal["soak", "bench", "bench-search", "mutants"] = "soak",
 ) -> Path:
     """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 
@@ -44,7 +44,7 @@ def publish(
         "made_with": {
             "date": now.isoformat(timespec="seconds"),
             "code": code,
-            "device": _processor(),
+            "device": processor(),
             "cpus": os.cpu_count(),
             "load_average": os.getloadavg()[2],
             "versions": {
