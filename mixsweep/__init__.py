@@ -8,6 +8,7 @@
 
     results = mixsweep.load("digits", home="runs")       # what `mixsweep run digits` has stored
     results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
+    results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
 
 A study is a value (`sweeps.study.Study`): `arms`, `seeds`, `runs()`. It is trained with resume,
@@ -15,7 +16,7 @@ tracking and reports by `mixsweep run` alone; nothing here starts Ray or writes 
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from mixup_core.records import EpochRecord
 from sweeps.commands.request import Request
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult
+from sweeps.results import RunResult, read_predictions
 from sweeps.study import Run, Study
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Results:
         self.study = request.grown
         self.stored = request.results()
         self._history = request.history
+        self._store = request.store
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
@@ -69,6 +71,17 @@ class Results:
         from reports.frames import epochs_frame
 
         return epochs_frame(self.study, self.stored)
+
+    @cached_property
+    def predictions(self) -> "pd.DataFrame":
+        """One row per finished run and validation or test image: split, index, label, logits."""
+        import pandas as pd
+
+        from reports.frames import prediction_frames
+
+        read = partial(read_predictions, store=self._store)
+        found = list(prediction_frames(self.study, self.stored, read))
+        return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from mixup_core.problem import Config, Keying, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree import default_at, flatten
+from mixup_core.tree import default_at, flatten, with_values
 
 NUMERICS_VERSION = 1
 """Raised whenever the numbers of all problems move; part of every key, so old results are not mixed
@@ -54,15 +55,25 @@ def stage_keys(config: Config) -> tuple[str, ...]:
         path: value for path, value in _keyed(config).items() if not _is_by_epoch(path, keying)
     }
     key = _hashed(config, fixed)
-    decided, spelled = None, ""
     keys = []
+    for spelled in _spelled_epochs(with_values(config, {"seed": 0})):
+        key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
+        keys.append(key)
+    return tuple(keys)
+
+
+@lru_cache(maxsize=128)
+def _spelled_epochs(config: Config) -> tuple[str, ...]:
+    """Return what decides each epoch, as it enters the keys of stages; the same at every seed."""
+    keying = problem_of(config).keying
+    decided, spelled = None, ""
+    found = []
     for epoch in range(config.epochs):
         now = keying.of_epoch(config, epoch)
         if epoch == 0 or now != decided:
             decided, spelled = now, _canonical(now)
-        key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
-        keys.append(key)
-    return tuple(keys)
+        found.append(spelled)
+    return tuple(found)
 
 
 def changes(config: Config) -> tuple[int, ...]:

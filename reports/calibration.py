@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 NUM_BINS = 15
@@ -67,6 +66,8 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
     Source: Guo et al. 2017, arXiv:1706.04599, section 4.2.
     """
+    from scipy.optimize import minimize_scalar  # takes long to load, and few reports fit any
+
     precise = logits.astype(np.float64)
     found = minimize_scalar(
         lambda log: negative_log_likelihood(precise, labels, float(np.exp(log))),

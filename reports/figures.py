@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
@@ -62,6 +64,9 @@ _MOST_ABREAST = 3
 
 _LETTER_INCHES = 0.08
 """Width of a letter of a legend, about."""
+
+_DOTS_PER_INCH = 200
+"""Of a PNG."""
 
 _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
@@ -513,8 +518,10 @@ def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: st
     engine.execute(canvas)
     canvas.set_layout_engine("none")  # laid out once, not again for each format
     svg, png = io.BytesIO(), io.BytesIO()
-    canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    canvas.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    # `savefig` would draw each format once more, to lay it out.
+    FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
+    canvas.set_dpi(_DOTS_PER_INCH)
+    FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None})
     return Figure(
         name=name,
         title=title,

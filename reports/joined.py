@@ -9,9 +9,10 @@ provenance.json             of each column
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mixup_core.problem import Metric
 from mixup_core.tree import flatten
 from reports.captions import (
     SELECTION_RULE,
@@ -23,6 +24,7 @@ from reports.captions import (
 )
 from reports.families import Member, changed_decisions
 from reports.listings import Listing, spell_difference, spell_member, spell_summary
+from reports.predicted import ReadPredictions, gather_predictions
 from reports.provenance import describe, spell_origin
 from reports.references import reference_table, spell_differing
 from reports.runs import arrange, run_records, values_of
@@ -31,6 +33,7 @@ from reports.spelling import (
     spell_amount,
     spell_csv,
     spell_heading,
+    spell_interval,
     spell_number,
     spell_p,
     upper_first,
@@ -40,6 +43,9 @@ from reports.tables import Table, tabulate
 from reports.verdicts import Verdict, spell_numbers, verdict_records, verdicts_of
 from sweeps.results import RunResult
 from sweeps.study import Study
+
+_LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
+"""Listing that LaTeX has to the columns of each head, and to the heads that fit a page's width."""
 
 
 class MixedProtocolsError(ValueError):
@@ -57,6 +63,17 @@ class Column:
     """Its home or store, as the user calls it."""
     data_checksums: Mapping[str, Mapping[str, str]]
     """Data set to file to checksum, for the provenance."""
+    predictions: ReadPredictions | None = None
+    """Reads what a complete run predicts, for claims about that; None: nobody knows of any."""
+
+    def judge(self, table: Table) -> tuple[Verdict, ...]:
+        """Return what the runs say of each claim of the study, as its own report does."""
+        study, predicted = self.study, None
+        arranged = arrange(study, self.results)
+        is_asked = any(claim.metric in study.problem.predicted for claim in study.claims)
+        if is_asked and self.predictions is not None:
+            predicted = gather_predictions(arranged, study.readout, self.predictions)
+        return verdicts_of(study, arranged, table, predicted)
 
     def environments(self, name: str) -> str:
         """Return one fact of the environments that trained the runs; empty if none has it."""
@@ -102,16 +119,40 @@ class Joined:
         """Return every listing under its title."""
         return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
 
+    def latex(self) -> str:
+        """Return arms and differences as LaTeX, as many columns a table as are as wide as text."""
+        label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
+        texts = []
+        for listing in self.listings():
+            own = f"tab:{label}-{listing.name}"
+            per_head, together = _LATEX_COLUMNS.get(listing.name, (0, 0))
+            places = range(1, len(listing.header), max(1, per_head * together))
+            for first in places if per_head else ():
+                columns = (0, *range(len(listing.header))[first : first + per_head * together])
+                part = replace(
+                    listing,
+                    header=tuple(listing.header[column] for column in columns),
+                    cells=tuple(
+                        tuple(line[column] for column in columns) for line in listing.cells
+                    ),
+                    bold=frozenset(
+                        (row, columns.index(column))
+                        for row, column in listing.bold
+                        if column in columns
+                    ),
+                    caption=listing.caption if first == 1 else "Further columns.",
+                )
+                texts.append(part.latex(own if first == 1 else f"{own}-{first}"))
+        return "\n".join(texts)
+
     def files(self) -> dict[str, str]:
         """Return name to content of the files of a joined table."""
-        label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
-        short = [listing for listing in self.listings() if listing.name != "verdicts"]
         told = self._verdict_records()
         by_column = zip(self.heads, self.provenances, strict=True)
         provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
         return {
             "joined.md": self.markdown(),
-            "joined.tex": "\n".join(part.latex(f"tab:{label}-{part.name}") for part in short),
+            "joined.tex": self.latex(),
             "joined.csv": spell_csv(_evened(self._records())),
             "joined_runs.csv": spell_csv(
                 _evened(
@@ -303,16 +344,15 @@ class Joined:
         return sentences
 
     def _references(self) -> Listing | None:
-        by_key: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+        rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
         records = []
         for head, column in zip(self.heads, self.columns, strict=True):
             listing = reference_table(column.study, arrange(column.study, column.results))
-            if listing is None:
-                continue
-            records += [{"column": head, **record} for record in listing.records]
-            for arm, metric, _, _, paper, difference in listing.cells:
-                by_key.setdefault((arm, metric), {})[head] = (paper, difference)
-        if not by_key:
+            for record in () if listing is None else listing.records:
+                records.append({"column": head, **record})
+                cells = _spell_reference(record, self._first.problem.metric(record["metric"]))
+                rows.setdefault((record["arm"], record["metric"]), {})[head] = cells
+        if not rows:
             return None
         nothing = (DASH, DASH)
         return Listing(
@@ -324,8 +364,12 @@ class Joined:
                 *(h for head in self.heads for h in (f"{head}, paper", "ours minus paper")),
             ),
             cells=tuple(
-                (*key, *(cell for head in self.heads for cell in by_head.get(head, nothing)))
-                for key, by_head in by_key.items()
+                (
+                    arm,
+                    self._first.problem.metric(metric).heading,
+                    *(cell for head in self.heads for cell in by_head.get(head, nothing)),
+                )
+                for (arm, metric), by_head in rows.items()
             ),
             caption="Intervals unadjusted, of our seeds alone: what a paper's own number varies by "
             "does not enter."
@@ -412,10 +456,7 @@ def join(columns: Sequence[Column], *, command: str) -> Joined:
         heads=_heads(columns),
         columns=tuple(columns),
         tables=tuple(tables),
-        verdicts=tuple(
-            verdicts_of(column.study, arrange(column.study, column.results), table)
-            for column, table in zip(columns, tables, strict=True)
-        ),
+        verdicts=tuple(column.judge(table) for column, table in zip(columns, tables, strict=True)),
         provenances=tuple(
             describe(
                 column.study,
@@ -527,6 +568,18 @@ def _spell_member(member: Member | None, table: Table, expected: int) -> str:
         return DASH
     n = member.comparison.n
     return spell_member(member, table.shown) + ("" if n == expected else f" (n = {n})")
+
+
+def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, str]:
+    """Return the number of a paper, and ours minus it with the interval of ours."""
+    scale, digits, paper = metric.scale, metric.digits, record["paper"]
+    printed = spell_number(paper * scale, digits)
+    if record["difference"] is None:
+        return printed, DASH
+    ends = (record["ci_low"], record["ci_high"])
+    low, high = (None if end is None else end - paper for end in ends)
+    ours = spell_number(record["difference"] * scale, digits)
+    return printed, ours + spell_interval(low, high, scale, digits)
 
 
 def _numbers(member: Member | None) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import scipy.stats
 from numpy.typing import NDArray
+from scipy import special
 
 from mixup_core.predictions import AVERAGED, Predictions
 from reports.calibration import (
@@ -204,7 +204,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     together = sum(chances[1:], chances[0]).argmax(1)
     saved = (predicted != labels).mean(0) - (together != labels)
     spread = float(saved.std(ddof=1)) if len(saved) > 1 else 0.0
-    quantile = float(scipy.stats.norm.ppf((1 + CONFIDENCE) / 2))
+    quantile = float(special.ndtri((1 + CONFIDENCE) / 2))
     pair_gain, disagreement = _of_pairs(list(found), chances, predicted, labels)
     return PredictedArm(
         images=splits[0].images,

@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import mean, stdev
 
 import numpy as np
-import scipy.special
-import scipy.stats
+
+# The distributions of `scipy.stats` are made of these, and it takes four times as long to load.
+from scipy import special
 
 CONFIDENCE = 0.95
 """Level of every interval; its complement is the level of every test."""
@@ -27,6 +27,9 @@ MAX_SEEDS_SIGN_FLIP = 20
 
 _ROUNDING = 1e-12
 """A spread below this part of the values themselves is rounding, not spread."""
+
+_ROOT_BITS = 2 * 55
+"""Of a fraction whose root has two bits more than a float."""
 
 _LARGEST_T = 1e4
 """Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
@@ -118,7 +121,7 @@ class Comparison:
 @cache
 def t_quantile(n: int, confidence: float) -> float:
     """Return half the width of a t interval over n values, in standard errors of their mean."""
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, n - 1))
+    return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -135,11 +138,9 @@ def summarise(values: Sequence[float]) -> Summary:
     """
     if not values or not all(map(math.isfinite, values)):
         raise ValueError(f"`values are finite and at least one` must hold, got ({values=}).")
-    values = [float(value) for value in values]
-    centre, n = mean(values), len(values)
-    if n == 1:
+    centre, sd, n = *_moments([float(value) for value in values]), len(values)
+    if sd is None:
         return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
-    sd = stdev(values)
     half = t_quantile(n, CONFIDENCE) * sd / math.sqrt(n)
     return Summary(n=n, mean=centre, sd=sd, ci_low=centre - half, ci_high=centre + half)
 
@@ -186,10 +187,8 @@ def compare(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparis
     low, high, p, t = summary.ci_low, summary.ci_high, None, math.inf
     rounding = _ROUNDING * max(map(abs, ours + theirs))
     if summary.sd is not None and summary.sd > rounding:
-        test = scipy.stats.ttest_rel(ours, theirs)
-        interval = test.confidence_interval(CONFIDENCE)
-        low, high = float(interval.low), float(interval.high)
-        p, t = float(test.pvalue), float(test.statistic)
+        t = difference * math.sqrt(n) / summary.sd
+        p = 2 * float(special.stdtr(n - 1, -abs(t)))
     elif n > 1:
         difference = 0.0 if abs(difference) <= rounding else difference
         low = high = difference
@@ -269,7 +268,7 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
     """
     tail = (1 - confidence) / 2
     low, high = (
-        float(scipy.special.nctdtrinc(n - 1, level, t)) / math.sqrt(n) for level in (1 - tail, tail)
+        float(special.nctdtrinc(n - 1, level, t)) / math.sqrt(n) for level in (1 - tail, tail)
     )
     return low, high
 
@@ -285,8 +284,8 @@ def detectable_difference(n: int, comparisons: int = 1) -> float:
         n: Number of seeds, at least 2.
         comparisons: Size of the family, at least 1.
     """
-    critical = scipy.stats.t.ppf(1 - (1 - CONFIDENCE) / (2 * comparisons), n - 1)
-    return float(scipy.special.nctdtrinc(n - 1, 1 - POWER, critical)) / math.sqrt(n)
+    critical = special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / (2 * comparisons))
+    return float(special.nctdtrinc(n - 1, 1 - POWER, critical)) / math.sqrt(n)
 
 
 def upper_sd(sd: float, n: int) -> float:
@@ -298,7 +297,12 @@ def upper_sd(sd: float, n: int) -> float:
         sd: Estimated, n - 1 in the denominator.
         n: At least 2.
     """
-    return sd * math.sqrt((n - 1) / float(scipy.stats.chi2.ppf(1 - CONFIDENCE, n - 1)))
+    return sd * math.sqrt((n - 1) / chi_square_quantile(1 - CONFIDENCE, n - 1))
+
+
+def chi_square_quantile(level: float, freedom: int) -> float:
+    """Return the value below which chi-square with so many degrees of freedom lies so often."""
+    return 2 * float(special.gammaincinv(freedom / 2, level))
 
 
 def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
@@ -325,11 +329,45 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
     if comparison.is_constant:
         low, high = float(centre < -margin), float(centre > margin)
         return Equivalence(below=low, within=1 - low - high, above=high)
-    posterior = scipy.stats.t(
-        comparison.n - 1, loc=centre, scale=comparison.sd / math.sqrt(comparison.n)
+    scale = comparison.sd / math.sqrt(comparison.n)
+    low, high = (
+        float(special.stdtr(comparison.n - 1, (-margin - side * centre) / scale))
+        for side in (1, -1)
     )
-    low, high = float(posterior.cdf(-margin)), float(posterior.sf(margin))
     return Equivalence(below=low, within=max(0.0, 1 - low - high), above=high)
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return mean and sample standard deviation, both correctly rounded; no deviation at n = 1.
+
+    As the functions of `statistics` do, twenty times as fast: with all values as whole numbers of
+    the finest of their last places, sums of them and of their squares are exact.
+    """
+    n = len(values)
+    if n == 1:
+        return values[0], None
+    ratios = [value.as_integer_ratio() for value in values]
+    unit = max(below for _, below in ratios)
+    whole = [above * (unit // below) for above, below in ratios]
+    total = sum(whole)
+    squares = n * sum(value * value for value in whole) - total * total
+    return total / (n * unit), _root(squares, n * (n - 1) * unit * unit)
+
+
+def _root(above: int, below: int) -> float:
+    """Return the square root of a fraction that is not negative, correctly rounded.
+
+    The root of whole numbers has more digits than a float, and its last one is odd where digits are
+    left out, so that rounding it once more goes the right way.
+    """
+    shift = (above.bit_length() - below.bit_length() - _ROOT_BITS) // 2
+    if shift < 0:
+        above <<= -2 * shift
+    else:
+        below <<= 2 * shift
+    root = math.isqrt(above // below)
+    root |= root * root * below != above
+    return float(root << shift) if shift >= 0 else root / (1 << -shift)
 
 
 def _sign_flip_p(ours: Sequence[float], theirs: Sequence[float]) -> float | None:

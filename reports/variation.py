@@ -5,14 +5,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import scipy.stats
+from scipy import special
 
 from mixup_core.tree import flatten
 from reports.arms import summarise_arm
 from reports.listings import Listing
 from reports.runs import values_of
 from reports.spelling import DASH, spell_interval, spell_number
-from reports.statistics import CONFIDENCE, summarise
+from reports.statistics import CONFIDENCE, chi_square_quantile, summarise
 from sweeps.readouts import Averaged, Last, Readout
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -27,7 +27,7 @@ def sd_interval(sd: float, n: int) -> tuple[float, float]:
     freedom. It leans on normality more than an interval of a mean does.
     """
     tail = (1 - CONFIDENCE) / 2
-    upper, lower = (float(scipy.stats.chi2.ppf(q, n - 1)) for q in (1 - tail, tail))
+    upper, lower = (chi_square_quantile(level, n - 1) for level in (1 - tail, tail))
     return sd * math.sqrt((n - 1) / upper), sd * math.sqrt((n - 1) / lower)
 
 
@@ -40,8 +40,8 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
         n_all: Number of those below the line, at least 2.
     """
     tail = (1 - CONFIDENCE) / 2
-    ratio = scipy.stats.f(n - 1, n_all - 1)
-    return share / float(ratio.ppf(1 - tail)), share / float(ratio.ppf(tail))
+    upper, lower = (float(special.fdtri(n - 1, n_all - 1, level)) for level in (1 - tail, tail))
+    return share / upper, share / lower
 
 
 def variation_table(

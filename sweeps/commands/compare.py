@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from sweeps.commands.request import (
 )
 from sweeps.home import Home, masked
 from sweeps.reading.study_file import load_study
+from sweeps.results import read_predictions
 
 
 @click.command()
@@ -143,6 +145,7 @@ def _side_by_side(
             results=request.results(),
             place=masked(str(request.home.store_url or request.home.folder)),
             data_checksums=request.data_checksums(),
+            predictions=partial(read_predictions, store=request.store),
         )
         for request in requests
     ]

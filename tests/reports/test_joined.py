@@ -1,6 +1,7 @@
 """Studies side by side: data sets, and one study on two machines."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import mean
@@ -9,10 +10,14 @@ import pytest
 import scipy.stats
 from decay import decay_study, decayed
 from synthetic import finish, make_study, rows_of
+from synthetic_predictions import reader
 
 from mixup_core.tree import with_values
 from reports.joined import Column, Joined, MixedProtocolsError, join
+from reports.predicted import gather_predictions
+from reports.runs import arrange
 from reports.tables import tabulate
+from reports.verdicts import verdicts_of
 from sweeps.claims import Claim
 from sweeps.readouts import MeanOfLast
 from sweeps.results import RunResult
@@ -228,9 +233,38 @@ def test_what_tells_several_columns_apart_is_joined() -> None:
     assert len(set(heads)) == 4
 
 
-def test_latex_has_a_table_of_each_listing_with_escaped_text(machines: Joined) -> None:
+def test_claims_about_predictions_are_judged_by_those_of_each_column() -> None:
+    study = replace(make_study(), claims=(replace(CLAIM, metric="predicted/calibration_error"),))
+    here = replace(column(study), predictions=reader())
+    there = column(study, place="copy")
+    joined = join([here, there], command="")
+    arranged = arrange(study, here.results)
+    predicted = gather_predictions(arranged, study.readout, reader())
+    (expected,) = verdicts_of(study, arranged, joined.tables[0], predicted)
+    assert joined.verdicts[0] == (expected,)
+    assert expected.value is not None
+    assert joined.verdicts[1][0].verdict == "unfinished"
+
+
+def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> None:
     text = machines.files()["joined.tex"]
-    assert text.count("\\toprule") == 3
+    assert text.count("\\toprule") == 2
     assert "\\label{tab:small-means}" in text
     assert "\\textbf{" in text
     assert " % " not in text.replace("\\%", "")
+
+
+def test_latex_goes_on_in_further_tables_where_columns_are_many() -> None:
+    study = make_study()
+    parts = [column(study, place=f"home-{place}") for place in range(4)]
+    text = join(parts, command="").latex()
+    tables = text.split("\\toprule")[1:]
+    headings = [table.splitlines()[1].count("home-") for table in tables]
+    assert headings == [3, 1, 2, 2]
+    bold = [table.count("\\textbf") for table in tables]
+    assert bold == [3, 1, 0, 0]
+    assert (
+        len(re.findall(r"\\label\{[^}]+\}", text))
+        == len(set(re.findall(r"\\label\{[^}]+\}", text)))
+        == 4
+    )

@@ -1,4 +1,5 @@
 import math
+import statistics
 import warnings
 from collections.abc import Sequence
 from itertools import combinations, product
@@ -44,6 +45,18 @@ def test_a_summary_is_the_t_interval_of_scipy() -> None:
 def test_a_summary_does_not_depend_on_the_order_of_the_seeds() -> None:
     values = list(np.random.default_rng(0).normal(size=7))
     assert summarise(values) == summarise(values[::-1])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 25])
+def test_mean_and_sd_are_rounded_correctly_whatever_the_values(n: int) -> None:
+    rng = np.random.default_rng(n)
+    corners = [0.1, -0.0, 5.0, 2.0**-1074, 1e-310, 1e300, -1e300]
+    for _ in range(300):
+        values = [float(v) for v in rng.normal(size=n) * 10.0 ** rng.integers(-9, 4, size=n)]
+        if rng.random() < 0.5:
+            values[0] = float(rng.choice(corners))
+        summary = summarise(values)
+        assert (summary.mean, summary.sd) == (statistics.mean(values), statistics.stdev(values))
 
 
 def test_one_seed_has_a_mean_and_no_spread() -> None:

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from trained import error_of, train
 
+import mixsweep
 from mixup_core.predictions import AVERAGED, Predictions, Split
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
@@ -86,6 +87,9 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
         np.testing.assert_array_equal(rows["index"], range(len(split.labels)))
         logits = split.logits["" if weights == "last" else f"_{weights}"]
         np.testing.assert_array_equal(np.stack(list(rows["logits"])), logits)
+    loaded = mixsweep.load("digits", home=tmp_path).predictions
+    pd.testing.assert_frame_equal(loaded.drop(columns="logits"), frame.drop(columns="logits"))
+    np.testing.assert_array_equal(np.stack(list(loaded["logits"])), np.stack(list(frame["logits"])))
     out = tmp_path / "predictions.csv"
     assert _export(tmp_path, "--predictions", "--out", str(out)).return_value == 0
     csv = pd.read_csv(out)
@@ -97,6 +101,7 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
 
 def test_runs_that_left_no_predictions_are_said(tmp_path: Path) -> None:
     train(tmp_path)
+    assert mixsweep.load("digits", home=tmp_path).predictions.empty
     said = _export(tmp_path, "--predictions")
     assert said.return_value == 1
     assert "no prediction is stored yet" in said.stderr

@@ -1,0 +1,29 @@
+from pathlib import Path
+
+import pytest
+
+from reports.files import replace_files
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_files_are_written_and_others_of_the_folder_are_left(tmp_path: Path) -> None:
+    folder = tmp_path / "reports" / "study"
+    replace_files(folder, {"table.md": "one ±\n", "figures/a.png": b"\x89"})
+    replace_files(folder, {"table.md": "two\n", "figures/b.png": b"\x90"})
+    assert names(tmp_path) == {
+        f"reports/study/{n}" for n in ("table.md", "figures/a.png", "figures/b.png")
+    }
+    assert (folder / "table.md").read_text() == "two\n"
+    assert (folder / "figures" / "b.png").read_bytes() == b"\x90"
+
+
+def test_where_one_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    replace_files(folder, {"a": "old", "b": "old"})
+    with pytest.raises(OSError, match="x" * 300):
+        replace_files(folder, {"a": "new", "x" * 300: "too long a name"})
+    assert (folder / "a").read_text() == "old"
+    assert names(tmp_path) == {"study/a", "study/b"}
