@@ -47,7 +47,7 @@ class NeuralCollapse(Every):
             lambda _, inputs: features.append(inputs[0].double())
         )
         try:
-            logits, labels = subject.outputs()
+            logits, labels = subject.asked()
         finally:
             hook.remove()
         h = torch.cat(features)

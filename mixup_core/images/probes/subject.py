@@ -1,7 +1,7 @@
 """Subject: what probes look at after an epoch."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -26,18 +26,28 @@ class Subject:
     held_out: Mapping[str, EvaluationImages]
     """`val` and `test`, where the run has them."""
     teacher: Forward | None = None
+    _known: dict[float | None, tuple[Tensor, Tensor]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    """What `outputs` has computed, which several probes ask for."""
 
     def logits(self, images: Tensor) -> Tensor:
         """Return the network's logits of some images, float32."""
         return forward(self.network, images, self.config.precision)
 
-    @torch.no_grad()
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
         """Return logits, (images, classes), and labels of all training images, unmixed.
 
         Args:
             gamma: As for `unmixed`.
         """
+        if gamma not in self._known:
+            self._known[gamma] = self.asked(gamma)
+        return self._known[gamma]
+
+    @torch.no_grad()
+    def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
+        """Return what `outputs` does after asking the network, for who listens to its layers."""
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 

@@ -303,3 +303,13 @@ def test_each_measure_of_collapse_sees_its_own_departure(
         (2 * 4 / 3 + 4 * 2 / 3) / 6
     )
     assert last_layer(torch.ones(96, 4), simplex) == {}
+
+
+def test_probes_of_one_epoch_share_what_the_network_says_of_the_same_images(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    alone = {tag: _measured(tag, _subject(linear, splits)) for tag in ("original-error", "el2n")}
+    subject, seen = _subject(linear, splits), []
+    subject.network.register_forward_hook(lambda module, given, out: seen.append(len(out)))
+    assert {tag: _measured(tag, subject) for tag in alone} == alone
+    assert sum(seen) == len(subject.images), "each training image once"
