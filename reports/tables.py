@@ -1,5 +1,7 @@
 """Table: one row per arm with its comparison to the baseline."""
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,6 +63,9 @@ _FAMILY_COLUMNS = {
 
 _MOST_NAMES = 3
 """Arms that compute the same are named in their row up to this number, else counted."""
+
+_LONGEST_NAME, _LONGEST_HEADING = 16, 20
+"""Characters of the name of an arm, and of a heading, beyond which LaTeX sets them in lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,15 +174,21 @@ class Table:
         )
 
     def _latex_of(self, columns: Sequence[int], caption: str, suffix: str) -> str:
-        header = [escape_latex(self.header[column]) for column in columns]
+        header = [_latex_heading(self.header[column]) for column in columns]
         cells = [[escape_latex(line[column]) for column in columns] for line in self.cells]
         best = [place for place, row in enumerate(self.printed) if row.is_best]
-        bold = header[:2] if 1 in columns else header[:1]
+        bold, names = (header[:2] if 1 in columns else header[:1]), "l"
+        if any(len(line[0]) > _LONGEST_NAME for line in self.cells):
+            bold, names = bold[1:], "p{0.22\\columnwidth}"
+            for place, line in enumerate(cells):
+                name = re.sub(r"(=|\\_)", r"\1\\allowbreak{}", line[0])
+                name = f"\\textbf{{{name}}}" if place in best else name
+                line[0] = f"{{\\raggedright {name}\\par}}"
         styler = pd.DataFrame(cells, columns=header).style.hide(axis="index")
         styler.set_properties(subset=pd.IndexSlice[best, bold], textbf="--rwrap")
         text: str = styler.to_latex(
             hrules=True,
-            column_format=f"@{{}}{'l' * len(header)}@{{}}",
+            column_format=f"@{{}}{names}{'l' * (len(header) - 1)}@{{}}",
             caption=caption,
             label=f"tab:{self.study}{suffix}",
             position="t",
@@ -379,6 +390,14 @@ def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
         unit=unit,
         reason=public(reason),
     )
+
+
+def _latex_heading(heading: str) -> str:
+    """Return a heading as LaTeX sets it; in lines, the first the uppermost, if it is long."""
+    if len(heading) <= _LONGEST_HEADING:
+        return escape_latex(heading)
+    lines = "\\\\".join(map(escape_latex, textwrap.wrap(heading, _LONGEST_HEADING)))
+    return f"\\shortstack[l]{{{lines}}}"
 
 
 def _spell_effect(member: Member | None) -> str:
