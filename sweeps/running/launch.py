@@ -79,7 +79,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         ):
             slots = _slots(placement, runs=_num_waiting(source, first))
             source.gpus_per_run = slots.gpus_per_run
-            watch = Watch(source, store, tracker, lease)
+            watch = Watch(source, store, tracker, lease, slots.count)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(

@@ -34,6 +34,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     store: Store
     tracker: Tracker
     lease: Lease
+    slots: int = 1
+    """Runs trained side by side, as far as is known."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
     stop: Stop | None = None
@@ -45,7 +47,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._planned: dict[str, PlannedRun] = {}
         self._tracked: set[str] = set()
         self._board = Board(
-            study=study, finished={key for key, end in ends.items() if end in stored}
+            study=study,
+            finished={key for key, end in ends.items() if end in stored},
+            slots=self.slots,
         )
         self._console = Console(self._board)
         self._progress_at = 0.0
@@ -87,9 +91,14 @@ class Watch(tune.Callback):  # type: ignore[misc]
         run = self._run_of(trial)
         for warning in result["warnings"]:
             self._console.note(f"{run.arm} seed {run.seed}: {warning}")
-        self._board.advance(run, result["epochs"], trained=result["trained"])
-        # Tune remembers the last report of every trial.
-        self.tracker.post(run, [read_row(row) for row in result.pop("rows")])
+        rows = result.pop("rows")  # Tune remembers the last report of every trial
+        self._board.advance(
+            run,
+            result["epochs"],
+            trained=result["trained"],
+            seconds=[row["seconds"] for row in rows],
+        )
+        self.tracker.post(run, [read_row(row) for row in rows])
         failure = result["failure"]
         if failure and failure["kind"] == "unshared":
             self._unshared = failure["message"]
