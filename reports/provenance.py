@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ _CODE_VARIABLES = {
 }
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
+_BUILT_FROM = "reports/built_from.json"
+"""What `setup.py` notes of the commit in a package that is not run from its repository."""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own
@@ -128,11 +131,14 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 def describe_code() -> dict[str, Any] | None:
     """Return commit, branch and whether tracked files differ from it; None if nobody knows.
 
-    The repository is the one this program runs from; without one, the one that a job was submitted
-    from, or that of the working directory.
+    The repository is the one this program runs from or was built from; without one, the one that a
+    job was submitted from, or that of the working directory.
     """
     if (_SOURCE / ".git").exists():
         return describe_repository(_SOURCE)
+    with suppress(OSError, ValueError):
+        built: dict[str, Any] = json.loads((_SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
+        return built
     commit = os.environ.get(_CODE_VARIABLES["commit"])
     if commit is None:
         return describe_repository(Path.cwd())
@@ -181,8 +187,13 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     parts += [f"torch {number}" for number in versions]
     code = provenance["code"]
     if code is not None:
-        parts.append(f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else ""))
+        parts.append(spell_code(code))
     return ", ".join(parts)
+
+
+def spell_code(code: Mapping[str, Any]) -> str:
+    """Return a commit, and whether files differ from it: `commit 0123456 with changes`."""
+    return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:

@@ -105,6 +105,22 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert describe_code() is None
 
 
+def test_an_installed_copy_names_the_commit_it_was_built_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123456789", "branch": "main", "dirty": False}
+    noted = tmp_path / "reports" / "built_from.json"
+    noted.parent.mkdir()
+    noted.write_text(json.dumps(code))
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
+    assert describe_code() == code
+    noted.write_text("{")
+    found = describe_code()
+    assert found is not None
+    assert found["commit"] == "of the job that runs it"
+
+
 def test_the_origin_names_device_torch_and_commit() -> None:
     found = {
         "environments": [{"device": "x86_64", "torch": "2.14.1", "host": "b"}],
