@@ -213,6 +213,17 @@ class Study:
             own_seeds={},
         )
 
+    def winning_run(self) -> Run | None:
+        """Return the run that stands for what a search found; None before its confirmation.
+
+        It is the winner's at the first seed of the confirmation: chosen by no result.
+        """
+        points = set(self.points())
+        for arm in self.own_seeds:
+            if arm.startswith(CONFIRM) and arm.removeprefix(CONFIRM) in points:
+                return self.runs_of(arm)[0]
+        return None
+
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""
         flats = [flatten(config) for config in self.arms.values()]

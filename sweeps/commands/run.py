@@ -20,7 +20,7 @@ from sweeps.commands.request import (
     on_study,
     placement_options,
 )
-from sweeps.commands.sync import open_tracker
+from sweeps.commands.sync import log_network, open_tracker
 from sweeps.leasing.lease import Lease
 from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
@@ -107,6 +107,7 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
             tracker.grow(source.study)
             if is_shown:
                 tracker.log_report(report.folder, report.markdown)
+            log_network(tracker, source.study, store)
             enter(source.study, store, command_line())
         except (KeyboardInterrupt, HeadLostError):
             hear(leave)  # whoever asks again does not wait for MLflow

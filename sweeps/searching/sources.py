@@ -315,7 +315,16 @@ class SearchSource:
         wanted = [run for run in runs if not self._has_diverged(run)]
         kept = self._bare.teachers()
         plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
-        return tuple(self._keeping_forks(planned) for planned in plan.pending)
+        return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
+
+    def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
+        """Let the run that stands for the search keep its weights, if it trains a network."""
+        winning = self._study.winning_run()
+        if self._study.problem.network is None or winning is None:
+            return planned
+        if planned.run.key != winning.key:
+            return planned
+        return replace(planned, keep=planned.keep | {winning.config.epochs})
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
         if self._search.sampler == "grid" and self._search.prune_after is None:
