@@ -301,6 +301,9 @@ class Problem:
     """`module:function`; the function takes (config, data_root: Path | None, device: str) and, if
     the problem has `teaching`, teacher: Teacher | None; it returns a `Process` before its first
     epoch."""
+    network: str | None = None
+    """`module:function` from (config, state after the last epoch) to the trained network, a torch
+    module in evaluation mode, and an example of what it takes; None: a run trains none."""
     metrics: Mapping[str, Metric]
     """In the order of columns. A metric that is not here is shown as a number by its own name."""
     predicted: Mapping[str, Metric] = field(default_factory=dict)
@@ -386,6 +389,12 @@ class Problem:
         learns = {} if self.teaching is None else {"teacher": teacher}
         process: Process = _found(self.process)(config, data_root, device, **learns)
         return process
+
+    def trained(self, config: Any, state: bytes) -> tuple[Any, Any]:
+        """Return the network of a finished run and an example of what it takes (`network`)."""
+        assert self.network is not None, "asked of problems that train one"
+        found: tuple[Any, Any] = _found(self.network)(config, state)
+        return found
 
 
 @cache

@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import mixup_core
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.tree import flatten
-from sweeps.results import RunResult
+from sweeps.results import TRIED, RunResult, ended_on_budget
 from sweeps.search import Search, SearchHistory
 from sweeps.study import Study
 
@@ -45,6 +46,8 @@ _CODE_VARIABLES = {
 }
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
+_BUILT_FROM = "reports/built_from.json"
+"""What `setup.py` notes of the commit in a package that is not run from its repository."""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own
@@ -75,6 +78,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "study": study.name,
             "settings": study.settings,
             "finished": is_finished(study, results, history),
+            **({} if (reason := ended_on_budget(study, results)) is None else {"ended": reason}),
             "description": study.description,
             "command": command,
             "selection_rule": selection_rule,
@@ -122,17 +126,21 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
         "points_wanted": search.points,
         "points": dict(Counter(point.state for point in points)),
         "ended": None if history is None else history.ended,
+        "points_known": sum(point.is_known for point in points),
     }
 
 
 def describe_code() -> dict[str, Any] | None:
     """Return commit, branch and whether tracked files differ from it; None if nobody knows.
 
-    The repository is the one this program runs from; without one, the one that a job was submitted
-    from, or that of the working directory.
+    The repository is the one this program runs from or was built from; without one, the one that a
+    job was submitted from, or that of the working directory.
     """
     if (_SOURCE / ".git").exists():
         return describe_repository(_SOURCE)
+    with suppress(OSError, ValueError):
+        built: dict[str, Any] = json.loads((_SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
+        return built
     commit = os.environ.get(_CODE_VARIABLES["commit"])
     if commit is None:
         return describe_repository(Path.cwd())
@@ -181,7 +189,7 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     parts += [f"torch {number}" for number in versions]
     code = provenance["code"]
     if code is not None:
-        parts.append(f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else ""))
+        parts.append(spell_code(code))
     return ", ".join(parts)
 
 
@@ -191,6 +199,11 @@ def spell_machine(environment: Mapping[str, str]) -> str:
     parts = [environment.get("instructions", ""), f"oneDNN at most {limit}" if limit else ""]
     within = ", ".join(filter(None, parts))
     return environment.get("device", "") + (f" ({within})" if within else "")
+
+
+def spell_code(code: Mapping[str, Any]) -> str:
+    """Return a commit, and whether files differ from it: `commit 0123456 with changes`."""
+    return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:
@@ -225,7 +238,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "outcome": result.outcome,
         "epochs": len(result.records),
         "epochs_expected": result.run.config.epochs,
-        "attempts": None if result.failure is None else result.failure.attempts,
+        "attempts": result.attempts,
         "error": None if failure is None else failure.message,
         "stage_key": None if result.stage is None else result.stage.key,
         "seconds": sum(fact.seconds for fact in result.facts),
@@ -233,10 +246,11 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
 
 
 def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
-    """Return each environment that trained a stage, once; a process number tells nothing."""
+    """Return each environment that trained a stage, once; what names a run or a process is none."""
     found = {
         json.dumps(
-            {k: v for k, v in result.stage.environment.items() if k != "pid"}, sort_keys=True
+            {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED}},
+            sort_keys=True,
         )
         for result in results
         if result.stage is not None

@@ -1,6 +1,7 @@
 """Figures of responses: results along a number that varies between arms, and over two."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -19,6 +20,7 @@ from reports.figures import (
     spell_counts,
     wrapped,
 )
+from reports.listings import spell_summary
 from reports.responses import Plane, Response, is_geometric, plane_of, response_of
 from reports.spelling import spell_csv, spell_number, upper_first
 from reports.statistics import Summary
@@ -31,17 +33,21 @@ _MOST_PANELS = 4
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Return the figure along a number that varies between arms, and the map of two such numbers.
 
-    Either is left out where no number takes several values, or nothing is measured yet.
+    Either is left out where no number takes several values, or nothing is measured yet. Arms that
+    compute the same, as every alpha that is switched off at epoch 0, stand at each of their places.
 
     Args:
         study: Decides the arms.
         table: Its results.
         looks: How each arm is drawn (`reports.colours.arm_looks`).
     """
-    arms = [row.arm for row in table.printed if table.metric in row.summaries]
+    arms = [row.arm for row in table.rows if table.metric in row.summaries]
     if not arms:
         return ()
     response, plane = response_of(study, arms), plane_of(study, arms)
+    if response is not None:
+        levels = tuple(arm for arm in response.levels if table.equal[arm] == arm)
+        response = replace(response, levels=levels)
     return (
         *([] if response is None else [_along(study, table, response, looks)]),
         *([] if plane is None else [_map(table, plane)]),
@@ -49,7 +55,7 @@ def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tup
 
 
 def _along(study: Study, table: Table, response: Response, looks: Mapping[str, Look]) -> Figure:
-    summaries = {row.arm: row.summaries for row in table.printed}
+    summaries = {row.arm: row.summaries for row in table.rows}
     metrics = _panels(study, table, response)
     with mpl.rc_context(STYLE):
         canvas, panels = panelled(len(metrics))
@@ -93,7 +99,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
     """Return the metrics drawn: the headline, those of claims, those beside; none that is level."""
     wanted = (table.metric, *(claim.metric for claim in study.claims), *table.further)
-    summaries = {row.arm: row.summaries for row in table.printed}
+    summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
     means = {
         metric: {s.mean for arm in drawn if (s := summaries[arm].get(metric)) is not None}
@@ -124,8 +130,16 @@ def _draw_line(
 
 def _map(table: Table, plane: Plane) -> Figure:
     """Return one grid of cells per map: the mean by colour and as a number."""
-    summaries = {row.arm: row.summaries[table.metric] for row in table.printed if row.summaries}
+    summaries = {
+        row.arm: row.summaries[table.metric] for row in table.rows if table.metric in row.summaries
+    }
     shown = table.shown
+    mapped = {arm for cells in plane.maps.values() for arm in cells.values()}
+    beside = [
+        f"{row.title} {spell_summary(row.summaries.get(table.metric), shown)}"
+        for row in table.printed
+        if row.arm not in mapped
+    ]
     means = [
         shown.scale * summaries[arm].mean
         for cells in plane.maps.values()
@@ -148,7 +162,9 @@ def _map(table: Table, plane: Plane) -> Figure:
             name="phase_map",
             title=f"Map of {plane.across} and {plane.up}",
             caption=f"{upper_first(shown.label)}, mean over seeds ({spell_counts(table)}), "
-            f"{table.readout}; hatched: not measured. {table.selection.brief}.",
+            f"{table.readout}; hatched: not measured."
+            + (f" Not on the map: {', '.join(beside)}." if beside else "")
+            + f" {table.selection.brief}.",
             numbers=spell_csv(
                 [
                     {"map": label, plane.across: x, plane.up: y, "arm": arm}

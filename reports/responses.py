@@ -12,6 +12,9 @@ from sweeps.study import Study
 LEAST_VALUES = 3
 """A number with fewer values has no shape to show."""
 
+_LEAST_CELLS = 6
+"""A map of fewer says no more than the table."""
+
 Flat = Mapping[str, Any]
 
 
@@ -55,7 +58,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
         arms: Those shown.
     """
     flats = {arm: flatten(study.arms[arm]) for arm in arms}
-    for path in _numbers(flats, leaves(study.problem.config)):
+    for path in _numbers(flats, leaves(study.problem.config), LEAST_VALUES):
         lines = _grouped(flats, (path,))
         if any(len(line) >= LEAST_VALUES for line in lines.values()):
             return Response(
@@ -72,7 +75,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
     """Return arms over the first two numbers that vary each by each; None if no two do."""
     flats = {arm: flatten(study.arms[arm]) for arm in arms}
-    numbers = _numbers(flats, leaves(study.problem.config))
+    numbers = _numbers(flats, leaves(study.problem.config), 2)
     for place, across in enumerate(numbers):
         for up in numbers[place + 1 :]:
             maps = _grouped(flats, (across, up))
@@ -88,15 +91,15 @@ def is_geometric(values: Sequence[float]) -> bool:
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)
 
 
-def _numbers(flats: Mapping[str, Flat], paths: Iterable[str]) -> list[str]:
-    """Return the numeric paths of enough values, those of most values first."""
+def _numbers(flats: Mapping[str, Flat], paths: Iterable[str], least: int) -> list[str]:
+    """Return the numeric paths of at least so many values, those of most values first."""
     counts = {}
     for path in paths:
         found = [flat[path] for flat in flats.values() if flat.get(path) is not None]
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
             counts[path] = len(set(found))
     counts.pop("seed", None)
-    often = [path for path, count in counts.items() if count >= LEAST_VALUES]
+    often = [path for path, count in counts.items() if count >= least]
     return sorted(often, key=lambda path: -counts[path])
 
 
@@ -145,7 +148,8 @@ def _label(arms: Sequence[str], apart: Flat) -> str:
 def _is_plane(cells: Mapping[tuple[float, ...], str]) -> bool:
     """Return whether each of several values of one number stands beside several of the other."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
-    return min(len(across), len(up)) >= LEAST_VALUES and 2 * len(cells) > len(across) * len(up)
+    is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS
+    return is_broad and 2 * len(cells) > len(across) * len(up)
 
 
 def _unevenness(values: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """Figures of a search: map of two parameters, history, slices and importance."""
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
@@ -8,15 +9,16 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
 from mixup_core.keys import stage_keys
 from mixup_core.tree import with_values
 from reports.colours import Look
-from reports.figures import PANEL_INCHES, STYLE, Figure, finished, legend
+from reports.figures import PANEL_INCHES, STYLE, Figure, clip, finished, legend
 from reports.searched import Searched
 from reports.spelling import spell_csv
 from reports.statistics import expected_lowest
@@ -26,6 +28,11 @@ from sweeps.space import Categorical, Integer, Parameter, Real, Space
 
 _POINTS = "#555555"
 _WINNER = "#D55E00"
+_LETTERS = 36
+"""Of the labels of an axis as wide as a panel, about."""
+_MOST_TICKS = 6
+_FEW_DECADES = 100
+"""A range over which a logarithmic axis has ticks between its powers of ten."""
 _MARGIN = 0.05
 """Of a map, beyond each bound of its parameters, as a part of the range."""
 
@@ -77,12 +84,8 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
         axes = canvas.subplots()
         colours = mpl.colormaps["viridis"]
         norm = mpl.colors.Normalize(min(coloured), max(coloured))
-        for set_scale, set_limits, parameter in (
-            (axes.set_xscale, axes.set_xlim, across),
-            (axes.set_yscale, axes.set_ylim, up),
-        ):
-            set_scale("log" if _is_log(parameter) else "linear")
-            set_limits(_beyond(parameter, "low", _MARGIN), _beyond(parameter, "high", _MARGIN))
+        _mark(axes.xaxis, across)
+        _mark(axes.yaxis, up)
         for edge, arm, mean in bands:
             outer, inner = _beyond(across, edge, _MARGIN), _beyond(across, edge, _MARGIN / 2)
             axes.axvspan(outer, inner, color=colours(norm(mean)), linewidth=0)
@@ -113,10 +116,6 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
             [values[across.path] for values in pruned], [values[up.path] for values in pruned],
             marker="x", s=25, color=_POINTS,
         )  # fmt: skip
-        axes.set_xlabel(across.path)
-        axes.set_ylabel(up.path)
-        if isinstance(across.distribution, Integer):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=axes)
         bar.set_label(searched.shown.heading)
         _keep_apart(canvas, beside)
@@ -145,6 +144,29 @@ def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
     up = next((parameter for parameter in numbers if _is_log(parameter)), numbers[1])
     across = next(parameter for parameter in numbers if parameter != up)
     return across, up
+
+
+def _mark(axis: Axis, parameter: Parameter) -> None:
+    """Scale, bound, tick and label an axis for a parameter, with no two labels on each other."""
+    axis.set_label_text(parameter.path)
+    name = "x" if axis is axis.axes.xaxis else "y"
+    if isinstance(parameter.distribution, Categorical):
+        choices = parameter.distribution.choices
+        broad = max(4, _LETTERS // len(choices))
+        labels = ["\n".join(textwrap.wrap(str(choice), broad)) for choice in choices]
+        axis.set_ticks(range(len(choices)), labels)
+        axis.axes.set(**{f"{name}lim": (-0.5, len(choices) - 0.5)})
+        return
+    limits = _beyond(parameter, "low", _MARGIN), _beyond(parameter, "high", _MARGIN)
+    if _is_log(parameter):
+        axis.axes.set(**{f"{name}scale": "log"})  # this resets ticks and labels
+        steps = (1.0,) if limits[1] / limits[0] > _FEW_DECADES else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=steps, numticks=_MOST_TICKS))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+    elif isinstance(parameter.distribution, Integer):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=_MOST_TICKS))
+    axis.axes.set(**{f"{name}lim": limits})
 
 
 def _is_log(parameter: Parameter) -> bool:
@@ -239,6 +261,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
         axes.set_xlabel("point, in the order of proposals")
         axes.set_ylabel(searched.shown.heading)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        clip(axes, searched.shown)
         legend(canvas, axes)
         return finished(
             canvas,
@@ -286,15 +309,9 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
                 [x for _, x in placed], [scale * p.objectives[0] for p, _ in placed], s=20,
                 color=[_WINNER if p == searched.winner else _POINTS for p, _ in placed],
             )  # fmt: skip
-            axes.set_xlabel(parameter.path)
-            if isinstance(parameter.distribution, Real) and parameter.distribution.is_log:
-                axes.set_xscale("log")
-            if isinstance(parameter.distribution, Integer):
-                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            if isinstance(parameter.distribution, Categorical):
-                choices = parameter.distribution.choices
-                axes.set_xticks(range(len(choices)), [str(choice) for choice in choices])
+            _mark(axes.xaxis, parameter)
         panels[0].set_ylabel(searched.shown.heading)
+        clip(panels[0], searched.shown)
         return finished(
             canvas,
             name="search_slices",

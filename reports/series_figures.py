@@ -14,6 +14,7 @@ from reports.figures import (
     PANEL_INCHES,
     STYLE,
     Figure,
+    clip,
     draw_axis,
     finished,
     legend,
@@ -146,6 +147,7 @@ def _along_parts(
             axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
         axes.set_xlabel(series.along or "")
         axes.set_ylabel(series.metric.heading)
+        clip(axes, series.metric)
         legend(canvas, axes)
         return finished(
             canvas,

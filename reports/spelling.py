@@ -82,7 +82,7 @@ def latex_table(
     """
     headings, *body = grid
     is_wide = any(len(line[0]) > _LONGEST_NAME for line in body)
-    names = "p{0.25\\columnwidth}" if is_wide else "l"
+    names = "p{0.22\\columnwidth}" if is_wide else "l"
     rows = []
     for place, line in enumerate(body, 1):
         cells = [
@@ -90,7 +90,8 @@ def latex_table(
             for column, cell in enumerate(line)
         ]
         if is_wide:
-            cells[0] = f"{{\\raggedright {cells[0]}\\par}}"
+            name = re.sub(r"(=|\\_)", r"\1\\allowbreak{}", cells[0])
+            cells[0] = f"{{\\raggedright {name}\\par}}"
         rows.append(" & ".join(cells) + " \\\\")
     lines = [
         "\\begin{table}[t]",

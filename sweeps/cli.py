@@ -83,13 +83,29 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
     sys.exit(code)
 
 
+def _say_version(context: click.Context) -> NoReturn:
+    from reports.provenance import describe_code, installed_versions, spell_code
+
+    code = describe_code()
+    commit = "" if code is None else f", {spell_code(code)}"
+    click.echo(f"mixsweep {installed_versions()['mixsweep']}{commit}")
+    context.exit()
+
+
 def _say(message: object, code: int) -> int:
     click.echo(str(message), err=True)
     return code
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="mixsweep")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _say_version(context) if wanted else None,
+    help="Show the version and the commit, and exit.",
+)
 def commands() -> None:
     """Studies of mixup training, from a study file to a table.
 

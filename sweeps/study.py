@@ -9,6 +9,7 @@ from functools import cached_property
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
 from mixup_core.tree import flatten, leaves, with_values
+from sweeps.budget import Budget
 from sweeps.claims import Claim
 from sweeps.readouts import Last, Readout
 from sweeps.search import CONFIRM, Point, Search, confirming
@@ -63,6 +64,8 @@ class Study:
     """What is done otherwise than by the source of the references, a sentence each."""
     equivalence: float | None = None
     """Differences of the headline metric below this count as none, in its unit; None: not said."""
+    budget: Budget = field(default_factory=Budget)
+    """When no more seeds are begun (`sweeps.results.ended_on_budget`); of a search, none."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
@@ -214,6 +217,17 @@ class Study:
             seeds=self.search.confirm_seeds,
             own_seeds={},
         )
+
+    def winning_run(self) -> Run | None:
+        """Return the run that stands for what a search found; None before its confirmation.
+
+        It is the winner's at the first seed of the confirmation: chosen by no result.
+        """
+        points = set(self.points())
+        for arm in self.own_seeds:
+            if arm.startswith(CONFIRM) and arm.removeprefix(CONFIRM) in points:
+                return self.runs_of(arm)[0]
+        return None
 
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""

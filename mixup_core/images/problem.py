@@ -334,6 +334,7 @@ IMAGES = Problem(
     title="networks trained on images under mixup",
     config=TrainConfig,
     process="mixup_core.images.training:start",
+    network="mixup_core.images.trained:trained_network",
     metrics=METRICS,
     predicted=PREDICTED,
     headline=("test/error", "val/error"),

@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
 from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
 from sweeps.leasing.lease import Lease
+from sweeps.study import Study
 
 if TYPE_CHECKING:
     from sweeps.tracking.tracker import Tracker
@@ -20,6 +23,7 @@ def sync(request: Request) -> int:
         results = request.results()
         tracker = open_tracker(request, lease)
         tracker.start(results)
+        log_network(tracker, request.grown, request.store)
         arrived = tracker.close(results)
     if not arrived:
         raise RefusedError("the tracking server did not answer; try again when it is back")
@@ -28,6 +32,17 @@ def sync(request: Request) -> int:
         f"runs of {len(results)} are in MLflow"
     )
     return DONE
+
+
+def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
+    """Let MLflow have the network of the run that stands for a search, if the store has it."""
+    run = study.winning_run()
+    if run is None or study.problem.network is None:
+        return
+    stage = store.read(stage_keys(run.config)[-1])
+    state = None if stage is None else store.read_state(stage)
+    if state is not None:
+        tracker.log_model(run, state)
 
 
 def open_tracker(request: Request, lease: Lease) -> "Tracker":

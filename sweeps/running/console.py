@@ -5,12 +5,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
 from mixup_core.rules import printable
+from sweeps.running.pace import Pace
 from sweeps.study import Run, Study
 
 _RATE_OVER = 30.0
@@ -35,6 +36,8 @@ class Board:
     """Keys of failed runs."""
     running: dict[str, int] = field(default_factory=dict)
     """Key of a run that has a slot to the epochs it has reached."""
+    slots: int = 1
+    """Runs trained side by side."""
     has_ended: bool = False
     """Whether a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
@@ -42,26 +45,47 @@ class Board:
     _work_since: int = 0
     """Sum of what was trained after the first entry of `_trained`."""
     _work_left: int = 0
+    _work_expected: int = 0
+    _waiting: set[str] = field(default_factory=set)
+    """Keys of runs that are expected and have had no slot yet."""
+    _pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
         for key, epochs in self.epochs_to_train.items():
             self._work_left += epochs * self.work_per_epoch[key]
+        self._work_expected = self._work_left
+        self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
         """Note that a run will be trained in this launch."""
         self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
+        self._work_expected += epochs * work_per_epoch
+        self._waiting.add(run.key)
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
         """Note that a run has a slot."""
         self.running.setdefault(run.key, 0)
+        self._waiting.discard(run.key)
+        self._pace.begin(run.key, self.clock())
         if not self._trained:
             self._trained.append((self.clock(), 0))
 
-    def advance(self, run: Run, epochs: int, *, trained: bool) -> None:
-        """Note the epochs a run has reached; those it found stored count as no work done."""
+    def advance(
+        self, run: Run, epochs: int, *, trained: bool, seconds: Sequence[float] = ()
+    ) -> None:
+        """Note the epochs a run has reached; those it found stored count as no work done.
+
+        Args:
+            run: The run.
+            epochs: Finished by now.
+            trained: Whether it has trained since the last time.
+            seconds: Of epochs that were stored since the last time.
+        """
         key = run.key
+        if trained and seconds:
+            self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
         gained = epochs - self.running.get(key, 0)
         self.running[key] = epochs
         if trained and gained > 0:
@@ -74,6 +98,8 @@ class Board:
         """Note that a run has left its slot."""
         self.has_ended = True
         self.running.pop(run.key, None)
+        self._waiting.discard(run.key)
+        self._pace.end(run.key, self.clock())
         self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
 
@@ -93,9 +119,19 @@ class Board:
         return self._work_since / max(now - self._trained[0][0], 1e-9)
 
     def seconds_left(self) -> float | None:
-        """Return the time to the end at the present rate; None while nothing was measured."""
-        rate = self.work_per_second()
-        return self._work_left / rate if rate else None
+        """Return the time to the end at the present pace; None while nothing was measured.
+
+        Of a search it is the most that is left: its points may be pruned, or end on a budget.
+        """
+        running = [self.epochs_to_train[key] * self.work_per_epoch[key] for key in self.running]
+        to_come = self._runs_to_come()
+        mean = self._work_expected / max(1, len(self.epochs_to_train))
+        return self._pace.seconds_left(
+            running,
+            len(self._waiting) + to_come,
+            self._work_left - sum(running) + to_come * mean,
+            self.slots,
+        )
 
     def headline(self) -> str:
         """Return the state of the whole study on one line."""
@@ -140,6 +176,16 @@ class Board:
         change = epochs - self.epochs_to_train.get(key, 0)
         self._work_left += change * self.work_per_epoch[key]
         self.epochs_to_train[key] = epochs
+
+    def _runs_to_come(self) -> int:
+        """Return how many runs a search may still ask for, its confirmation included."""
+        search = self.study.search
+        if search is None:
+            return 0
+        to_ask = max(0, search.points - len(self.study.points())) * len(self.study.seeds)
+        if self.study.confirmation() is not None:
+            return to_ask
+        return to_ask + (len(self.study.fixed) + 1) * len(search.confirm_seeds)
 
     def _points(self) -> list[str]:
         """Return how many points a search has proposed, of how many."""

@@ -4,7 +4,7 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +79,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         ):
             slots = _slots(placement, runs=_num_waiting(source, first))
             source.gpus_per_run = slots.gpus_per_run
-            watch = Watch(source, store, tracker, lease)
+            watch = Watch(source, store, tracker, lease, slots.count)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
             failures = watch.failures
     return tuple(
@@ -116,6 +116,7 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             teacher=planned.run.teacher,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
+            gpus=slots.gpus_per_run,
             report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
         )
         return {
@@ -126,7 +127,10 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         }
 
     tune.Tuner(
-        tune.with_resources(train_run, {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run}),
+        tune.with_resources(
+            _named(train_run, watch.source.study.name),
+            {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
+        ),
         tune_config=tune.TuneConfig(
             search_alg=RunSearcher(
                 watch.source, parameters, watch.join, first, lambda: watch.stop is not None
@@ -145,6 +149,19 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
         ),
     ).fit()
+
+
+def _named(function: Callable[[dict[str, Any]], None], study: str) -> Any:
+    """Return a function by which Ray calls the actors of a study, which host one run after another.
+
+    Ray takes their name when they start and keeps it; their class is `ImplicitFunc` everywhere.
+    """
+
+    def train(parameters: dict[str, Any]) -> None:
+        function(parameters)
+
+    train.__name__ = f"mixsweep {study}"
+    return train
 
 
 @contextmanager

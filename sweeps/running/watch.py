@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.keys import stage_key, stage_keys
+from mixup_core.problem import lacks_memory
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
@@ -35,6 +36,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     store: Store
     tracker: Tracker
     lease: Lease
+    slots: int = 1
+    """Runs trained side by side, as far as is known."""
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
     stop: Stop | None = None
@@ -46,7 +49,9 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._planned: dict[str, PlannedRun] = {}
         self._tracked: set[str] = set()
         self._board = Board(
-            study=study, finished={key for key, end in ends.items() if end in stored}
+            study=study,
+            finished={key for key, end in ends.items() if end in stored},
+            slots=self.slots,
         )
         self._console = Console(self._board)
         self._progress_at = 0.0
@@ -88,9 +93,14 @@ class Watch(tune.Callback):  # type: ignore[misc]
         run = self._run_of(trial)
         for warning in result["warnings"]:
             self._console.note(f"{run.arm} seed {run.seed}: {warning}")
-        self._board.advance(run, result["epochs"], trained=result["trained"])
-        # Tune remembers the last report of every trial.
-        self.tracker.post(run, [read_row(row) for row in result.pop("rows")])
+        rows = result.pop("rows")  # Tune remembers the last report of every trial
+        self._board.advance(
+            run,
+            result["epochs"],
+            trained=result["trained"],
+            seconds=[row["seconds"] for row in rows],
+        )
+        self.tracker.post(run, [read_row(row) for row in rows])
         failure = result["failure"]
         if failure and failure["kind"] == "unshared":
             self._unshared = failure["message"]
@@ -122,6 +132,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         message = (
             f"its process failed {trial.num_failures} times; the last time: {_last_line(trial)}"
         )
+        self.source.lacked_memory |= _lacked_memory(trial.get_error())
         self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
         self._board.end(run, failed=True)
         self._track_end(run)
@@ -202,5 +213,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self.store.write_failure(failure)
 
 
+def _lacked_memory(error: object) -> bool:
+    """Return whether a run's process ended for lack of memory; Ray gives the error or its text."""
+    is_named = any(kind in str(error) for kind in ("OutOfMemoryError", "MemoryError"))
+    return is_named or (isinstance(error, Exception) and lacks_memory(error))
+
+
 def _last_line(trial: Any) -> str:
-    return str(trial.get_error()).strip().splitlines()[-1]
+    error = trial.get_error()
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

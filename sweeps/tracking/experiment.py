@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 # MLflow reads the first of these when it is imported. With its own seven retries one call would
 # block for minutes; the outbox repeats instead.
@@ -23,7 +23,15 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
 import mlflow
 from mlflow import MlflowClient
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import (
+    Dataset,
+    DatasetInput,
+    InputTag,
+    LoggedModelOutput,
+    Metric,
+    Param,
+    RunTag,
+)
 from mlflow.entities import Run as MlflowRun
 from mlflow.exceptions import MlflowException
 
@@ -46,6 +54,8 @@ NAME_TAG = "mlflow.runName"
 PARENT_TAG = "mlflow.parentRunId"
 NOTE_TAG = "mlflow.note.content"
 """Markdown that MLflow shows when a run or an experiment is opened."""
+MODEL_TAG = "model"
+"""Address of the trained network of a run, which `mlflow.pytorch.load_model` takes."""
 MAX_TAG = 8000
 """Characters MLflow takes in a tag of a run."""
 
@@ -309,6 +319,24 @@ class Experiment:
             context = InputTag("mlflow.data.context", "training and evaluation")
             self.client.log_inputs(entry.run_id, [DatasetInput(dataset, [context])])
             entry.data_digests = (*entry.data_digests, digest)
+
+    def log_model(self, entry: Entry, described: Any, folder: Path) -> None:
+        """Give a run a model, under the tag `model`.
+
+        Args:
+            entry: The run.
+            described: MLflow's description of it (`sweeps.tracking.networks`).
+            folder: Its files.
+        """
+        logged = self.client.create_logged_model(
+            self.experiment_id, name="model", source_run_id=entry.run_id
+        )
+        described.model_id, described.run_id = logged.model_id, entry.run_id
+        described.save(str(folder / "MLmodel"))
+        self.client.log_model_artifacts(logged.model_id, str(folder))
+        self.client.log_outputs(entry.run_id, [LoggedModelOutput(logged.model_id, step=0)])
+        self.client.finalize_logged_model(logged.model_id, "READY")
+        self.write(entry, tags={MODEL_TAG: f"models:/{logged.model_id}"})
 
     def attach(self, entry: Entry, folder: Path) -> None:
         """Make every file of a folder an artifact of a run."""

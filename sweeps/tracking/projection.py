@@ -4,6 +4,8 @@ The store is the truth. An empty MLflow is filled from it, only missing rows are
 MLflow that contradicts it is replaced.
 """
 
+import logging
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,9 +14,10 @@ from pathlib import Path
 from mixup_core.problem import Config, problem_of
 from mixup_core.tree import flatten
 from sweeps.results import Outcome
-from sweeps.study import Study
+from sweeps.study import Run, Study
 from sweeps.tracking.experiment import (
     MAX_TAG,
+    MODEL_TAG,
     NAME_TAG,
     NOTE_TAG,
     PARENT_TAG,
@@ -24,10 +27,13 @@ from sweeps.tracking.experiment import (
     Wanted,
 )
 from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
+from sweeps.tracking.networks import export_network
 from sweeps.tracking.progress import Progress, Row, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, texts
 
 _MAX_DIFFERENCES = 3
+
+_logger = logging.getLogger(__name__)
 
 
 class Projection:
@@ -156,6 +162,27 @@ class Projection:
             if entry.status == "RUNNING":
                 experiment.set_status(entry, "KILLED")
         experiment.tag(self._views(experiment))
+
+    def log_model(self, run: Run, state: bytes) -> None:
+        """Give a run of the study its trained network, if it is in MLflow and has none yet.
+
+        Args:
+            run: A finished run of a problem that trains networks.
+            state: Its last state.
+        """
+        experiment = self._experiment()
+        entry = experiment.entries.get(("seed", (run.key,)))
+        if entry is None or MODEL_TAG in entry.tags:
+            return
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "model"
+            try:
+                network, example = self.study.problem.trained(run.config, state)
+                described = export_network(network, example, folder)
+            except Exception as error:  # what torch cannot trace must not keep the rest from MLflow
+                _logger.warning("no model of %s seed %s: %s", run.arm, run.seed, error)
+                return
+            experiment.log_model(entry, described, folder)
 
     def log_report(self, folder: Path, note: str) -> None:
         """Attach a report to the study.

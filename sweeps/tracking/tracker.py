@@ -29,7 +29,8 @@ first."""
 _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
-"""What has changed: `run` and its key, `arm` and its name, `report` or `end`."""
+"""What has changed: `run` and its key, `arm` and its name, `report`,
+`model` and the key of its run, or `end`."""
 
 
 class Tracker:
@@ -62,6 +63,7 @@ class Tracker:
         self._latest: dict[str, Progress] = {}
         self._summarised_at: dict[str, float] = {}
         self._report: tuple[Path, str] | None = None
+        self._model: tuple[Run, bytes] | None = None
         self._has_dropped = False
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
@@ -100,6 +102,16 @@ class Tracker:
         """Attach a report to the study; the folder is read when the time comes."""
         self._report = folder, note
         self._outbox.post(("report", ""), rank=_SUMMARY)
+
+    def log_model(self, run: Run, state: bytes) -> None:
+        """Give a finished run of the study its trained network.
+
+        Args:
+            run: Of a problem that trains networks.
+            state: Its last state.
+        """
+        self._model = run, state
+        self._outbox.post(("model", run.key), rank=_SUMMARY)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
@@ -191,6 +203,9 @@ class Tracker:
             case "report", _:
                 assert self._report is not None, "a report is posted once it is there"
                 self._projection.log_report(*self._report)
+            case "model", _:
+                assert self._model is not None, "a network is posted once it is there"
+                self._projection.log_model(*self._model)
             case _:
                 self._projection.settle()
 

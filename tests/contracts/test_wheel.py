@@ -1,5 +1,7 @@
 """What an installed copy holds: everything that a command reads beside the code, and no test."""
 
+import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -13,11 +15,12 @@ BESIDE = ("sweeps/studies/*.yaml", "reports/*.html", "cluster/*.yaml", "cluster/
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Return the files of a wheel that is built from the tracked files, here and offline."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel that is built from the tracked files, as a commit, here and offline."""
     folder = tmp_path_factory.mktemp("wheel")
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *PACKAGES, "pyproject.toml", "README.md", "LICENSE"],
+        ["git", "ls-files", "-z", "--", *PACKAGES, "pyproject.toml", "setup.py", "README.md",
+         "LICENSE"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     for name in filter(None, listed.stdout.split("\0")):
@@ -26,13 +29,26 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         copy = folder / "source" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes((ROOT / name).read_bytes())
+    for arguments in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "one")):
+        _git(folder / "source", *arguments)
     build = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
     subprocess.run(
         [sys.executable, *build, "--wheel-dir", str(folder), str(folder / "source")], check=True
     )
-    (wheel,) = folder.glob("mixsweep-*.whl")
+    (built,) = folder.glob("mixsweep-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as packed:
         return set(packed.namelist())
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 PACKAGES = ("mixsweep", "mixup_core", "sweeps", "reports", "cluster")
@@ -53,3 +69,23 @@ def test_a_wheel_has_no_tests_and_no_published_results(names: set[str]) -> None:
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
     assert not any(name.startswith("reports/published") for name in names)
+
+
+def test_a_wheel_names_its_version_and_the_commit_it_was_built_from(
+    wheel: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path)
+    program = (
+        "import json; from reports.provenance import describe_code, installed_versions; "
+        "print(json.dumps([describe_code(), installed_versions()['mixsweep']]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    code, version = json.loads(done.stdout)
+    source = wheel.parent / "source"
+    assert code["commit"] == _git(source, "rev-parse", "HEAD")
+    assert code["dirty"] is False
+    assert wheel.name.startswith(f"mixsweep-{version}-")

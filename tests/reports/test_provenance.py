@@ -36,6 +36,7 @@ def test_every_run_is_named_with_its_outcome_and_attempts() -> None:
     stopped = next(run for run in runs if run["seed"] == 3)
     assert (stopped["outcome"], stopped["attempts"], stopped["error"]) == ("failed", 2, "no memory")
     assert runs[0]["seconds"] == 60.0
+    assert runs[0]["attempts"] == 1
 
 
 def test_study_data_seeds_and_times_are_kept(study: Study, results: tuple[RunResult, ...]) -> None:
@@ -103,6 +104,22 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert describe_code() is None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert describe_code() is None
+
+
+def test_an_installed_copy_names_the_commit_it_was_built_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123456789", "branch": "main", "dirty": False}
+    noted = tmp_path / "reports" / "built_from.json"
+    noted.parent.mkdir()
+    noted.write_text(json.dumps(code))
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
+    assert describe_code() == code
+    noted.write_text("{")
+    found = describe_code()
+    assert found is not None
+    assert found["commit"] == "of the job that runs it"
 
 
 def test_the_origin_names_device_torch_and_commit() -> None:

@@ -4,8 +4,9 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from decay import decay_study, decayed
-from synthetic import make_study
+from synthetic import finish, make_study
 
+from mixup_core.tree import with_values
 from reports.colours import arm_looks
 from reports.figures import Figure
 from reports.response_figures import draw_responses
@@ -52,6 +53,46 @@ def test_two_numbers_are_a_map_with_a_hole_where_an_arm_is_missing(decay: None) 
     rows = rows_of(figures["phase_map"])
     assert len(rows) == 8
     assert "hatched: not measured" in figures["phase_map"].caption
+
+
+def test_a_grid_of_alpha_and_switch_epoch_is_a_map_on_which_switch_0_is_erm_everywhere() -> None:
+    alphas, switches = (0.25, 1.0, 4.0), (0, 5, 10)
+    plain = make_study(arms=("erm",), seeds=(0, 1))
+    grid = {
+        f"alpha={alpha} switch={switch}": with_values(
+            plain.arms["erm"], {"mix.law": {"beta": alpha}, "mix.switch_epoch": switch}
+        )
+        for alpha in alphas
+        for switch in switches
+    }
+    study = replace(plain, arms={**plain.arms, **grid})
+    results = tuple(finish(run, 0.2 if run.arm in grid else 0.3) for run in study.runs())
+    table = tabulate(study, results)
+    assert [row.arm for row in table.printed] == [
+        "erm", *(arm for arm in grid if not arm.endswith("switch=0")),
+    ]  # fmt: skip
+    assert table.cells[0][0] == "erm and 3 equal arms"
+    figures = draw(study, results)
+    rows = rows_of(figures["phase_map"])
+    places = {(float(r["mix.law.alpha"]), int(float(r["mix.switch_epoch"]))) for r in rows}
+    assert places == {(alpha, switch) for alpha in alphas for switch in switches}
+    assert all(row["n"] == "2" for row in rows)
+    assert "Not on the map: erm 30.00" in figures["phase_map"].caption
+    lines = {row["line"] for row in rows_of(figures["response"]) if row["line"] != "erm"}
+    assert len(lines) == 3
+    assert "Level lines: erm." in figures["response"].caption
+
+
+def test_a_map_of_two_by_three_is_drawn_and_one_of_two_by_two_is_not(decay: None) -> None:
+    study = decay_study(rates=(1.0, 2.0))
+    for lengths, names in (((2, 3), []), ((2, 3, 4), ["response", "phase_map"])):
+        arms = {
+            f"{arm} long={epochs}": replace(config, epochs=epochs)
+            for arm, config in study.arms.items()
+            for epochs in lengths
+        }
+        grid = replace(study, arms=arms, baseline=next(iter(arms)))
+        assert list(draw(grid, tuple(map(decayed, grid.runs())))) == names
 
 
 def test_arms_that_differ_in_no_number_have_no_response(

@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from reports.colours import arm_looks
 from reports.figures import Figure
 from reports.search_figures import draw_search
 from reports.searched import gather
-from sweeps.space import Parameter, Real, Space
+from sweeps.space import Categorical, Parameter, Real, Space
 from sweeps.study import Study
 
 
@@ -94,3 +95,25 @@ def test_random_points_have_an_expected_lowest_and_others_a_trace(grown: Study) 
     assert expected[0] == pytest.approx((0.21 + 0.18 + 0.19) / 3)
     assert expected[1] == pytest.approx((0.18 + 0.18 + 0.19) / 3)
     assert expected[2] == pytest.approx(0.18)
+
+
+def test_ticks_of_slices_are_plain_numbers_and_the_choices_by_name() -> None:
+    parameters = (
+        Parameter(path="mix.law.alpha", distribution=Real(low=0.5, high=4.0, is_log=True)),
+        Parameter(path="optimizer.lr", distribution=Real(low=1e-4, high=1e-1, is_log=True)),
+        Parameter(path="batch_size", distribution=Categorical(choices=(50, 100, 200, 400, 500))),
+    )
+    study = search_study()
+    assert study.search is not None
+    study = replace(study, search=replace(study.search, space=Space(parameters=parameters)))
+    rates, sizes = (1e-4, 1e-3, 1e-2, 1e-1), (50, 100, 200, 500)
+    points = tuple(
+        replace(p, values={"mix.law.alpha": 1.0 + p.number, "optimizer.lr": lr, "batch_size": size})
+        for p, lr, size in zip(HISTORY.points, rates, sizes, strict=True)
+    )
+    svg = draw(study.grown(points), replace(HISTORY, points=points))["search_slices"].svg
+    # Text is drawn as paths, before which stands what it says.
+    said = re.findall(rb"<!-- (.+?) -->", svg)
+    for tick in (b"0.5", b"1", b"2", b"0.0001", b"0.01", b"50", b"400", b"500"):
+        assert tick in said
+    assert not [text for text in said if b"10^" in text]

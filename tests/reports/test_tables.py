@@ -1,7 +1,10 @@
 import io
 import math
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -146,6 +149,47 @@ def test_latex_tables_fit_a_column_of_article(num_seeds: int) -> None:
         columns = [max(column) for column in zip(*lines, strict=True)]
         # 4 pt lie on each side of a column but the outer ones; \\columnwidth is 345 pt.
         assert sum(columns) + 8 * (len(columns) - 1) <= 345
+
+
+LATEX = shutil.which("pdflatex")
+ARTICLE = r"""\documentclass{article}
+\usepackage{booktabs}
+\begin{document}
+\input{table.tex}
+See tables~\ref{tab:small} and~\ref{tab:small-more}.
+\end{document}
+"""
+GRID = ("erm", "alpha=0.2 switch_epoch=100", "alpha=0.2 switch_epoch=200", "50%_x&y^~ 1")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(LATEX is None, reason="NOT CHECKED: pdflatex is not installed")
+@pytest.mark.parametrize(
+    ("arms", "num_seeds", "baseline"),
+    [
+        (("erm", "midpoint", "uniform"), 5, "erm"),
+        (("erm", "midpoint", "uniform"), 20, "erm"),
+        (GRID, 20, "erm"),
+        (GRID, 20, GRID[1]),
+    ],
+)
+def test_latex_tables_compile_within_a_column_of_article(
+    arms: tuple[str, ...], num_seeds: int, baseline: str, tmp_path: Path
+) -> None:
+    study = replace(make_study(arms=arms, seeds=tuple(range(num_seeds))), baseline=baseline)
+    results = [*ended(study, {})][:-1]
+    (tmp_path / "table.tex").write_text(tabulate(study, results).latex())
+    (tmp_path / "paper.tex").write_text(ARTICLE)
+    assert LATEX is not None
+    for _ in range(2):  # the second finds the references
+        done = subprocess.run(
+            [LATEX, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout
+    assert "undefined" not in done.stdout
+    assert "Output written on paper.pdf" in done.stdout
 
 
 def width_of(cell: str) -> float:

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from reports import provenance
 from sweeps.cli import BAD_INPUT, main
 
 BAD = {
@@ -89,3 +91,16 @@ def test_every_command_explains_itself() -> None:
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert ran.stdout.startswith("Usage:")
+
+
+def test_the_version_is_told_with_the_commit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mixsweep", "--version"])
+    code = {"commit": "0123456789", "branch": "main", "dirty": True}
+    for known, told in ((code, ", commit 0123456 with changes"), (None, "")):
+        monkeypatch.setattr(provenance, "describe_code", lambda known=known: known)
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == 0
+        assert capsys.readouterr().out == f"mixsweep {version('mixsweep')}{told}\n"

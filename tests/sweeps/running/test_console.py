@@ -35,7 +35,7 @@ def test_the_headline_counts_runs_and_measures_images() -> None:
     first, second, *_ = board.study.runs()
     board.start(first)
     clock.now = 10.0
-    board.advance(first, 5, trained=True)
+    board.advance(first, 5, trained=True, seconds=[2.0] * 5)
     assert board.work_per_second() == pytest.approx(50)
     assert board.seconds_left() == pytest.approx((5 + 30) * 100 / 50)
     assert board.headline() == "pair  0/4 runs  1 running  0 failed  50 images/s  ETA 70 s"

@@ -2,10 +2,16 @@ import statistics
 from dataclasses import replace
 from pathlib import Path
 
+import mlflow
+import mlflow.pytorch
 import pytest
+import torch
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
+from mixup_core.images.config import DataConfig, Mlp, TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.training import TrainingState
 from mixup_core.store.manifests import Failure
 from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
@@ -439,3 +445,53 @@ def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
     told = {name for name, run in found.items() if run.data.tags.get("oracle") == "True"}
     assert told == {name for name in found if name.startswith("erm")}
     assert len(told) == 3
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
+def test_a_trained_network_is_logged_once_and_loads_with_its_signature(home: Path) -> None:
+    config = TrainConfig(
+        data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
+        batch_size=50,
+    )  # fmt: skip
+    study = Study(
+        name="small", description="", arms={"erm": config}, seeds=(0,), baseline="erm", source=""
+    )
+    projection = projection_of(study, home)
+    results = results_of(study, 1)
+    reconcile(projection, results)
+    trained = TrainingState.initial(config, CATALOG["digits"], torch.device("cpu"))
+    for again in (projection, projection_of(study, home)):
+        again.log_model(study.runs()[0], trained.to_bytes())
+    uri = Home(folder=home).tracking_uri
+    client = MlflowClient(uri)
+    (run,) = runs_of(study, client, "seed").values()
+    experiment = client.get_experiment_by_name(study.name)
+    assert experiment is not None
+    (model,) = client.search_logged_models([experiment.experiment_id])
+    assert (model.source_run_id, str(model.status)) == (run.info.run_id, "READY")
+    assert run.data.tags["model"] == f"models:/{model.model_id}"
+    assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
+    mlflow.set_tracking_uri(uri)
+    signature = mlflow.models.get_model_info(run.data.tags["model"]).signature
+    assert signature.inputs.inputs[0].shape == (-1, 1, 8, 8)
+    assert signature.outputs.inputs[0].shape == (-1, 10)
+    loaded = mlflow.pytorch.load_model(run.data.tags["model"])
+    images = torch.randn(7, 1, 8, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(images), trained.network.eval()(images))
+
+
+def test_a_network_that_cannot_be_exported_is_named_and_the_rest_goes_on(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = TrainConfig(data=DataConfig(name="digits"), model=Mlp(), epochs=1, batch_size=50)
+    study = Study(
+        name="small", description="", arms={"erm": config}, seeds=(0,), baseline="erm", source=""
+    )
+    projection = projection_of(study, home)
+    reconcile(projection, results_of(study, 1))
+    projection.log_model(study.runs()[0], b"no state")
+    assert "no model of erm seed 0: `a state holds the tensors of its run`" in caplog.text
+    (run,) = runs_of(study, MlflowClient(Home(folder=home).tracking_uri), "seed").values()
+    assert "model" not in run.data.tags

@@ -1,0 +1,31 @@
+"""trained_network: the network of a finished run, to be used elsewhere."""
+
+import torch
+from torch import Tensor, nn
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.folders import describe
+from mixup_core.images.training import TrainingState
+
+
+def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tensor]:
+    """Return the network of a run in evaluation mode, on the CPU, and an example of what it takes.
+
+    Args:
+        config: The run.
+        state: What its process gave after its last epoch.
+
+    Returns:
+        The network, from images as they are evaluated (normalised, pooled, a second view of zeros)
+        to logits, (batch, classes); two such images, all zeros: (2, channels, height, width),
+        float32.
+
+    Raises:
+        StateError: If the state is not one of this run.
+    """
+    info, data = describe(config.data), config.data
+    trained = TrainingState.initial(config, info, torch.device("cpu"))
+    trained.load_bytes(state, [])
+    channels = info.channels * (2 if data.views == "concat" else 1)
+    size = info.image_size // data.pool
+    return trained.network.eval(), torch.zeros(2, channels, size, size)
