@@ -25,6 +25,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
@@ -532,14 +533,19 @@ def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Pat
 
 def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
     """The grid of another study, and the points of another search of the same space."""
-    grid = GRID.replace("study: s\n", "study: other\n").replace("seeds: 3", "seeds: 4")
-    grid = grid.replace("val_size: 200", "val_size: 200, test: false") + (
+    head, _, tail = GRID.partition("arms:")
+    grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
+    grid = grid.replace("val_size: 200", "val_size: 200, test: false").replace(
+        "seeds: 3", "seeds: 4"
+    )
+    grid += (
         "grid: {mix.law: [{beta: 0.5}, {beta: 8.0}, {beta: 50.0}], mix.switch_epoch: [4, 5, 10]}\n"
     )
-    other = read(tmp_path, grid.replace("  uniform: {mix.law: {beta: 1.0}}\n", ""))
+    other = read(tmp_path, grid)
     first = Driver(read(tmp_path, STUDY), tmp_path).run()
     for run in other.runs():
-        if (run.arm, run.seed) != ("erm law=beta(0.5) switch_epoch=4", 1):
+        mix = run.config.mix
+        if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
             first._write(run.config, run.config.epochs, noisy(run.config))
     enter(other, first.store, "mixsweep run other")
     text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
