@@ -29,7 +29,7 @@ from reports.series_figures import draw_series
 from reports.tables import Table, tabulate
 from reports.variation import variation_table
 from reports.verdicts import verdict_table, verdicts_csv, verdicts_of
-from sweeps.results import RunResult
+from sweeps.results import RunResult, ended_on_budget
 from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
@@ -192,6 +192,8 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
     """Return the main table; its caption says what depends on the read-out, and what is gone."""
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     short = [predicted.counts] if predicted and is_short else []
+    reason = ended_on_budget(parts.study, parts.results)
+    ended = [] if reason is None else [f"the study {reason}"]
     arranged = arrange(parts.study, parts.results)
     plain = tabulate(parts.study, parts.results, selection=parts.selection)
     return tabulate(
@@ -199,7 +201,7 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
         parts.results,
         made_with=made_with,
         selection=parts.selection,
-        notes=[*changed_by_readout(sensitivity_table(arranged, plain)), *short],
+        notes=[*changed_by_readout(sensitivity_table(arranged, plain)), *short, *ended],
     )
 
 

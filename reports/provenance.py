@@ -16,7 +16,7 @@ from typing import Any
 import mixup_core
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.tree import flatten
-from sweeps.results import RunResult
+from sweeps.results import TRIED, RunResult, ended_on_budget
 from sweeps.search import Search, SearchHistory
 from sweeps.study import Study
 
@@ -78,6 +78,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "study": study.name,
             "settings": study.settings,
             "finished": is_finished(study, results, history),
+            **({} if (reason := ended_on_budget(study, results)) is None else {"ended": reason}),
             "description": study.description,
             "command": command,
             "selection_rule": selection_rule,
@@ -125,6 +126,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
         "points_wanted": search.points,
         "points": dict(Counter(point.state for point in points)),
         "ended": None if history is None else history.ended,
+        "points_known": sum(point.is_known for point in points),
     }
 
 
@@ -228,7 +230,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "outcome": result.outcome,
         "epochs": len(result.records),
         "epochs_expected": result.run.config.epochs,
-        "attempts": None if result.failure is None else result.failure.attempts,
+        "attempts": result.attempts,
         "error": None if failure is None else failure.message,
         "stage_key": None if result.stage is None else result.stage.key,
         "seconds": sum(fact.seconds for fact in result.facts),
@@ -236,10 +238,11 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
 
 
 def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
-    """Return each environment that trained a stage, once; a process number tells nothing."""
+    """Return each environment that trained a stage, once; what names a run or a process is none."""
     found = {
         json.dumps(
-            {k: v for k, v in result.stage.environment.items() if k != "pid"}, sort_keys=True
+            {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED}},
+            sort_keys=True,
         )
         for result in results
         if result.stage is not None

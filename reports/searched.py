@@ -79,6 +79,12 @@ class Searched:
         values = self.values[objective or self.objective].get(arm, {})
         return summarise(list(values.values())) if values else None
 
+    @property
+    def known(self) -> str:
+        """How many points had their results before the search began, for captions; or nothing."""
+        known = sum(point.is_known for point in self.history.points)
+        return f" ({known} of them known before)" if known else ""
+
     def selection(self, metric: str) -> Selection:
         """Return how the winner was found, for the caption of its confirmation by a metric."""
         tried, seeds = len(self.history.points), len(self.study.seeds)
@@ -89,7 +95,8 @@ class Searched:
         return Selection(
             rule=self.search.select,
             found=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
-            f"{self.shown.label} over {seeds} seeds, {tried} points tried, the arms not searched; "
+            f"{self.shown.label} over {seeds} seeds, {tried} points tried{self.known}, the arms "
+            "not searched; "
             "all arms here trained again as a winner is confirmed, with seeds that the search "
             f"never used, {label} read for these runs alone)",
             tried=counted,
@@ -180,6 +187,8 @@ def points_table(searched: Searched) -> Listing:
         )
         if point is None or place < _MOST_POINTS or (several and arm in front):
             state = "arm" if point is None else point.state
+            if point is not None and point.is_known:
+                state += ", known"
             chosen = point is not None and point == searched.winner
             cells.append(
                 (
@@ -253,7 +262,7 @@ def _points_caption(searched: Searched, baseline: str) -> str:
         for state in ("pruned", "failed", "open")
         if any(point.state == state for point in points)
     ]
-    tried = f"{len(points)} of {search.points} points tried by {search.sampler}"
+    tried = f"{len(points)} of {search.points} points tried by {search.sampler}{searched.known}"
     parts = [
         f"Selection rule {search.select} ({_RULES[search.select]} of last-epoch "
         f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),

@@ -1,6 +1,6 @@
 """RunResult: what a study's runs have reached so far, read from the store alone."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -8,13 +8,28 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from sweeps.budget import Spending
 from sweeps.failures import failures_of
-from sweeps.study import Run
+from sweeps.study import Run, Study
 
 if TYPE_CHECKING:
     from mixup_core.predictions import Predictions
 
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
+
+TRIED = "tried"
+"""Entry of a stage's environment: the key of the run that trained it, and its try that did."""
+
+
+def last_try(stage: Stage, run_key: str | None = None) -> int:
+    """Return the number of the try that trained a stage, 1 if none was noted.
+
+    Args:
+        stage: Of a run.
+        run_key: Of the run that must have trained it, else it is 0; None: of any.
+    """
+    key, _, number = stage.environment.get(TRIED, "").partition(" ")
+    return int(number or 1) if run_key in {None, key} else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +61,14 @@ class RunResult:
             return self.failure.kind
         return "partial" if self.records else "missing"
 
+    @property
+    def attempts(self) -> int:
+        """How often it was tried, as far as is known: a try that stored nothing may not be."""
+        if self.outcome == "complete" and self.stage is not None:
+            return last_try(self.stage)
+        begun = 0 if self.stage is None else last_try(self.stage, self.run.key)
+        return begun if self.failure is None else max(begun, self.failure.attempts)
+
 
 def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     """Return the result of each run, in the order given, from the store alone."""
@@ -61,6 +84,37 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
         failure = failures.get(run.key) if failures else None  # a key takes long to make
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)
+
+
+def spent(study: Study, results: Iterable[RunResult], begun: Collection[str] = ()) -> str | None:
+    """Return which limit of its budget a study has reached, as a predicate of it; None if none.
+
+    Args:
+        study: With the budget.
+        results: Of all of its runs.
+        begun: Keys of runs that have begun, though they may have stored nothing.
+    """
+    results = tuple(results)
+    spending = Spending()
+    spending.add(result.stage for result in results)
+    num_begun = sum(result.outcome != "missing" or result.run.key in begun for result in results)
+    reason = study.budget.exceeded(spending.hours, spending.gpu_hours, num_begun)
+    return None if reason is None else f"{reason}, after {num_begun} of {len(results)} runs"
+
+
+def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
+    """Return why no more seeds of a study begin although some are left, as a predicate of it.
+
+    None while more begin, or none is left. What was broken off goes on in any case.
+
+    Args:
+        study: With the budget.
+        results: Of all of its runs.
+    """
+    results = tuple(results)
+    outcomes = {result.outcome for result in results}
+    goes_on = "partial" in outcomes or "missing" not in outcomes
+    return None if goes_on or not study.budget.limits else spent(study, results)
 
 
 def read_predictions(result: RunResult, store: Store) -> "Predictions | None":

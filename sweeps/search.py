@@ -9,8 +9,8 @@ from typing import Any, Literal, assert_never
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, problem_of, with_named_teacher
-from mixup_core.rules import require
 from mixup_core.tree import with_values
+from sweeps.budget import Budget
 from sweeps.space import Categorical, Distribution, Integer, Real, Space
 
 SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
@@ -23,33 +23,6 @@ CONFIRM = "confirm "
 
 class SearchError(Exception):
     """A search that cannot be opened or go on here, in one line for the user."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
-    """When a search asks for no more points, although it has fewer than it wanted."""
-
-    hours: float | None = None
-    """Wall hours of all launches together, positive; None is no limit."""
-    gpu_hours: float | None = None
-    """Training hours of all launches together times GPUs per run, positive; None is no limit."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a limit is not positive.
-        """
-        require(self.hours is None or self.hours > 0, "hours > 0", self, "hours")
-        require(self.gpu_hours is None or self.gpu_hours > 0, "gpu_hours > 0", self, "gpu_hours")
-
-    def exceeded(self, hours: float, gpu_hours: float) -> str | None:
-        """Return which limit was reached, for people; None if none was."""
-        if self.hours is not None and hours >= self.hours:
-            return f"ended on its budget of {self.hours:g} hours"
-        if self.gpu_hours is not None and gpu_hours >= self.gpu_hours:
-            return f"ended on its budget of {self.gpu_hours:g} GPU-hours"
-        return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +41,8 @@ class Point:
     None."""
     objectives: tuple[float, ...] = ()
     """Mean over the seeds of each objective; empty unless the point is complete."""
+    is_known: bool = False
+    """Whether its results were in the store before the search had the point (`warm_start`)."""
 
     @property
     def arm(self) -> str:
@@ -96,6 +71,9 @@ class Search:
     stop_after: int | None = None
     """Points in a row without a gain after which no more are asked for (`has_settled`); None: the
     search goes on to its last point."""
+    warm_start: bool = False
+    """Whether points that the store holds at every seed, whatever study trained them, are told
+    before any is asked for. They count as points."""
     select: SelectionRule = "val-mean"
     """How the point to confirm is chosen (`select_point`)."""
     confirm_seeds: tuple[int, ...] = ()
@@ -131,8 +109,8 @@ class Search:
     def fingerprint(self, seeds: Sequence[int]) -> str:
         """Return 8 digits that change with anything that makes told values incomparable.
 
-        More points, a budget, a stop or a confirmation extend a search; another space, objective,
-        base, seed or sampler is another search.
+        More points, a budget, a stop, known points or a confirmation extend a search; another
+        space, objective, base, seed or sampler is another search.
         """
         decisive = ", ".join(
             [

@@ -50,6 +50,13 @@ class Real:
         inner = [math.exp(step) if self.is_log else step for step in steps][1:-1]
         return (self.low, *inner, self.high)
 
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is one of these."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not self.low <= value <= self.high:
+            return False
+        return self.num_values is None or value in (self.values() or ())
+
     @property
     def bounds(self) -> tuple[float, float]:
         """Both bounds."""
@@ -87,6 +94,11 @@ class Integer:
         """Return every value, upwards, without listing them."""
         return range(self.low, self.high + 1, self.step)
 
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is one of these."""
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        return is_whole and value in self.values()
+
     @property
     def extremes(self) -> tuple[int, ...]:
         """Values between which all others lie."""
@@ -112,6 +124,10 @@ class Categorical:
     def values(self) -> tuple[str | int | float | bool | None, ...]:
         """Return every value, in the order of the file."""
         return self.choices
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is one of these."""
+        return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
@@ -157,6 +173,22 @@ class Space:
         for parameter in self.parameters:
             if parameter.exists(values):
                 values[parameter.path] = draw(parameter)
+        return values
+
+    def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the point that a configuration lies at; None if it lies at none.
+
+        Args:
+            flat: Dotted path to value, paths that no parameter has included.
+        """
+        values: dict[str, Any] = {}
+        for parameter in self.parameters:
+            if parameter.exists(values):
+                if parameter.path not in flat or not parameter.distribution.holds(
+                    flat[parameter.path]
+                ):
+                    return None
+                values[parameter.path] = flat[parameter.path]
         return values
 
     @property

@@ -9,6 +9,7 @@ from functools import cached_property
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
 from mixup_core.tree import flatten, leaves, with_values
+from sweeps.budget import Budget
 from sweeps.claims import Claim
 from sweeps.readouts import Last, Readout
 from sweeps.search import CONFIRM, Point, Search, confirming
@@ -61,6 +62,8 @@ class Study:
     """Arm to metric to the value that a paper prints, in the unit of the metric."""
     equivalence: float | None = None
     """Differences of the headline metric below this count as none, in its unit; None: not said."""
+    budget: Budget = field(default_factory=Budget)
+    """When no more seeds are begun (`sweeps.results.ended_on_budget`); of a search, none."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""

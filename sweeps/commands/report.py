@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
-from sweeps.results import RunResult, read_predictions
+from sweeps.results import RunResult, ended_on_budget, read_predictions
 from sweeps.study import Study
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report | C
     """Say what failed and what to type next."""
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
+    if (reason := ended_on_budget(request.study, results)) is not None:
+        click.echo(f"{request.study.name}: the study {reason}", err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
     for result in unfinished:
         reason = result.failure.message if result.failure else "not trained yet"

@@ -23,7 +23,7 @@ from sweeps.commands.request import (
 from sweeps.commands.sync import log_network, open_tracker
 from sweeps.leasing.lease import Lease
 from sweeps.ledger import enter
-from sweeps.results import RunResult, read_results
+from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
@@ -76,8 +76,9 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
-        click.echo(_announcement(request, plan), err=True)
-        is_over = study.search is None and not plan.pending
+        ended = ended_on_budget(study, request.results()) if study.budget.limits else None
+        click.echo(_announcement(request, plan, ended), err=True)
+        is_over = study.search is None and (not plan.pending or ended is not None)
         if is_over and (left := recall(request, stored := request.results())) is not None:
             ending.report = left.folder
             click.echo(left.markdown)
@@ -193,15 +194,21 @@ def _join(address: str | None) -> None:
 
 def _source(request: Request, plan: Plan) -> "RunSource":
     from sweeps.searching.proposals import Proposals
-    from sweeps.searching.sources import FixedSource, SearchSource
+    from sweeps.searching.sources import BudgetedSource, FixedSource, SearchSource
 
     if request.study.search is None:
+        if request.study.budget.limits:
+            return BudgetedSource(request.study, plan, request.store)
         return FixedSource(request.study, plan)
     proposals = Proposals(request.study, request.home.optuna_url)
-    return SearchSource(request.study, request.store, proposals)
+    source = SearchSource(request.study, request.store, proposals)
+    if source.num_known:
+        points = "1 point is" if source.num_known == 1 else f"{source.num_known} points are"
+        click.echo(f"{request.study.name}: {points} told from results stored before", err=True)
+    return source
 
 
-def _announcement(request: Request, plan: Plan) -> str:
+def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
     study = request.study
     if study.search is not None:
         points = request.history.points
@@ -210,6 +217,8 @@ def _announcement(request: Request, plan: Plan) -> str:
             f"{study.name}: {study.search.points} points by {study.search.sampler}, {closed} told, "
             f"{len(points) - closed} open; {len(plan.finished)} runs stored"
         )
+    if ended is not None:
+        return f"{study.name}: the study {ended}; nothing to train"
     if not plan.pending:
         return f"{study.name}: {len(plan.finished)} runs are stored, nothing to train"
     shared = plan.epochs_naive - plan.epochs_planned

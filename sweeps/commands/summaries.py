@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
+from sweeps.budget import UNITS
 from sweeps.commands.costs import (
     bytes_of_predictions,
     bytes_to_keep,
@@ -14,7 +15,7 @@ from sweeps.commands.costs import (
     work_to_train,
 )
 from sweeps.leasing.lease import Lease, read_progress
-from sweeps.results import RunResult, read_results
+from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.running.console import spell_duration
 from sweeps.search import Search, SearchHistory, confirming
 from sweeps.searching.selection import foreseen_study
@@ -77,6 +78,8 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         if busy is not None and most["seconds"] is not None:
             busy += (most["seconds"] - (summary["seconds"] or 0.0)) * slots
         summary |= most
+    elif limits := study.budget.limits:
+        summary |= {"budget": {**limits, "ended": ended_on_budget(study, results)}}
     if gpus_per_run is None and used_gpus(results):
         gpus_per_run = 1.0
     hours = None if busy is None else busy / 3600 * (gpus_per_run or 1.0)
@@ -140,11 +143,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
             "points_known": asked,
             "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),
             "runs_to_confirm": len(confirmed),
-            "budget": {
-                name: limit
-                for name in ("hours", "gpu_hours")
-                if (limit := getattr(search.budget, name)) is not None
-            },
+            "budget": search.budget.limits,
             "space": [
                 {"path": p.path, **_spell_distribution(p.distribution)}
                 for p in search.space.parameters
@@ -176,6 +175,9 @@ def spell_plan(summary: dict[str, Any]) -> str:
     search = summary.get("search")
     lines = [] if search is None else _spell_search(search)
     most = "" if search is None else "at most "
+    if budget := summary.get("budget"):
+        lines = [_spell_budget(budget)]
+        most = "at most "
     predicted = summary["prediction_bytes"]
     disk = ["records"]
     if predicted:
@@ -206,6 +208,13 @@ def spell_plan(summary: dict[str, Any]) -> str:
     )
 
 
+def _spell_budget(budget: dict[str, Any]) -> str:
+    if budget["ended"]:
+        return f"budget    the study {budget['ended']}"
+    limits = [f"{limit:g} {UNITS[name]}" for name, limit in budget.items() if name in UNITS]
+    return f"budget    no new seed after {' or '.join(limits)}"
+
+
 def _spell_money(summary: dict[str, Any]) -> list[str]:
     hours, cost = summary["gpu_hours"], summary["cost"]
     most = "at most " if "search" in summary else ""
@@ -224,8 +233,7 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
         for part in search["space"]
     ]
     kind = "adaptive: which points is not known yet" if search["adaptive"] else "every one"
-    units = {"hours": "hours", "gpu_hours": "GPU-hours"}
-    limits = [f"{limit:g} {units[name]}" for name, limit in search["budget"].items()]
+    limits = [f"{limit:g} {UNITS[name]}" for name, limit in search["budget"].items()]
     ends = f"; no new ones after {' or '.join(limits)}" if limits else ""
     return [
         f"points    {search['points']} ({kind}), {search['points_known']} known{ends}",

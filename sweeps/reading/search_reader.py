@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from mixup_core.problem import Problem
+from sweeps.budget import Budget
 from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.space_reader import SpaceReader
 from sweeps.reading.strict_yaml import Node
 from sweeps.reading.study_keys import SearchKeys
 from sweeps.reading.tree_paths import TreePaths
-from sweeps.search import Budget, Search
+from sweeps.search import Search
 from sweeps.space import MAX_GRID
 
 KEYS: Final = TreePaths(SearchKeys)
@@ -60,6 +61,7 @@ def read_search(
         prune_after=None if keys.prune is None else keys.prune.after,
         budget=keys.budget or Budget(),
         stop_after=None if keys.stop is None else keys.stop.after,
+        warm_start=keys.warm_start,
         select=keys.select,
         confirm_seeds=confirm_seeds,
     )

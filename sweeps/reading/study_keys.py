@@ -9,9 +9,10 @@ from typing import get_args
 
 from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED
 from mixup_core.rules import RuleError, require
+from sweeps.budget import Budget
 from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout, Last, Readout
-from sweeps.search import Budget, SamplerName, SelectionRule
+from sweeps.search import SamplerName, SelectionRule
 from sweeps.space import Integer, Real
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
@@ -214,6 +215,8 @@ class SearchKeys:
     """When no more points are asked for."""
     stop: StopKeys | None = None
     """When no more points are asked for, because they gain nothing."""
+    warm_start: bool = False
+    """Tells the sampler of points whose results are stored already; they count as points."""
     select: SelectionRule = "val-mean"
     """How the point to confirm is chosen."""
     confirm: ConfirmKeys | None = None
@@ -238,6 +241,9 @@ class SearchKeys:
         require(not is_grid or points is None, "a grid takes all of its points", self, "points")
         fits = not is_grid or self.budget in {None, Budget()}
         require(fits, "a grid asks for all of its points at once, so has no budget", self, "budget")
+        require(not (is_grid and self.warm_start), "a grid asks anyway", self, "warm_start")
+        fits = self.budget is None or self.budget.runs is None
+        require(fits, "points limit the runs of a search", self, "budget")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -264,6 +270,8 @@ class StudyKeys:
     """A space that Optuna searches beside the arms."""
     seeds: int | tuple[int, ...]
     """A number of seeds, counted from 0, or the seeds themselves."""
+    budget: Budget | None = None
+    """When no more seeds are begun; those begun are finished. A search has one of its own."""
     baseline: str | None = None
     """The arm that others are compared with."""
     readout: Readout = field(default_factory=Last)
@@ -290,6 +298,8 @@ class StudyKeys:
         require(fits, "description is in Unicode normal form C", self, "description")
         margin = self.equivalence
         require(margin is None or 0 < margin < math.inf, "equivalence > 0", self, "equivalence")
+        fits = self.search is None or self.budget is None
+        require(fits, "the budget of a search is search.budget", self, "budget")
         if isinstance(self.seeds, tuple):
             check_seeds(self.seeds)
         else:

@@ -16,6 +16,7 @@ from mixup_core.problem import (
 )
 from mixup_core.rules import RuleError
 from mixup_core.tree import flatten
+from sweeps.budget import Budget
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
@@ -81,6 +82,7 @@ class StudyReader:
             claims=claims,
             references=references,
             equivalence=keys.equivalence,
+            budget=keys.budget or Budget(),
         )
 
     def _has_problem(self, name: str) -> bool:

@@ -116,6 +116,7 @@ def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             teacher=planned.run.teacher,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             on_gpu=slots.on_gpu,
+            gpus=slots.gpus_per_run,
             report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
         )
         return {

@@ -19,6 +19,8 @@ from mixup_core.problem import Config, Predicting, Process, StateError, problem_
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
+from sweeps.budget import GPUS_PER_RUN
+from sweeps.results import TRIED, last_try
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
@@ -44,6 +46,8 @@ class Assignment:
     data_root: str | None
     """Folder of the data sets on every node; None: each node's own."""
     on_gpu: bool
+    gpus: float = 0.0
+    """Share of GPUs that is reserved for the run."""
     report_every: float = 1.0
     """Seconds between two reports, but for epochs that other runs wait for."""
 
@@ -61,7 +65,8 @@ class Storing:
         self._store = Store(assignment.store)
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
-        self._environment = _environment(device) | dict(place)
+        share = {GPUS_PER_RUN: f"{assignment.gpus:g}"} if assignment.gpus else {}
+        self._environment = _environment(device) | share | dict(place)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
@@ -76,6 +81,8 @@ class Storing:
             start: Makes the process before its first epoch.
         """
         stored = self._store.read_all(self._keys)
+        tries = max((last_try(stage, self._run_key) for stage in stored.values()), default=0)
+        self._environment[TRIED] = f"{self._run_key} {tries + 1}"
         for epoch in self._assignment.keep:
             self._claim(stored.get(self._keys[epoch - 1]))
         process = start()

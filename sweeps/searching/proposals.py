@@ -6,7 +6,7 @@ adopted, and proposals follow from the points alone, with or without kills betwe
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -75,9 +75,10 @@ class Proposals:
             raise SearchError("sampler cmaes needs the package cmaes: pip install cmaes")
         self._answering = _Answering(url)
         with self._answering, alone(database_file(url)):
+            self._storage = _storage(url)
             self._study = optuna.create_study(
                 study_name=_name(study),
-                storage=_storage(url),
+                storage=self._storage,
                 directions=["minimize"] * len(study.search.objectives),
                 load_if_exists=True,
             )
@@ -129,6 +130,43 @@ class Proposals:
             if self._study.user_attrs.get(_EXHAUSTED, False) == bool(points):
                 self._study.set_user_attr(_EXHAUSTED, not points)
         return tuple(points)
+
+    def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the values of all points of the other searches in the storage."""
+        with self._answering:
+            names = optuna.get_all_study_names(self._storage)
+            others = [
+                optuna.load_study(study_name=name, storage=self._storage)
+                for name in names
+                if name != self._study.study_name
+            ]
+            return tuple(t.user_attrs["point"] for other in others for t in _own_trials(other))
+
+    def tell_known(self, known: Iterable[tuple[Mapping[str, Any], tuple[float, ...]]]) -> int:
+        """Store points whose results are known already, and return how many are new.
+
+        Args:
+            known: Values of a point, and the mean over the seeds of each objective. Those that an
+                arm or a point computes are left aside, and all once there are as many points as the
+                search is to try, or it has ended.
+        """
+        with self._answering:
+            trials = _own_trials(self._study)
+            if _end(self._study, self._search, len(trials)) is not None:
+                return 0
+        taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
+        room = self._search.points - len(trials)
+        told = 0
+        for values, objectives in known:
+            content = self._content_of(values)
+            if told >= room:
+                break
+            if content not in taken:
+                with self._answering:
+                    self._study.add_trial(_proposal(self._search, values, {}, objectives))
+                taken.add(content)
+                told += 1
+        return told
 
     def tell(self, point: Point) -> None:
         """Store how a point was closed: its state, and its objectives or the seeds it was given."""
@@ -211,6 +249,9 @@ _EXHAUSTED = "exhausted"
 """Attribute of Optuna's study: whether the space had no more when a point was last asked for."""
 
 
+_KNOWN = "known"
+"""Attribute of a trial: its results were in the store before the search had the point."""
+
 _SETTLED = "settled"
 """Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
 
@@ -277,14 +318,19 @@ class _Suggest:
 
 
 def _proposal(
-    search: Search, values: Mapping[str, Any], system_attrs: Mapping[str, Any]
+    search: Search,
+    values: Mapping[str, Any],
+    system_attrs: Mapping[str, Any],
+    objectives: Sequence[float] = (),
 ) -> FrozenTrial:
+    """Return a trial to be added: open, or complete if its objectives are known."""
     distributions = {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
     return create_trial(
-        state=TrialState.RUNNING,
+        state=TrialState.COMPLETE if objectives else TrialState.RUNNING,
+        values=list(objectives) or None,
         params=dict(values),
         distributions=distributions,
-        user_attrs={"point": dict(values)},
+        user_attrs={"point": dict(values)} | ({_KNOWN: True} if objectives else {}),
         system_attrs=dict(system_attrs),
     )
 
@@ -361,6 +407,7 @@ def _points(opened: optuna.Study) -> tuple[Point, ...]:
             state=_STATES[trial.state],
             num_seeds=num_seeds.get(str(trial.number)) if trial.state.is_finished() else None,
             objectives=tuple(trial.values) if trial.state == TrialState.COMPLETE else (),
+            is_known=trial.user_attrs.get(_KNOWN, False),
         )
         for trial in _own_trials(opened)
     )

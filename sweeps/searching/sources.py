@@ -1,15 +1,17 @@
 """Sources of runs: where a study's runs come from, all at once or one point after another."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import variance
 from typing import Any, Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.budget import Spending
 from sweeps.failures import diverged, failures_of
-from sweeps.results import RunResult, read_results
+from sweeps.ledger import launches
+from sweeps.results import RunResult, read_results, spent
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import (
@@ -29,6 +31,8 @@ class RunSource(Protocol):
 
     gpus_per_run: float
     """GPUs of one run, for budgets; set when the cluster is known."""
+    lacked_memory: bool
+    """Whether a run has failed for lack of memory; set by whoever trains."""
     trouble: SearchError | StoreError | None
     """Why no more runs come although some are left; None while that is not so."""
 
@@ -55,6 +59,7 @@ class FixedSource:
     def __init__(self, study: Study, plan: Plan) -> None:
         """Make a source of a plan."""
         self.gpus_per_run = 0.0
+        self.lacked_memory = False
         self.trouble: SearchError | StoreError | None = None
         self._study = study
         self._pending = plan.pending
@@ -72,6 +77,69 @@ class FixedSource:
 
     def end(self, run: Run, *, failed: bool) -> None:
         """Do nothing: no run depends on another's result."""
+
+
+class BudgetedSource:
+    """The runs that a study without a search lacks, seed by seed for as long as its budget lasts.
+
+    Every arm then has the same seeds but for failures, so that arms stay paired. A seed that was
+    broken off comes first, and goes on whatever was spent.
+    """
+
+    def __init__(self, study: Study, plan: Plan, store: Store) -> None:
+        """Make a source of a plan.
+
+        Args:
+            study: A study with a budget.
+            plan: What it lacks.
+            store: Where results are.
+        """
+        self.gpus_per_run = 0.0
+        self.lacked_memory = False
+        self.trouble: SearchError | StoreError | None = None
+        self._study = study
+        self._store = store
+        self._results = {r.run.key: r for r in read_results(study.runs(), store)}
+        self._begun: set[str] = set()
+        groups = [[p for p in plan.pending if p.run.seed == seed] for seed in study.seeds]
+        self._groups = sorted(filter(None, groups), key=lambda g: not self._is_broken_off(g))
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._study
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return the runs of one seed; none from when the budget is spent."""
+        del underway
+        if not self._groups:
+            return ()
+        group = self._groups.pop(0)
+        if not self._is_broken_off(group) and self._is_spent():
+            self._groups = []
+            return ()
+        self._begun |= {planned.run.key for planned in group}
+        return group
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Do nothing: what was spent is read when a seed is to begin."""
+
+    def _is_broken_off(self, group: Sequence[PlannedRun]) -> bool:
+        found = [self._results[planned.run.key] for planned in group]
+        return any(result.outcome == "partial" for result in found)
+
+    def _is_spent(self) -> bool:
+        changing = [
+            result.run
+            for key, result in self._results.items()
+            if key in self._begun and result.outcome != "complete"
+        ]
+        try:
+            self._results |= {r.run.key: r for r in read_results(changing, self._store)}
+        except StoreError as error:
+            self.trouble = error
+            return True
+        return spent(self._study, self._results.values(), self._begun) is not None
 
 
 class SearchSource:
@@ -105,18 +173,24 @@ class SearchSource:
         self._store = store
         self._proposals = proposals
         self.gpus_per_run = 0.0
+        self.lacked_memory = False
         self.trouble: SearchError | StoreError | None = None
+        self.num_known = 0
+        """Points that were told now because the store holds their results."""
         self._clock = clock
         self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
-        self._trained = _TrainedHours()
+        self._trained = Spending()
+        if self._search.warm_start:
+            self.num_known = proposals.tell_known(self._known())
         points = proposals.points()
         self._points = {point.number: point for point in points}
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
         self._variances: dict[str, float] = {}
         known = read_results(study.grown(points).runs(), store)
-        self._trained.add(known)
+        told = {point.arm for point in points if point.is_known}  # trained at another's expense
+        self._trained.add(result.stage for result in known if result.run.arm not in told)
         opened = {point.arm for point in points if point.state == "open"}
         self._joining = [
             result.run
@@ -160,6 +234,25 @@ class SearchSource:
         ) as error:  # the point stays open, and the next launch judges it
             self.trouble = error
 
+    def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
+        """Yield points that the store holds at every seed, with their objectives, simple first.
+
+        What other launches and searches had is where to look; whether it is the same computation
+        is decided by its keys. A point is trained without test data, so none is read here.
+        """
+        arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
+        found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
+        inside = {repr(values): values for values in found if values is not None}
+        for values in sorted(inside.values(), key=self._search.space.rank):
+            try:
+                runs = self._runs(Point(number=0, values=values, state="open"))
+            except (ValueError, KeyError):
+                continue  # values that exclude each other
+            measured = [self._objectives(result) for result in read_results(runs, self._store)]
+            whole = [value for value in measured if value is not None]
+            if len(whole) == len(runs):
+                yield values, tuple(_mean(column) for column in zip(*whole, strict=True))
+
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         while True:
             is_grid = self._search.sampler == "grid"
@@ -183,7 +276,7 @@ class SearchSource:
                     self._judge(self._points[number])
                     is_judged = True
         if self._search.budget.gpu_hours is not None:
-            self._trained.add(read_results([run], self._store))
+            self._trained.add(result.stage for result in read_results([run], self._store))
         self._spend()
         # Growing a study costs as much as it has runs.
         if is_judged or (was_lost and not self._lost):
@@ -361,26 +454,10 @@ class SearchSource:
         """Return what was spent: before the cluster is known, what earlier launches have told."""
         if self._search.budget.gpu_hours is None:
             return 0.0
-        return max(self._gpu_hours_before, self._trained.hours * self.gpus_per_run)
+        return max(self._gpu_hours_before, self._trained.training_hours * self.gpus_per_run)
 
     def _spend(self) -> None:
         self._proposals.spend(self._hours(), self._gpu_hours())
-
-
-class _TrainedHours:
-    """The hours of training that are stored of some runs, shared epochs counted once."""
-
-    def __init__(self) -> None:
-        """Count nothing yet."""
-        self.hours = 0.0
-        self._epochs: set[tuple[int, float]] = set()
-
-    def add(self, results: Iterable[RunResult]) -> None:
-        """Count the epochs of some runs that were not counted before."""
-        epochs = {(facts.stored_at_ms, facts.seconds) for r in results for facts in r.facts}
-        new = epochs - self._epochs
-        self.hours += sum(seconds for _, seconds in new) / _SECONDS_PER_HOUR
-        self._epochs |= new
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -36,6 +36,7 @@ def test_every_run_is_named_with_its_outcome_and_attempts() -> None:
     stopped = next(run for run in runs if run["seed"] == 3)
     assert (stopped["outcome"], stopped["attempts"], stopped["error"]) == ("failed", 2, "no memory")
     assert runs[0]["seconds"] == 60.0
+    assert runs[0]["attempts"] == 1
 
 
 def test_study_data_seeds_and_times_are_kept(study: Study, results: tuple[RunResult, ...]) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from mixup_core.tree import with_values
-from sweeps.results import read_predictions, read_results
-from sweeps.study import Run
+from sweeps.budget import Budget
+from sweeps.results import ended_on_budget, read_predictions, read_results
+from sweeps.study import Run, Study
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
 
@@ -92,3 +94,24 @@ def test_a_complete_run_alone_has_predictions_and_unsound_ones_are_none(store: S
     found = read_predictions(result, store)
     assert found is not None
     np.testing.assert_array_equal(found.splits["test"].logits[""], logits[""])
+
+
+def test_a_study_has_ended_on_its_budget_once_nothing_broken_off_is_left(store: Store) -> None:
+    study = Study(
+        name="s", description="", arms={"erm": RUN.config}, seeds=(0, 1, 2), baseline="erm",
+        source="", budget=Budget(runs=2),
+    )  # fmt: skip
+    runs = study.runs()
+
+    def ended(study: Study = study) -> str | None:
+        return ended_on_budget(study, read_results(runs, store))
+
+    put(store, runs[0], 3)
+    assert ended() is None
+    put(store, runs[1], 2)
+    assert ended() is None
+    put(store, runs[1], 3)
+    assert ended() == "ended on its budget of 2 runs, after 2 of 3 runs"
+    assert ended(replace(study, budget=Budget())) is None
+    put(store, runs[2], 3)
+    assert ended() is None

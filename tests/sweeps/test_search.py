@@ -4,7 +4,7 @@ from searching import STUDY, read
 
 from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Erm
-from sweeps.search import Budget, Point, Search, SearchHistory, confirming
+from sweeps.search import Point, Search, SearchHistory, confirming
 
 
 def test_a_point_becomes_a_configuration_through_its_dotted_paths(tmp_path: Path) -> None:
@@ -35,13 +35,6 @@ def test_confirming_gives_the_held_out_images_back_and_reads_test_images(tmp_pat
     confirmed = confirming(config)
     assert (confirmed.data.val_size, confirmed.data.test) == (0, True)
     assert (confirmed.mix, confirmed.optimizer) == (config.mix, config.optimizer)
-
-
-def test_a_budget_says_which_limit_was_reached() -> None:
-    budget = Budget(hours=2.0, gpu_hours=0.5)
-    assert budget.exceeded(1.9, 0.4) is None
-    assert budget.exceeded(2.0, 0.4) == "ended on its budget of 2 hours"
-    assert budget.exceeded(1.0, 0.5) == "ended on its budget of 0.5 GPU-hours"
 
 
 def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> None:

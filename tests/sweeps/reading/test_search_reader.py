@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from searching import STUDY, assert_refused, read
 
+from sweeps.budget import Budget
 from sweeps.reading.study_file import StudyError
-from sweeps.search import Budget
 from sweeps.space import Integer
 
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
@@ -110,6 +110,15 @@ def test_a_budget_of_a_grid_is_refused(tmp_path: Path) -> None:
     grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
     with pytest.raises(StudyError, match=r"search\.budget: `a grid asks for all of its points"):
         read(tmp_path, grid + "  budget: {hours: 1}\n")
+    with pytest.raises(StudyError, match=r"search\.warm_start: `a grid asks anyway`"):
+        read(tmp_path, grid + "  warm_start: true\n")
+
+
+def test_the_budget_of_a_search_is_its_own_and_counts_no_runs(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"budget: `the budget of a search is search.budget`"):
+        read(tmp_path, STUDY + "budget: {hours: 1}\n")
+    with pytest.raises(StudyError, match=r"search\.budget: `points limit the runs of a search`"):
+        read(tmp_path, STUDY + "  budget: {runs: 9}\n")
 
 
 def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:

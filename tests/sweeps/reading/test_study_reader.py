@@ -118,3 +118,13 @@ def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -
     search = f"search: {{space: {space}, points: 1000, objective: val/error}}\n"
     (line,) = refusals(tmp_path, text + search)
     assert line == "7: search: the study has 20,040,000 epochs in all; the cap is 10,000,000"
+
+
+def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> None:
+    plain = read(tmp_path, TOY)
+    study = read(tmp_path, TOY + "budget: {runs: 3, hours: 1.5}\n")
+    assert study.budget.limits == {"hours": 1.5, "runs": 3}
+    assert (plain.budget.limits, plain.settings) == ({}, study.settings)
+    assert refusals(tmp_path, TOY + "budget: {runs: 0}\n") == [
+        "5: budget.runs: `runs > 0` must hold, got (runs=0)."
+    ]

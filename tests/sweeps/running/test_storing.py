@@ -83,6 +83,38 @@ def test_a_killed_run_leaves_nothing_behind_once_it_has_finished(tmp_path: Path,
     assert ended.records == whole.records
 
 
+def test_every_try_that_stored_something_counts_and_those_of_another_run_do_not(
+    tmp_path: Path,
+) -> None:
+    store = Store(str(tmp_path))
+    run = Run(arm="arm", config=BASE)
+    assert read_results([run], store)[0].attempts == 0
+    for tries, until in ((1, 1), (2, 2), (3, 3)):
+        _train(store, BASE, until=until)
+        assert read_results([run], store)[0].attempts == tries
+    longer = with_values(BASE, {"epochs": 8})
+    assert read_results([Run(arm="longer", config=longer)], store)[0].attempts == 0
+    _train(store, BASE)
+    assert read_results([run], store)[0].attempts == 4
+    _train(store, longer)
+    assert read_results([Run(arm="longer", config=longer)], store)[0].attempts == 1
+
+
+def test_the_share_of_a_gpu_is_kept_where_a_run_had_one(tmp_path: Path) -> None:
+    for gpus, kept in ((0.0, None), (0.5, "0.5")):
+        store = Store(str(tmp_path / str(gpus)))
+        assignment = Assignment(
+            config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
+            data_root="", on_gpu=False, gpus=gpus,
+        )  # fmt: skip
+        storing = Storing(assignment, "cpu")
+        process = storing.resume(lambda: start(BASE, None, "cpu"))
+        next(iter(process))
+        storing.add(process, 1.0)
+        (key,) = store.keys()
+        assert _stage(store, key).environment.get("gpus_per_run") == kept
+
+
 def test_a_run_asks_for_its_own_stages_however_many_are_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

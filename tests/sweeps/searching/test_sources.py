@@ -25,15 +25,19 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, load
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from mixup_core.store.manifests import EpochFacts
 from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results
 from sweeps.search import Point, SearchHistory
 from sweeps.searching.proposals import Proposals, read_history
 from sweeps.searching.selection import grown_study
-from sweeps.searching.sources import SearchSource
-from sweeps.stages import plan_study
+from sweeps.searching.sources import BudgetedSource, SearchSource
+from sweeps.stages import PlannedRun, plan_study
 from sweeps.study import Run, Study
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
@@ -125,6 +129,27 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     assert driver.trained[-6:] == [
         (f"confirm {arm}", seed) for arm in confirmed.arms for seed in (100, 101)
     ]
+
+
+def test_the_run_that_stands_for_a_search_keeps_its_weights_and_no_other(tmp_path: Path) -> None:
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path)
+    kept = []
+    train = driver._train
+
+    def watched(searcher: Any, trial: str, planned: PlannedRun, *, dies: bool) -> None:
+        if planned.run.config.epochs in planned.keep:
+            kept.append((planned.run.arm, planned.run.seed))
+        train(searcher, trial, planned, dies=dies)
+
+    driver._train = watched  # type: ignore[method-assign]
+    assert driver.source.study.winning_run() is None
+    driver.run()
+    winning = driver.source.study.winning_run()
+    assert winning is not None
+    assert kept == [(winning.arm, winning.seed)]
+    assert winning.seed == 100
+    best = min(points_of(driver), key=lambda point: point.objectives)
+    assert winning.arm == f"confirm {best.arm}"
 
 
 def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> None:
@@ -443,6 +468,120 @@ def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> N
         source.more(())
         source.more(())
         assert (proposals.history().ended or "no").startswith(ended)
+
+
+GRID = STUDY.partition("search:")[0]
+
+
+def drained(source: BudgetedSource, store: Store, *, until: int = 1_000) -> list[tuple[str, int]]:
+    """Train what a source gives, one run after another; the last is broken off if `until` cuts."""
+    trained: list[tuple[str, int]] = []
+    clock = 3_600_000 * len(store.keys())
+    while group := source.more(()):
+        for planned in group:
+            run = planned.run
+            epochs = 10 if len(trained) + 1 == until else run.config.epochs
+            clock += 360_000  # six minutes each, beside nothing else
+            store.write(
+                stage_keys(run.config)[epochs - 1],
+                records=[
+                    EpochRecord(epoch=epoch, metrics=noisy(run.config)) for epoch in range(epochs)
+                ],
+                facts=[
+                    EpochFacts(seconds=360 / epochs, stored_at_ms=clock - 360_000 // epochs * epoch)
+                    for epoch in reversed(range(epochs))
+                ],
+                environment={},
+                state=b"state" if epochs == 10 else None,
+            )  # fmt: skip
+            trained.append((run.arm, run.seed))
+            if len(trained) == until:
+                return trained
+    return trained
+
+
+def budgeted(study: Study, store: Store) -> BudgetedSource:
+    return BudgetedSource(study, plan_study(study, store), store)
+
+
+@pytest.mark.parametrize("budget", ["hours: 0.3", "runs: 3"])
+def test_a_budget_of_a_grid_lets_every_arm_have_the_same_seeds_and_adds_up_over_launches(
+    tmp_path: Path, budget: str
+) -> None:
+    study = read(tmp_path, GRID + f"budget: {{{budget}}}\n")
+    store = Store(str(tmp_path / "store"))
+    expected = [("erm", 0), ("uniform", 0), ("erm", 1), ("uniform", 1)]
+    assert drained(budgeted(study, store), store) == expected
+    assert drained(budgeted(study, store), store) == []
+    summary = plan_summary(study, SearchHistory(), store, slots=1)
+    limit = f"{budget.partition(' ')[2]} {budget.partition(':')[0]}"
+    assert f"budget    the study ended on its budget of {limit}, after 4 of 6" in spell_plan(
+        summary
+    )
+    more = read(tmp_path, GRID + f"budget: {{{budget.replace('3', '5')}}}\n")
+    assert "no new seed after" in spell_plan(plan_summary(more, SearchHistory(), store, slots=1))
+    assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
+
+
+def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Path) -> None:
+    study = read(tmp_path, GRID + "budget: {runs: 1}\n")
+    store = Store(str(tmp_path / "store"))
+    assert drained(budgeted(study, store), store, until=1) == [("erm", 0)]
+    assert sorted(drained(budgeted(study, store), store)) == [("erm", 0), ("uniform", 0)]
+    assert drained(budgeted(study, store), store) == []
+
+
+def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
+    """The grid of another study, and the points of another search of the same space."""
+    head, _, tail = GRID.partition("arms:")
+    grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
+    grid = grid.replace("val_size: 200", "val_size: 200, test: false").replace(
+        "seeds: 3", "seeds: 4"
+    )
+    grid += (
+        "grid: {mix.law: [{beta: 0.5}, {beta: 8.0}, {beta: 50.0}], mix.switch_epoch: [4, 5, 10]}\n"
+    )
+    other = read(tmp_path, grid)
+    first = Driver(read(tmp_path, STUDY), tmp_path).run()
+    for run in other.runs():
+        mix = run.config.mix
+        if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
+            first._write(run.config, run.config.epochs, noisy(run.config))
+    enter(other, first.store, "mixsweep run other")
+    text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path)
+    known = [point for point in points_of(driver) if point.is_known]
+    # Of the grid 3 lie in the space at every seed: alpha 50 and switch 5 are outside it.
+    assert driver.source.num_known == len(known) == 6 + 3
+    assert driver.trained == []
+    values = {(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in known}
+    assert {(0.5, 10), (8.0, 4), (8.0, 10)} < values
+    assert (0.5, 4) not in values
+    for point in known:
+        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
+        errors = [result.records[-1].metrics["val/error"] for result in results]
+        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+    driver.run()
+    assert len(points_of(driver)) == 20
+    assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
+    again = Driver(study, tmp_path).run()
+    assert (again.trained, again.source.num_known) == ([], 0)
+
+
+def test_known_points_are_at_most_as_many_as_are_to_be_tried_and_cost_no_budget(
+    tmp_path: Path,
+) -> None:
+    Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
+    text = STUDY.replace("points: 6", "points: 4\n  seed: 1\n  warm_start: true")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert (driver.source.num_known, driver.trained) == (4, [])
+    budget = text.replace("points: 4", "points: 40").replace("seed: 1", "seed: 2")
+    spent = Driver(read(tmp_path, budget + "  budget: {gpu_hours: 1.3}\n"), tmp_path,
+                   gpus_per_run=1.0)  # fmt: skip
+    spent.run()
+    # The arms were trained before: 2 x 3 runs of 0.2 hours.
+    assert {arm for arm, _ in spent.trained} == {f"point {spent.source.num_known}"}
 
 
 def test_several_objectives_are_told_together(tmp_path: Path) -> None:

@@ -1,0 +1,86 @@
+"""Budget: when nothing new is begun although some is left, and what was spent by then."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mixup_core.rules import require
+from mixup_core.store.manifests import EpochFacts, Stage
+
+GPUS_PER_RUN = "gpus_per_run"
+"""Entry of a stage's environment: the share of GPUs that its run had, where it had one."""
+
+_MS_PER_HOUR = 3_600_000
+_SECONDS_PER_HOUR = 3_600
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """When a search asks for no more points, and a grid begins no more seeds, though it could."""
+
+    hours: float | None = None
+    """Wall hours of all launches together, positive; None is no limit."""
+    gpu_hours: float | None = None
+    """Training hours of all launches together times GPUs per run, positive; None is no limit."""
+    runs: int | None = None
+    """Runs that have begun, positive; None is no limit."""
+
+    def __post_init__(self) -> None:
+        """Check ranges.
+
+        Raises:
+            RuleError: If a limit is not positive.
+        """
+        require(self.hours is None or self.hours > 0, "hours > 0", self, "hours")
+        require(self.gpu_hours is None or self.gpu_hours > 0, "gpu_hours > 0", self, "gpu_hours")
+        require(self.runs is None or self.runs > 0, "runs > 0", self, "runs")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Name to limit, of those that it has."""
+        return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
+
+    def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
+        """Return which limit was reached, for people; None if none was."""
+        spent = {"hours": hours, "gpu_hours": gpu_hours, "runs": runs}
+        for name, limit in self.limits.items():
+            if spent[name] >= limit:
+                return f"ended on its budget of {limit:g} {UNITS[name]}"
+        return None
+
+
+UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
+"""Limit of a budget to what it is counted in."""
+
+
+class Spending:
+    """What was spent on some runs, by their stored epochs; one that several share counts once."""
+
+    def __init__(self) -> None:
+        """Count nothing yet."""
+        self.training_hours = 0.0
+        self.gpu_hours = 0.0
+        """0 where no run says that it had a GPU."""
+        self._epochs: set[EpochFacts] = set()
+
+    def add(self, stages: Iterable[Stage | None]) -> None:
+        """Count the epochs of some stages that were not counted before."""
+        for stage in stages:
+            if stage is None:
+                continue
+            new = set(stage.facts) - self._epochs
+            hours = sum(facts.seconds for facts in new) / _SECONDS_PER_HOUR
+            self.training_hours += hours
+            self.gpu_hours += hours * float(stage.environment.get(GPUS_PER_RUN, 0.0))
+            self._epochs |= new
+
+    @property
+    def hours(self) -> float:
+        """Hours in which at least one run was in training; between launches none was."""
+        until, total = 0.0, 0.0
+        for start, end in sorted(
+            (facts.stored_at_ms - 1_000 * facts.seconds, facts.stored_at_ms)
+            for facts in self._epochs
+        ):
+            total += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return total / _MS_PER_HOUR
