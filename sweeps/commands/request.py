@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -199,6 +199,18 @@ def placement_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+def _gpu_share(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> float | Literal["auto"] | None:
+    """Return the share of a GPU that was typed: a number, or `auto`."""
+    if value is None:
+        return None
+    if value == "auto":
+        return "auto"
+    share: float = click.FloatRange(min=0).convert(value, parameter, context)
+    return share
+
+
 _PLACEMENT = (
     click.option(
         "--slots",
@@ -207,8 +219,10 @@ _PLACEMENT = (
     ),
     click.option(
         "--gpus-per-run",
-        type=click.FloatRange(min=0),
-        help="0, 1 or 1/k; default: 1 where there are GPUs.",
+        metavar="SHARE",
+        callback=_gpu_share,
+        help="0, 1 or 1/k; default: 1 where there are GPUs. auto begins with an eighth, and runs "
+        "that lack memory go on with twice as much.",
     ),
     click.option(
         "--cpus-per-run",

@@ -2,8 +2,10 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -57,7 +59,7 @@ _CLUSTER_PATIENCE = 10.0
 def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
     request: Request,
     slots: int | None,
-    gpus_per_run: float | None,
+    gpus_per_run: float | Literal["auto"] | None,
     cpus_per_run: int,
     device: Literal["cpu"] | None,
     address: str | None,
@@ -67,8 +69,9 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
     """Train what is missing of a study, then write its report."""  # noqa: DOC501
     ending = click.get_current_context().ensure_object(Ending)
     ending.command, ending.study = on_finish, request.study.name
-    placement = Placement(
-        slots=slots, gpus_per_run=gpus_per_run, cpus_per_run=cpus_per_run, device=device
+    placed = Placement(slots=slots, cpus_per_run=cpus_per_run, device=device)
+    placement = (
+        placed.auto() if gpus_per_run == "auto" else replace(placed, gpus_per_run=gpus_per_run)
     )
     _join(address)
     _require_data(request.study)
@@ -95,11 +98,11 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
             if is_over:
                 results = request.results()
             else:
-                with still("loading PyTorch and Ray"):
-                    from sweeps.running.launch import train
-
-                results = train(
-                    source, store, tracker, lease, placement, keep_final_states=keep_final_states
+                source, results = with_room(
+                    partial(_train, store, tracker, lease, keep_final_states),
+                    source,
+                    partial(_source_again, request, keep_final_states),
+                    placement,
                 )
             _require_whole(source, request)
             request = request.refreshed()
@@ -126,6 +129,57 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
             f"tracking is incomplete; when the server is back: {request.spell('sync')}", err=True
         )
     return conclude(request, results, report)
+
+
+def _train(  # noqa: PLR0913
+    store: Store,
+    tracker: "Tracker",
+    lease: Lease,
+    keep_final_states: bool,
+    source: "RunSource",
+    placement: Placement,
+) -> tuple[RunResult, ...]:
+    with still("loading PyTorch and Ray"):
+        from sweeps.running.launch import train
+
+    return train(source, store, tracker, lease, placement, keep_final_states=keep_final_states)
+
+
+def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
+    request = request.refreshed()
+    plan = plan_study(request.grown, request.store, keep_final_states=keep_final_states)
+    return _source(request, plan)
+
+
+def with_room(
+    attempt: "Callable[[RunSource, Placement], tuple[RunResult, ...]]",
+    source: "RunSource",
+    again: "Callable[[], RunSource]",
+    placement: Placement,
+) -> "tuple[RunSource, tuple[RunResult, ...]]":
+    """Train, and train what lacked memory again with more of a GPU, as far as the placement lets.
+
+    Args:
+        attempt: Trains what a source gives.
+        source: The first.
+        again: Gives the source of what is missing then.
+        placement: Of the first attempt.
+
+    Returns:
+        The last source, and the results of all runs.
+    """
+    while True:
+        results = attempt(source, placement)
+        had = source.gpus_per_run
+        roomier = placement.with_more_room(had) if source.lacked_memory else None
+        if roomier is None:
+            return source, results
+        click.echo(
+            f"runs lacked memory with {had:g} of a GPU each; they go on with "
+            f"{roomier.gpus_per_run:g}",
+            err=True,
+        )
+        source, placement = again(), roomier
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import yaml
@@ -49,7 +49,7 @@ from sweeps.running.jobs import Cluster, ClusterError
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
     slots: int | None,
-    gpus_per_run: float | None,
+    gpus_per_run: float | Literal["auto"] | None,
     cpus_per_run: int,
     device: str | None,
     keep_final_states: bool,

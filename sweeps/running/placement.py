@@ -1,8 +1,8 @@
 """Placement: where the runs of a launch go. No Ray."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 
 class PlacementError(Exception):
@@ -43,6 +43,8 @@ class Placement:
     cpus_per_run: int = 1
     """CPUs reserved for one run. It computes in one thread all the same: another number of threads
     would move last bits."""
+    is_auto: bool = False
+    """Whether runs that lack memory are to be tried again with more of a GPU (`with_more_room`)."""
     device: Literal["cpu"] | None = None
     """`cpu` makes runs compute there though they reserve GPUs, to rehearse a placement."""
 
@@ -57,6 +59,20 @@ class Placement:
             return
         if not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING:
             raise PlacementError(f"`gpus_per_run is 0, 1 or 1/k` must hold, got ({share}).")
+
+    def auto(self) -> Self:
+        """Return the placement that finds the share of a GPU itself, from the smallest up."""
+        return replace(self, gpus_per_run=_LEAST_SHARE, is_auto=True)
+
+    def with_more_room(self, had: float) -> Self | None:
+        """Return where runs go that lacked memory; None if they cannot have more of a GPU.
+
+        Args:
+            had: Their share; 0 if they were on CPUs.
+        """
+        if not self.is_auto or not 0 < had < 1:
+            return None
+        return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
 
     def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:
         """Return the slots on these nodes.
@@ -97,6 +113,8 @@ class Placement:
         asked = self.gpus_per_run
         if asked is None:
             return 1.0 if with_gpus else 0.0
+        if self.is_auto and not with_gpus:
+            return 0.0
         if asked in {0, 1} or not with_gpus:
             return asked
         shares = min(
@@ -110,6 +128,9 @@ class Placement:
         by_cpus = int(node.cpus // self.cpus_per_run)
         return min(by_cpus, int(node.gpus * round(1 / share))) if share else by_cpus
 
+
+_LEAST_SHARE = 1 / 8
+"""Where `auto` begins; it doubles."""
 
 _ROUNDING = 2e-2
 """Shares are typed: 0.33 means a third."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.keys import stage_key, stage_keys
+from mixup_core.problem import lacks_memory
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from mixup_core.store.manifests import Failure
@@ -130,6 +131,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         message = (
             f"its process failed {trial.num_failures} times; the last time: {_last_line(trial)}"
         )
+        self.source.lacked_memory |= _lacked_memory(trial.get_error())
         self._fail(run, kind="failed", message=message, epoch=None, attempts=trial.num_failures)
         self._board.end(run, failed=True)
         self._track_end(run)
@@ -206,5 +208,12 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self.store.write_failure(failure)
 
 
+def _lacked_memory(error: object) -> bool:
+    """Return whether a run's process ended for lack of memory; Ray gives the error or its text."""
+    is_named = any(kind in str(error) for kind in ("OutOfMemoryError", "MemoryError"))
+    return is_named or (isinstance(error, Exception) and lacks_memory(error))
+
+
 def _last_line(trial: Any) -> str:
-    return str(trial.get_error()).strip().splitlines()[-1]
+    error = trial.get_error()
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -62,3 +62,19 @@ def test_slots_follow_a_cluster_that_grows_and_are_fixed_on_one_that_does_not() 
 def test_a_rehearsal_reserves_gpus_and_computes_without() -> None:
     placed = Placement(device="cpu").on([TWO_GPUS], runs=45, can_grow=False)
     assert (placed.gpus_per_run, placed.on_gpu) == (1, False)
+
+
+def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -> None:
+    placement: Placement | None = Placement().auto()
+    shares = []
+    while placement is not None:
+        placed = placement.on([Node(cpus=16, gpus=1)], runs=90, can_grow=False)
+        shares.append(placed.gpus_per_run)
+        placement = placement.with_more_room(placed.gpus_per_run)
+    assert shares == [1 / 8, 1 / 4, 1 / 2, 1]
+    few = Placement().auto().with_more_room(1 / 3)
+    assert few is not None
+    assert few.gpus_per_run == 1
+    assert Placement(gpus_per_run=0.5).with_more_room(0.5) is None
+    on_cpus = Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, can_grow=False)
+    assert Placement().auto().with_more_room(on_cpus.gpus_per_run) is None

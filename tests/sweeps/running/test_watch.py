@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
@@ -115,3 +116,22 @@ def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
     again.join(source.more(()))
     assert again.failures == {}
     assert again.store.failures() == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), True),
+        ("Traceback\n  line\ntorch.OutOfMemoryError: CUDA out of memory.", True),
+        (MemoryError(), True),
+        ("ray.exceptions.ActorDiedError: killed", False),
+    ],
+)
+def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
+    watch: Watch, error: object, lacks: bool
+) -> None:
+    ended = SimpleNamespace(config={"run_key": RUN.key}, num_failures=4, get_error=lambda: error)
+    watch.on_trial_start(1, [], ended)
+    watch.on_trial_error(1, [], ended)
+    assert watch.source.lacked_memory is lacks
+    assert watch.failures[RUN.key].attempts == 4
