@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mixup_core.images.batches import Draws, batches
+from mixup_core.images.batches import Draws, batches, proven_kernel
 from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
@@ -191,6 +191,7 @@ def fit(
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
+    images.kernel = proven_kernel(config, images, config.epochs - len(state.records))
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out().items()

@@ -1,6 +1,7 @@
 """Batches: bit for bit what the formulas give when they are followed one tensor after another."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +13,7 @@ from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -85,7 +87,7 @@ class Plainly:
                 mixed = mix(images, beside, draws.lam[part])
                 partner_labels = self.labels[partner]
             yield Batch(
-                images=images,
+                unmixed=partial(lambda images: images, images),
                 mixed=mixed,
                 labels=self.labels[own],
                 partner_labels=partner_labels,
@@ -99,14 +101,21 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
     draws = Draws.for_training(config, 1, law, seen)
     expected = list(Plainly(images, config).batches(draws, law))
-    found = list(batches(seen, draws, law))
-    assert len(found) == len(expected)
-    for ours, plain in zip(found, expected, strict=True):
-        for name in ("images", "mixed", "labels", "partner_labels", "lam"):
-            mine, its = getattr(ours, name), getattr(plain, name)
-            assert mine.dtype == its.dtype
-            assert torch.equal(mine, its), name
-    assert (found[0].mixed is found[0].images) == (law == Erm())
+    for kernel in assemblers(seen):
+        seen.kernel = kernel
+        found = list(batches(seen, draws, law))
+        assert len(found) == len(expected)
+        for ours, plain in zip(found, expected, strict=True):
+            for name in ("images", "mixed", "labels", "partner_labels", "lam"):
+                mine, its = getattr(ours, name), getattr(plain, name)
+                assert mine.dtype == its.dtype
+                assert torch.equal(mine, its), (name, kernel)
+        assert (found[0].mixed is found[0].images) == (law == Erm())
+
+
+def assemblers(seen: TrainingImages) -> list[Kernel | None]:
+    """Return what may assemble batches here: PyTorch, and the kernel where there is a compiler."""
+    return [None, *filter(None, [kernel_for(seen)])]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -154,6 +163,26 @@ def test_a_subset_shares_the_pixels_it_is_of() -> None:
     images.pixels.add_(1)
     after = seen.batch(torch.tensor([7]), torch.tensor([0.5]))
     assert not torch.equal(before, after)
+
+
+@pytest.mark.parametrize("num_train", [None, 30_000, 55_000])
+@pytest.mark.parametrize("views", ["single", "concat"])
+def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: int | None) -> None:
+    """At the size of table 1, where a copy of the images with both views has 376 MB."""
+    count, info = 60_000, CATALOG["fashion-mnist"]
+    blank = torch.zeros(count, 1, 28, 28, dtype=torch.uint8)
+    images = Images(pixels=blank, labels=torch.arange(count) % 10)
+    data = DataConfig(num_train=num_train, views=views)
+    seen = TrainingImages(images, info, data, 0, CPU)
+    held = [*vars(seen).values(), *vars(seen.pixels).values()]
+    storages = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in held
+        if isinstance(tensor, Tensor)
+    }
+    for shared in (images.pixels, images.labels):
+        storages.pop(shared.untyped_storage().data_ptr(), None)
+    assert sum(storages.values()) < 1e6
 
 
 def test_images_are_pooled_once() -> None:
