@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.batches import Batch, Draws, batches
@@ -14,10 +15,11 @@ from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainC
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.kernel import Kernel, kernel_for
-from mixup_core.images.training import fit
+from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import mix
+from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from mixup_core.tree import with_values
 
@@ -204,26 +206,55 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", ["regmixup", "plain"])
-def test_the_host_waits_once_an_epoch_however_many_batches_there_are(name: str) -> None:
+class Crossings(TorchFunctionMode):
+    """Counts the calls by which tensors would go from a device to the host or back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func in {Tensor.to, Tensor.cpu, Tensor.numpy, Tensor.tolist, torch.tensor}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"objective": "plain"},
+        {"objective": "regmixup"},
+        {"objective": {"filter": {"teacher": "mixup", "warm_up": 0.0}}},
+        {"loss": "squared-error"},
+        {"averaging": {"ema": 0.9}},
+        {"optimizer": {"sgd": {"momentum": 0.9}}},
+        {"data.augment": "crop-flip"},
+        {"mix.lam_scope": "sample", "mix.partner": "permutation"},
+    ],
+    ids=str,
+)
+def test_the_host_waits_once_an_epoch_however_many_batches_there_are(
+    others: dict[str, Any],
+) -> None:
     """What a GPU would show by `set_sync_debug_mode`, seen from a CPU."""
     train = _images("digits", 240)
     splits = Splits(info=CATALOG["digits"], train=train, val=None, test=None)
-    waits = []
-    for batch_size in (120, 20):
-        config = with_values(
-            TrainConfig(
-                data=DataConfig(name="digits", views="concat"),
-                model=NarrowResNet(),
-                mix=MixConfig(law=Beta(alpha=1.0)),
-                epochs=2,
-                eval_every=2,
-                batch_size=batch_size,
-            ),
-            {"objective": name},
-        )
-        run = fit(config, splits)
-        with Waits() as waited:
+    plain = TrainConfig(
+        data=DataConfig(name="digits", views="concat"),
+        model=NarrowResNet(),
+        mix=MixConfig(law=Beta(alpha=1.0)),
+        epochs=2,
+        eval_every=2,
+        batch_size=120,
+    )
+    teacher = None
+    if "filter" in str(others):
+        state = TrainingState.initial(plain, splits.info, CPU).to_bytes()
+        teacher = Teacher(config=plain, state=state)
+    seen = []
+    for batch_size in (60, 20):
+        config = with_values(plain, {**others, "batch_size": batch_size})
+        run = fit(config, splits, teacher=teacher)
+        with Waits() as waited, Crossings() as crossed:
             next(run)
-        waits.append(waited.count)
-    assert waits[0] == waits[1]
+        seen.append((waited.count, crossed.count))
+    assert seen[0] == seen[1]
