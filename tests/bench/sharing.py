@@ -5,7 +5,6 @@
 Seconds of CPU in one process, both in turn; a fork begins at the bytes of the trunk's state.
 """
 
-import argparse
 from itertools import islice
 
 import torch
@@ -14,7 +13,7 @@ from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainC
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta
-from tests.bench.pairs import Ratio, interleaved, ratios, say
+from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
 from tests.soak.findings import publish
 
 EPOCHS = 20
@@ -60,9 +59,10 @@ def _trained(
 
 def main() -> None:
     """Measure, print and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    options = parser.parse_args()
+    rounds = options.rounds
     torch.set_num_threads(1)
     data = load(config_of(0).data)
     assert alone(data) == forked(data), "a forked run ends with the bytes of one that was not"
@@ -75,7 +75,7 @@ def main() -> None:
     )
     say([ratio])
     figures = {ratio.what: ratio.plain(), "epochs alone / forked": naive / planned}
-    publish("sharing", "Runs that share their first epochs", figures, kind="bench")
+    publish("sharing", "Runs that share their first epochs", figures, kind="bench", out=options.out)
 
 
 if __name__ == "__main__":
