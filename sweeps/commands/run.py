@@ -94,7 +94,7 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
             if is_over:
                 results = request.results()
             else:
-                with still("loading PyTorch and Ray"):
+                with still("loading Ray"):
                     from sweeps.running.launch import train
 
                 results = train(

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
@@ -209,6 +208,8 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
 
 def _environment(device: str) -> dict[str, str]:
     """Return what else can move last bits, and where it ran; no credentials, no environment."""
+    import torch  # the driver, which reads rows with this module, trains nothing
+
     is_gpu = device == "cuda"
     return {
         "host": platform.node(),
