@@ -214,7 +214,10 @@ class Crossings(TorchFunctionMode):
         self.count = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func in {Tensor.to, Tensor.cpu, Tensor.numpy, Tensor.tolist, torch.tensor}
+        given = (*args[1:], *(kwargs or {}).values())
+        names_device = any(isinstance(part, torch.device | str) for part in given)
+        is_read = func in {Tensor.cpu, Tensor.numpy, Tensor.tolist, torch.tensor}
+        self.count += is_read or (func is Tensor.to and names_device)
         return func(*args, **(kwargs or {}))
 
 
