@@ -112,7 +112,8 @@ def _compiled(pixel: str) -> Kernel | None:
     try:
         with tempfile.TemporaryDirectory(prefix="assembly-") as folder:
             library = Path(folder) / "assembly.so"
-            command = [compiler, *_OPTIONS, f"-DPIXEL={pixel}", "-o", library, _SOURCE, "-lm"]
+            files = ("-o", str(library), str(_SOURCE))
+            command = [compiler, *_OPTIONS, f"-DPIXEL={pixel}", *files, "-lm"]
             subprocess.run(command, check=True, capture_output=True, timeout=_PATIENCE)
             return Kernel(ctypes.CDLL(str(library)))
     except (OSError, subprocess.SubprocessError):  # PyTorch's passes do as well, only slower
