@@ -19,7 +19,7 @@ from tests.soak.findings import folder_of
 LEAST: Mapping[str, tuple[str, ...]] = {
     "assembly": ("--rounds", "1", "--images", "1500"),
     "training": ("--rounds", "1", "--images", "50"),
-    "sharing": ("--rounds", "1"),
+    "sharing": ("--rounds", "1", "--epochs", "4"),
     "noop": ("--rounds", "1", "--runs", "20"),
     "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
     "overhead": ("--pairs", "1", "--seeds", "1"),
