@@ -74,18 +74,10 @@ BASE ?= HEAD
 same-bits: $(DEV)
 	$(BIN)/python -m tests.golden.same_bits --base $(BASE)
 
-# Costs as ratios, each way in turn; every line may be run alone. Wall times (launch, overhead, scale)
-# want a machine that does nothing else; the others count CPU seconds.
+# Costs as ratios, each way in turn; hours, every bench by itself: `python -m tests.bench NAME`. Wall
+# times want a machine that does nothing else. With ARGS=--quick it is seen in minutes that all run.
 bench: $(DEV)
-	$(BIN)/python -m tests.bench.assembly
-	$(BIN)/python -m tests.bench.training
-	$(BIN)/python -m tests.bench.sharing
-	$(BIN)/python -m tests.bench.noop
-	$(BIN)/python -m tests.bench.launch --pairs 3
-	$(BIN)/python -m tests.bench.overhead --pairs 3
-	$(BIN)/python -m tests.bench.scale 100 1000 10000
-	$(BIN)/python -m tests.bench.submission 5
-	$(BIN)/python -m tests.bench.probes
+	$(BIN)/python -m tests.bench $(ARGS)
 
 # Searching against a known optimum, and against plain Ray Tune; minutes.
 bench-search: $(DEV)

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.weights import draw_weights
@@ -109,9 +109,12 @@ def mixed_squared_errors(
         partner_labels: (batch,), as `labels`, for the images mixed in.
         lam: As for `mixed_cross_entropies`.
     """
-    own, partner = (one_hot(part, logits.shape[1]) for part in (labels, partner_labels))
+    classes = torch.arange(logits.shape[1], device=labels.device)  # one_hot would look at labels
+    own, partner = (
+        (part.unsqueeze(1) == classes).to(logits.dtype) for part in (labels, partner_labels)
+    )
     weight = lam.expand(len(labels)).unsqueeze(1).to(logits.dtype)
-    targets = torch.lerp(partner.to(logits.dtype), own.to(logits.dtype), weight)
+    targets = torch.lerp(partner, own, weight)
     return (logits - targets).square().sum(1)
 
 

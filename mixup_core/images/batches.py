@@ -1,31 +1,37 @@
 """Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mixup_core.images.config import Loss, TrainConfig
+from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.views import PADDING, TrainingImages
-from mixup_core.laws import Erm, Law
+from mixup_core.laws import Erm, Law, Midpoint
 from mixup_core.mixing import draw_lambdas, draw_partners, mix
 from mixup_core.seeding import stream
 
 _BYTES_AT_A_TIME = 2**19
 """Of the images that are assembled together on a CPU, both views counted: its second-level cache
 holds them through the five passes that make them."""
+_VALUES_WORTH_A_KERNEL = 2 * 10**8
+"""Values that a run assembles: PyTorch takes about 3 ns longer for each, compiling 0.2 s."""
+_VALUES_OF_PROOF = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Batch:
     """Some images and what they are mixed with."""
 
-    images: Tensor
-    """(batch, channels, height, width), float32: not mixed."""
     mixed: Tensor
-    """As `images`; the same tensor under a law that does not mix."""
+    """(batch, channels, height, width), float32: what a network is trained on."""
+    unmixed: Callable[[], Tensor] | None
+    """Assembles the images before they are mixed; None under a law that does not mix."""
     labels: Tensor
     """(batch,), int64."""
     partner_labels: Tensor
@@ -35,6 +41,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def images(self) -> Tensor:
+        """As `mixed`, but not mixed; made when it is asked for, since few objectives do."""
+        return self.mixed if self.unmixed is None else self.unmixed()
 
     def losses(self, logits: Tensor, loss: Loss) -> Tensor:
         """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
@@ -122,49 +133,89 @@ def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
         law: Under `Erm` no partner is looked at.
     """
     start = 0
+    is_mixed = law != Erm()
     for size in draws.sizes:
         part = slice(start, start + size)
         start += size
         labels = partner_labels = images.labels[draws.order[part]]
-        inputs = mixed = torch.empty(size, *images.shape, device=labels.device)
-        if law != Erm():
+        if is_mixed:
             partner_labels = images.labels[draws.partners[part]]
-            mixed = torch.empty_like(inputs)
-        at_a_time = _images_at_a_time(inputs)
-        for first in range(0, size, at_a_time):
-            some = slice(first, min(first + at_a_time, size))
-            along = slice(part.start + some.start, part.start + some.stop)
-            _assemble(images, draws, along, inputs[some], None if law == Erm() else mixed[some])
         yield Batch(
-            images=inputs,
-            mixed=mixed,
+            mixed=_assembled(images, draws, part, is_mixed=is_mixed),
+            unmixed=partial(_assembled, images, draws, part, is_mixed=False) if is_mixed else None,
             labels=labels,
             partner_labels=partner_labels,
             lam=draws.lam[part],
         )
 
 
-def _images_at_a_time(inputs: Tensor) -> int:
-    """Return how many images a CPU's cache holds through all steps of their assembly."""
-    if inputs.device.type != "cpu":
-        return len(inputs)
-    return max(1, _BYTES_AT_A_TIME // (inputs[0].numel() * inputs.element_size()))
+def proven_kernel(config: TrainConfig, images: TrainingImages, epochs: int) -> Kernel | None:
+    """Return the kernel that may assemble the batches of a run in place of PyTorch, if one may.
+
+    It has given the bits of PyTorch for some of the run's own images, mixed by all kinds of weights
+    and not mixed, and it takes less to compile than the run saves by it.
+
+    Args:
+        config: The run.
+        images: Those it trains on.
+        epochs: How many are left of it.
+    """
+    size = math.prod(images.shape)
+    if epochs * len(images) * size < _VALUES_WORTH_A_KERNEL:
+        return None
+    kernel = kernel_for(images)
+    if kernel is None:
+        return None
+    weights = torch.linspace(0, 1, min(len(images), 1 + _VALUES_OF_PROOF // size))
+    draws = replace(Draws.for_training(config, 0, Midpoint(), images), lam=weights)
+    part = slice(0, len(weights))
+    for is_mixed in (True, False):
+        plain, made = (torch.empty(len(weights), *images.shape) for _ in range(2))
+        _assemble(images, draws, part, plain, is_mixed=is_mixed)
+        kernel.assemble(images, draws, part, made, is_mixed=is_mixed)
+        if not torch.equal(plain, made):
+            return None
+    return kernel
 
 
-def _assemble(
-    images: TrainingImages, draws: Draws, along: slice, inputs: Tensor, mixed: Tensor | None
-) -> None:
-    """Write images and what they are mixed with.
+def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
+    """Return images, mixed or not.
 
     Args:
         images: What is mixed.
         draws: All that is random.
-        along: The images, of `draws.order`.
-        inputs: What gets them, not mixed.
-        mixed: What gets them mixed; None: no partner is looked at.
+        part: The images, of `draws.order`.
+        is_mixed: Whether partners are mixed in.
     """
+    count = part.stop - part.start
+    out = torch.empty(count, *images.shape, device=images.labels.device)
+    if images.kernel is not None:
+        images.kernel.assemble(images, draws, part, out, is_mixed=is_mixed)
+        return out
+    at_a_time = _images_at_a_time(out)
+    for first in range(0, count, at_a_time):
+        some = slice(first, min(first + at_a_time, count))
+        along = slice(part.start + some.start, part.start + some.stop)
+        _assemble(images, draws, along, out[some], is_mixed=is_mixed)
+    return out
+
+
+def _images_at_a_time(out: Tensor) -> int:
+    """Return how many images a CPU's cache holds through all steps of their assembly."""
+    if out.device.type != "cpu":
+        return len(out)
+    return max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))
+
+
+def _assemble(
+    images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
+) -> None:
+    """Write images, mixed or not, by PyTorch; arguments as for `Kernel.assemble`."""
     moves = (None, None) if draws.moves is None else draws.moves[:, along].unbind(0)
-    images.batch(draws.order[along], draws.scaling[0, along], moves[0], out=inputs)
-    if mixed is not None:
-        beside = images.batch(draws.partners[along], draws.scaling[1, along], moves[1])
-        mix(inputs, beside, draws.lam[along], out=mixed)
+    order, scaling = draws.order[along], draws.scaling[0, along]
+    if not is_mixed:
+        images.batch(order, scaling, moves[0], out=out)
+        return
+    own = images.batch(order, scaling, moves[0])
+    beside = images.batch(draws.partners[along], draws.scaling[1, along], moves[1])
+    mix(own, beside, draws.lam[along], out=out)

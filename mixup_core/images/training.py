@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mixup_core.images.batches import Draws, batches
+from mixup_core.images.average import Average
+from mixup_core.images.batches import Draws, batches, proven_kernel
 from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
@@ -37,7 +37,7 @@ class TrainingState:
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    averaged: AveragedModel | None = None
+    averaged: Average | None = None
     """Network of the averaged weights, if the run keeps one."""
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
@@ -58,8 +58,7 @@ class TrainingState:
         network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         averaged = None
         if config.averaging is not None:
-            average = get_ema_multi_avg_fn(config.averaging.decay)  # type: ignore[no-untyped-call]
-            averaged = AveragedModel(network, multi_avg_fn=average, use_buffers=True)
+            averaged = Average(network, config.averaging.decay)
         optimizer = _optimizer(config.optimizer, network)
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
@@ -191,6 +190,7 @@ def fit(
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
+    images.kernel = proven_kernel(config, images, config.epochs - len(state.records))
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out().items()

@@ -5,6 +5,8 @@ and shows each training image beside a fixed image of the paired class, so that 
 either. Validation and test images stand alone: their second view is zero in normalised space.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -13,6 +15,9 @@ from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.seeding import Seeds, stream
+
+if TYPE_CHECKING:
+    from mixup_core.images.kernel import Kernel
 
 PADDING = 4
 """Black pixels around an image that a random crop may show."""
@@ -92,12 +97,15 @@ class NormalisedPixels:
         pixels = images.pooled(pool).pixels
         if chosen is not None and device.type != "cpu":  # the others need no room there
             pixels, chosen = pixels[chosen], None
-        self._pixels, self._chosen = pixels.to(device), chosen
+        self.values = pixels.to(device)
+        """(all images, channels, height, width), of an integer type."""
+        self.chosen = None if chosen is None else chosen.int()
+        """(images,), int32, those of the values that indices count; None: all."""
         std = torch.tensor(info.std).view(-1, 1, 1)
         mean = torch.tensor(info.mean).view(-1, 1, 1)
         # One value for each pixel of an image: PyTorch's kernels are slow to repeat those of a
         # channel.
-        self._scale, self._shift = (
+        self.scale, self.shift = (
             part.expand(pixels.shape[1:]).contiguous().to(device)
             for part in (1 / (255 * pool**2 * std), -mean / std)
         )
@@ -105,7 +113,7 @@ class NormalisedPixels:
     @property
     def shape(self) -> torch.Size:
         """Channels, height and width of an image."""
-        return self._pixels.shape[1:]
+        return self.values.shape[1:]
 
     def __getitem__(self, indices: Tensor | slice) -> Tensor:
         """Return (batch, channels, height, width), float32; zero is the mean pixel."""
@@ -135,15 +143,15 @@ class NormalisedPixels:
         return self._normalised(chosen.contiguous())
 
     def _raw(self, indices: Tensor | slice) -> Tensor:
-        if self._chosen is not None:
-            indices = self._chosen[indices]
+        if self.chosen is not None:
+            indices = self.chosen[indices]
         if isinstance(indices, slice):
-            return self._pixels[indices]
-        return self._pixels.index_select(0, indices)  # image by image; [] copies value by value
+            return self.values[indices]
+        return self.values.index_select(0, indices)  # image by image; [] copies value by value
 
     def _normalised(self, raw: Tensor) -> Tensor:
         floats = raw.float()
-        return torch.addcmul(self._shift, floats, self._scale, out=floats)
+        return torch.addcmul(self.shift, floats, self.scale, out=floats)
 
 
 class TrainingImages:
@@ -165,13 +173,17 @@ class TrainingImages:
         """
         chosen = _subset(images, data, seed)
         labels = images.labels if chosen is None else images.labels[chosen]
-        self._pixels = NormalisedPixels(images, info, data.pool, device, chosen)
-        self._view_partners = None
+        self.pixels = NormalisedPixels(images, info, data.pool, device, chosen)
+        """Of one view."""
+        self.view_partners: Tensor | None = None
+        """(images,), int32, the fixed image beside each; None for single views."""
         if data.views == "concat":
             paired = pair_classes(info.num_classes, seed)
-            self._view_partners = draw_view_partners(labels, paired, seed).to(device)
+            self.view_partners = draw_view_partners(labels, paired, seed).int().to(device)
         self.labels = with_noise(labels, info.num_classes, data.label_noise, seed).to(device)
         """(images,), int64; with `data.label_noise` not always the right ones."""
+        self.kernel: Kernel | None = None
+        """Assembles their batches; None: PyTorch does."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -179,8 +191,8 @@ class TrainingImages:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Channels, of both views if there are two, height and width."""
-        channels, height, width = self._pixels.shape
-        return (channels * (1 if self._view_partners is None else 2), height, width)
+        channels, height, width = self.pixels.shape
+        return (channels * (1 if self.view_partners is None else 2), height, width)
 
     def batch(
         self,
@@ -204,11 +216,11 @@ class TrainingImages:
         Returns:
             (batch, channels or 2 channels, height, width), float32.
         """
-        if self._view_partners is None:
+        if self.view_partners is None:
             own = self._seen(indices, moves)
             return own if out is None else out.copy_(own)
         # Image and view partner in turn: side by side they are one image of twice the channels.
-        pairs = torch.stack([indices, self._view_partners[indices]], dim=1)
+        pairs = torch.stack([indices, self.view_partners[indices].long()], dim=1)
         moves = None if moves is None else moves.repeat_interleave(2, dim=0)
         views = self._seen(pairs.flatten(), moves).view(*pairs.shape, -1)
         gamma = torch.stack([scaling, 1 - scaling], dim=1).unsqueeze(2)
@@ -218,7 +230,7 @@ class TrainingImages:
         return out
 
     def _seen(self, indices: Tensor, moves: Tensor | None) -> Tensor:
-        return self._pixels[indices] if moves is None else self._pixels.moved(indices, moves)
+        return self.pixels[indices] if moves is None else self.pixels.moved(indices, moves)
 
 
 class EvaluationImages:

@@ -139,7 +139,7 @@ def _train(  # noqa: PLR0913
     source: "RunSource",
     placement: Placement,
 ) -> tuple[RunResult, ...]:
-    with still("loading PyTorch and Ray"):
+    with still("loading Ray"):
         from sweeps.running.launch import train
 
     return train(source, store, tracker, lease, placement, keep_final_states=keep_final_states)

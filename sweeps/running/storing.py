@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
-import torch
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
@@ -219,6 +218,8 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
 
 def _environment(device: str) -> dict[str, str]:
     """Return what else can move last bits, and where it ran; no credentials, no environment."""
+    import torch  # the driver, which reads rows with this module, trains nothing
+
     is_gpu = device == "cuda"
     return {
         "host": platform.node(),
@@ -236,6 +237,8 @@ def _instructions() -> dict[str, str]:
 
     One seed ends with other bits, and after many steps another error, under another set.
     """
+    import torch
+
     limit = next(filter(None, map(os.environ.get, _ONEDNN_LIMITS)), None)
     return {
         "instructions": torch.backends.cpu.get_cpu_capability(),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import ray
-import torch
 from ray import tune
 
 from mixup_core.keys import stage_keys
@@ -45,6 +44,8 @@ def train_run(parameters: dict[str, Any]) -> None:
     stop. A run that fails with an error is a result: it would fail again, so the error is reported,
     not raised. Tune repeats, in another process, what ends with the process or lacks memory there.
     """
+    import torch  # the driver, which names this function, trains nothing
+
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
     if not ray.get_gpu_ids():
@@ -75,6 +76,8 @@ def train_run(parameters: dict[str, Any]) -> None:
 
 
 def _train(assignment: Assignment, driver: "_Driver") -> None:
+    import torch
+
     if assignment.on_gpu and not torch.cuda.is_available():
         raise RuntimeError(
             "`torch sees the GPU that Ray gave to a run` must hold, "

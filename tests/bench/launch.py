@@ -6,16 +6,19 @@ Seconds of the clock, both in turn, two processes each: `mixsweep run` with its 
 report, and loops that train and keep nothing. Only on a machine that does nothing else.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from mixup_core.images.data.fetching import data_root
-from tests.bench.pairs import ratios, spread
+from mixup_core.store.checkpoints import Store
+from sweeps.reading.study_file import load_study
+from sweeps.results import read_results
+from tests.bench.pairs import arguments_of, ratios, spread
 from tests.conftest import CommandLine
 from tests.soak.findings import publish
 
@@ -26,41 +29,63 @@ FACTOR, SECONDS = 1.03, 8.0
 
 def main() -> None:
     """Measure both in turn and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--study", default="quickstart")
     parser.add_argument("--set", dest="overrides", action="append", default=[])
     options = parser.parse_args()
-    mine, theirs = [], []
+    launches, theirs = [], []
     for number in range(options.pairs):
-        ways = [(mine, ours), (theirs, bare)]
-        for seconds, way in ways[:: -1 if number % 2 else 1]:
-            seconds.append(way(options.study, options.overrides))
+        ways = [
+            lambda: launches.append(ours(options.study, options.overrides)),
+            lambda: theirs.append(bare(options.study, options.overrides)),
+        ]
+        for way in ways[:: -1 if number % 2 else 1]:
+            way()
+    mine = [launch.wall for launch in launches]
     beyond = [own - FACTOR * other for own, other in zip(mine, theirs, strict=True)]
     figures = {
         "pairs": options.pairs,
         "slots": SLOTS,
         "load_average_at_the_end": os.getloadavg()[0],
         "mixsweep, wall seconds": spread(mine),
+        "of them to the first epoch": spread([launch.before for launch in launches]),
+        "of them after the last epoch": spread([launch.after for launch in launches]),
         "bare loops, wall seconds": spread(theirs),
         "mixsweep / bare loops": spread(ratios(mine, theirs)),
         f"beyond {FACTOR} bare loops, wall seconds": {**spread(beyond), "goal at most": SECONDS},
     }
     title = f"{options.study}, mixsweep and bare loops in turn"
-    publish("launch", title, figures, kind="bench")
+    publish("launch", title, figures, kind="bench", out=options.out)
 
 
-def ours(study: str, overrides: list[str]) -> float:
-    """Return the seconds of a launch in an empty home."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """Seconds of the clock of a launch."""
+
+    wall: float
+    before: float
+    """From the command to the begin of the first epoch."""
+    after: float
+    """From the end of the last epoch to the end of the command."""
+
+
+def ours(study: str, overrides: list[str]) -> Launch:
+    """Return what a launch in an empty home took."""
     with tempfile.TemporaryDirectory(prefix="launch-") as folder:
         mixsweep = CommandLine(home=Path(folder) / "home", data=data_root(), extra={})
         sets = [part for override in overrides for part in ("--set", override)]
         command = ["run", study, *sets, "--slots", str(SLOTS)]
-        started = time.monotonic()
+        started = time.time()
         process = mixsweep.start(*command)
         said = process.communicate()
         assert process.returncode == 0, said
-        return time.monotonic() - started
+        ended = time.time()
+        store = Store(str(mixsweep.home / "store"))
+        runs = [result.facts for result in read_results(load_study(study, overrides).runs(), store)]
+        first = min(facts[0].stored_at_ms / 1000 - facts[0].seconds for facts in runs)
+        last = max(facts[-1].stored_at_ms / 1000 for facts in runs)
+        return Launch(wall=ended - started, before=first - started, after=ended - last)
 
 
 def bare(study: str, overrides: list[str]) -> float:

@@ -6,7 +6,6 @@ Stages are made up and stored beforehand; everything else is the product. Second
 command with its children, user and system together.
 """
 
-import argparse
 import resource
 import tempfile
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from mixup_core.images.data.fetching import data_root
 from sweeps.reading.study_file import load_study
-from tests.bench.pairs import spread
+from tests.bench.pairs import arguments_of, spread
 from tests.bench.stored import fill
 from tests.conftest import CommandLine
 from tests.soak.findings import publish
@@ -27,7 +26,9 @@ ARMS = 20
 def cpu_of(mixsweep: CommandLine, *arguments: str) -> tuple[float, float]:
     """Return the seconds of CPU and of the clock that a command took."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    mixsweep(*arguments)
+    process = mixsweep.start(*arguments)
+    said = process.communicate()  # a report of 10,000 runs takes minutes
+    assert process.returncode == 0, said
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
 
@@ -61,7 +62,7 @@ def large(folder: Path, runs: int, rounds: int) -> dict[str, dict[str, float]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, nargs="*", default=[500, 10_000])
     options = parser.parse_args(arguments)
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix="noop-") as folder:
             rounds = options.rounds if runs <= 1000 else 1
             figures[f"{runs} runs of 100 epochs"] = large(Path(folder), runs, rounds)
-    publish("noop", "Commands that train nothing", figures, kind="bench")
+    publish("noop", "Commands that train nothing", figures, kind="bench", out=options.out)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Both train the same runs on two slots of this machine, in turn. Plain Tune start
 run and keeps neither checkpoints nor MLflow; `mixsweep run` reuses its actors and keeps both.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -14,13 +13,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
+from tests.bench.pairs import arguments_of, spread
 from tests.conftest import CommandLine
 from tests.faults.launches import Task
 from tests.soak.findings import publish
 
-TASK = Task("digits", ("seeds=10", "base.epochs=20"))
 SLOTS = 2
 
 
@@ -43,16 +41,19 @@ class Cost:
 
 def main() -> None:
     """Measure both in turn and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=10)
+    options = parser.parse_args()
+    task = Task("digits", (f"seeds={options.seeds}", "base.epochs=20"))
     pairs = []
-    for _ in range(parser.parse_args().pairs):
+    for _ in range(options.pairs):
         with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
-            pairs.append((ours(Path(folder)), plain(Path(folder))))
+            pairs.append((ours(task, Path(folder)), plain(task, Path(folder))))
     mine, theirs = zip(*pairs, strict=True)
     figures = {
         "pairs": len(pairs),
-        "runs": len(TASK.study.runs()),
+        "runs": len(task.study.runs()),
         "slots": SLOTS,
         "wall_seconds_per_run": both(mine, theirs, "wall"),
         "wall_ratio_plain_to_mixsweep": spread([b.wall / a.wall for a, b in pairs]),
@@ -62,16 +63,16 @@ def main() -> None:
         "command_seconds": both(mine, theirs, "command"),
     }
     title = f"{figures['runs']} runs of digits, mixsweep and plain Ray Tune in turn"
-    publish("overhead", title, figures, kind="bench")
+    publish("overhead", title, figures, kind="bench", out=options.out)
 
 
-def ours(folder: Path) -> Cost:
+def ours(task: Task, folder: Path) -> Cost:
     """Train the study with mixsweep."""
     mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
     started = time.monotonic()
-    mixsweep("run", *TASK.arguments, "--slots", str(SLOTS))
+    mixsweep("run", *task.arguments, "--slots", str(SLOTS))
     command = time.monotonic() - started
-    results = TASK.results(mixsweep.home / "store")
+    results = task.results(mixsweep.home / "store")
     assert {result.outcome for result in results} == {"complete"}
     first = [result.facts[0] for result in results]
     return cost(
@@ -82,7 +83,7 @@ def ours(folder: Path) -> Cost:
     )
 
 
-def plain(folder: Path) -> Cost:
+def plain(task: Task, folder: Path) -> Cost:
     """Train the study with Ray Tune alone."""
     log = folder / "log.txt"
     given = CommandLine(home=folder / "home", data=folder / "data", extra={})
@@ -90,13 +91,13 @@ def plain(folder: Path) -> Cost:
     subprocess.run(
         [
             sys.executable, "-m", "tests.bench.plain_study",
-            str(log), str(SLOTS), TASK.file, *TASK.overrides,
+            str(log), str(SLOTS), task.file, *task.overrides,
         ],
         env=given.environment(), check=True, capture_output=True,
     )  # fmt: skip
     command = time.monotonic() - started
     lines = [tuple(map(float, line.split())) for line in log.read_text().splitlines()]
-    assert len(lines) == len(TASK.study.runs())
+    assert len(lines) == len(task.study.runs())
     begun, ended, seconds = zip(*lines, strict=True)
     return cost(begun=begun, ended=ended, seconds=seconds, command=command)
 
@@ -117,11 +118,6 @@ def both(mine: Sequence[Cost], theirs: Sequence[Cost], figure: str) -> dict[str,
         name: spread([getattr(one, figure) for one in costs])
         for name, costs in (("mixsweep", mine), ("plain", theirs))
     }
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median of some values with the least and the greatest."""
-    return {"median": median(values), "min": min(values), "max": max(values)}
 
 
 if __name__ == "__main__":

@@ -1,10 +1,19 @@
 """Pairs: two ways of doing the same work, measured in turn, and what is said of their ratio."""
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+
+
+def arguments_of(description: str | None) -> argparse.ArgumentParser:
+    """Return a bench's parser; where its figures go is the same for all."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, help="folder; default: one in reports/published")
+    return parser
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,7 +28,7 @@ class Ratio:
 
     def plain(self) -> Mapping[str, float | int | str | None]:
         """Return the ratio for a file."""
-        return {"n": len(self.rounds), **spread(self.rounds), "goal": self.goal}
+        return {**spread(self.rounds), "goal": self.goal}
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
@@ -44,8 +53,8 @@ def ratios(over: Sequence[float], under: Sequence[float]) -> tuple[float, ...]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the median of some values with the least and the greatest."""
-    return {"median": median(values), "min": min(values), "max": max(values)}
+    """Return the number of some values, their median, the least and the greatest."""
+    return {"n": len(values), "median": median(values), "min": min(values), "max": max(values)}
 
 
 def say(found: Sequence[Ratio]) -> None:

@@ -7,7 +7,6 @@ without their probes in turn. A probe is due when a run is evaluated (`eval_ever
 study gives it a cadence of its own.
 """
 
-import argparse
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.training import fit
 from mixup_core.tree import parsed
 from sweeps.reading.study_file import load_study
-from tests.bench.overhead import spread
+from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish
 
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -32,14 +31,17 @@ SETS: Mapping[str, tuple[str, ...]] = {
 
 def main() -> None:
     """Measure and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--epochs", type=int, help="of a measurement; default: the study's own")
+    options = parser.parse_args()
+    rounds = options.rounds
     torch.set_num_threads(1)
     figures: dict[str, Any] = {"rounds": rounds}
     for study, tags in SETS.items():
         config: Any = load_study(study).arms["uniform"]
-        config = dataclasses.replace(config, probes=(), epochs=config.eval_every)
+        epochs = options.epochs or config.eval_every
+        config = dataclasses.replace(config, probes=(), epochs=epochs, eval_every=epochs)
         probes = tuple(parsed(Probe, tag) for tag in tags)
         ratios = [_ratio(config, probes) for _ in range(rounds)]
         figures[study] = {
@@ -47,7 +49,13 @@ def main() -> None:
             "epochs_per_measurement": config.eval_every,
             "cost_over_epochs": spread(ratios),
         }
-    publish("probes", "processor time of probes over that of the epochs", figures, kind="bench")
+    publish(
+        "probes",
+        "processor time of probes over that of the epochs",
+        figures,
+        kind="bench",
+        out=options.out,
+    )
 
 
 def _ratio(config: Any, probes: tuple[Probe, ...]) -> float:

@@ -6,7 +6,6 @@ Ray, the store and MLflow's database are real and on this machine's disk; `tests
 for the trainer. Runs are multiples of the 20 arms of `scale.yaml`.
 """
 
-import argparse
 import sqlite3
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 
 import psutil
 
+from tests.bench.pairs import arguments_of
 from tests.bench.stub import CHATTY, ENVIRONMENT
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
@@ -52,9 +52,11 @@ class Sample:
 
 def main() -> None:
     """Measure each size and publish the figures with the slopes between them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000])
-    sizes = parser.parse_args().runs
+    parser.add_argument("--more", nargs=2, type=int, default=[500, 200], help="epochs of a run")
+    options = parser.parse_args()
+    sizes = options.runs
     figures: dict[str, Any] = {"slots": SLOTS, "arms": ARMS, "sample_seconds": SAMPLE_SECONDS}
     measured = {}
     for runs in sizes:
@@ -69,10 +71,10 @@ def main() -> None:
                 "driver_anonymous_mb_peak", "plan_seconds", "status_seconds",
             )
         }  # fmt: skip
-    figures["every epoch reported"] = measure_epochs("reported", more=500)
-    figures["every epoch stored"] = measure_epochs("stored", more=200)
+    for chatty, more in zip(("reported", "stored"), options.more, strict=True):
+        figures[f"every epoch {chatty}"] = measure_epochs(chatty, more=more)
     title = f"Studies of {', '.join(map(str, sizes))} runs, trainer stubbed"
-    publish("scale", title, figures, kind="bench")
+    publish("scale", title, figures, kind="bench", out=options.out)
 
 
 def measure(folder: Path, runs: int) -> Mapping[str, float]:

@@ -5,7 +5,7 @@
 Seconds of CPU in one process, both in turn; a fork begins at the bytes of the trunk's state.
 """
 
-import argparse
+from functools import partial
 from itertools import islice
 
 import torch
@@ -14,38 +14,42 @@ from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainC
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta
-from tests.bench.pairs import Ratio, interleaved, ratios, say
+from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
 from tests.soak.findings import publish
 
-EPOCHS = 20
-SWITCHES = (0, 5, 10, 15, 20)
+
+def switches(epochs: int) -> list[int]:
+    """Return the epochs at which the runs switch: never, at once, and at every quarter."""
+    return [epochs * quarter // 4 for quarter in range(5)]
 
 
-def config_of(switch_epoch: int) -> TrainConfig:
+def config_of(switch_epoch: int, epochs: int) -> TrainConfig:
     """Return the run that switches at an epoch."""
     return TrainConfig(
-        data=DataConfig(name="digits"), model=NarrowResNet(), epochs=EPOCHS, eval_every=EPOCHS,
+        data=DataConfig(name="digits"), model=NarrowResNet(), epochs=epochs, eval_every=epochs,
         batch_size=64, mix=MixConfig(law=Beta(alpha=1.0), switch_epoch=switch_epoch),
     )  # fmt: skip
 
 
-def alone(data: Splits) -> list[bytes]:
+def alone(data: Splits, epochs: int) -> list[bytes]:
     """Train every run from its begin; return their last states."""
-    return [_trained(config_of(switch), data, None, EPOCHS).to_bytes() for switch in SWITCHES]
+    configs = [config_of(switch, epochs) for switch in switches(epochs)]
+    return [_trained(config, data, None, epochs).to_bytes() for config in configs]
 
 
-def forked(data: Splits) -> list[bytes]:
+def forked(data: Splits, epochs: int) -> list[bytes]:
     """Train what the runs share once; return their last states."""
     trunk: TrainingState | None = None
     ends = []
-    for switch in SWITCHES:
+    for switch in switches(epochs):
+        config = config_of(switch, epochs)
         if switch:
-            trunk = _trained(config_of(EPOCHS), data, trunk, switch)
+            trunk = _trained(config_of(epochs, epochs), data, trunk, switch)
         fork = None
         if trunk is not None:
-            fork = TrainingState.initial(config_of(switch), data.info, torch.device("cpu"))
+            fork = TrainingState.initial(config, data.info, torch.device("cpu"))
             fork.load_bytes(trunk.to_bytes(), trunk.records)
-        ends.append(_trained(config_of(switch), data, fork, EPOCHS).to_bytes())
+        ends.append(_trained(config, data, fork, epochs).to_bytes())
     return ends
 
 
@@ -60,22 +64,28 @@ def _trained(
 
 def main() -> None:
     """Measure, print and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--epochs", type=int, default=20, help="of each run, at least 4")
+    options = parser.parse_args()
+    rounds, epochs = options.rounds, options.epochs
     torch.set_num_threads(1)
-    data = load(config_of(0).data)
-    assert alone(data) == forked(data), "a forked run ends with the bytes of one that was not"
-    seconds = interleaved({"alone": lambda: alone(data), "forked": lambda: forked(data)}, rounds)
-    naive = len(SWITCHES) * EPOCHS
-    planned = max(SWITCHES) + sum(EPOCHS - switch for switch in SWITCHES)
+    data = load(config_of(0, epochs).data)
+    assert alone(data, epochs) == forked(data, epochs), (
+        "a forked run ends with the bytes of one that was not"
+    )
+    seconds = interleaved(
+        {way.__name__: partial(way, data, epochs) for way in (alone, forked)}, rounds
+    )
+    at = switches(epochs)
+    naive, planned = len(at) * epochs, max(at) + sum(epochs - switch for switch in at)
     ratio = Ratio(
-        what=f"{len(SWITCHES)} switch epochs of {EPOCHS}: alone / forked",
+        what=f"{len(at)} switch epochs of {epochs}: alone / forked",
         rounds=ratios(seconds["alone"], seconds["forked"]),
     )
     say([ratio])
     figures = {ratio.what: ratio.plain(), "epochs alone / forked": naive / planned}
-    publish("sharing", "Runs that share their first epochs", figures, kind="bench")
+    publish("sharing", "Runs that share their first epochs", figures, kind="bench", out=options.out)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
+from tests.bench.pairs import arguments_of
 from tests.cluster.head import Head, started_head
 from tests.soak.findings import publish
 
@@ -34,7 +35,7 @@ def seconds_to_first_epoch(head: Head, home: Path) -> float:
     return min(result.facts[0].stored_at_ms for result in results) / 1000 - started
 
 
-def main(count: int) -> None:
+def main(count: int, out: Path | None) -> None:
     """Measure and publish."""
     with tempfile.TemporaryDirectory() as folder, started_head() as head:
         seconds = [seconds_to_first_epoch(head, Path(folder) / str(i)) for i in range(count)]
@@ -48,8 +49,12 @@ def main(count: int) -> None:
         "Submitted jobs, each to its first stored epoch",
         figures,
         kind="bench",
+        out=out,
     )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    parser = arguments_of(__doc__)
+    parser.add_argument("jobs", nargs="?", type=int, default=5)
+    options = parser.parse_args()
+    main(options.jobs, options.out)

@@ -7,9 +7,8 @@ Mixup of two-view images, one thread, seconds of CPU, both in turn. The other si
 the same weights. Nothing is evaluated on either side.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -28,7 +27,7 @@ from mixup_core.images.models import build_model
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.assembly import INFO, random_images
-from tests.bench.pairs import Ratio, interleaved, ratios, say
+from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say
 from tests.soak.findings import publish
 
 CPU = torch.device("cpu")
@@ -52,9 +51,12 @@ CASES = {
 }
 
 
-def measure(name: str, rounds: int) -> list[Ratio]:
-    """Return the ratios of one network, in both precisions."""
+def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
+    """Return the ratios of one network, in both precisions, from no more images than some."""
     case, law = CASES[name], Beta(alpha=1.0)
+    if at_most is not None:
+        fewer = {"images": min(case.images, at_most), "batch": min(case.batch, at_most)}
+        case = replace(case, **fewer)
     images = random_images(case.images)
     plain = reference.ConcatenatedViews(images, INFO, seed=0)
     network = build_model(
@@ -64,7 +66,7 @@ def measure(name: str, rounds: int) -> list[Ratio]:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
     def run(precision: Literal["float32", "bfloat16"]) -> Iterator[object]:
-        epochs = rounds + 2
+        epochs = max(100, rounds + 1)  # as many as a real run has: it compiles what pays
         config = TrainConfig(
             data=DataConfig(views="concat"), model=case.model, mix=MixConfig(law=law),
             epochs=epochs, eval_every=epochs, batch_size=case.batch, precision=precision,
@@ -94,16 +96,19 @@ def measure(name: str, rounds: int) -> list[Ratio]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and publish."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(CASES))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--images", type=int, help="at most, of an epoch and of a batch")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    found = [ratio for name in options.names for ratio in measure(name, options.rounds)]
+    found = [
+        ratio for name in options.names for ratio in measure(name, options.rounds, options.images)
+    ]
     say(found)
     figures = {ratio.what: ratio.plain() for ratio in found}
     figures["bfloat16 on AMX"] = torch.cpu.get_capabilities().get("amx_bf16", False)
-    publish("training", "Epochs of mixup, end to end", figures, kind="bench")
+    publish("training", "Epochs of mixup, end to end", figures, kind="bench", out=options.out)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,10 @@ def test_validation_plan_and_status_load_nothing_heavy(module: str) -> None:
     assert _loaded_by(f"import {module}") == set()
 
 
+def test_a_launch_leaves_pytorch_to_the_processes_that_train() -> None:
+    assert "torch" not in _loaded_by("import sweeps.running.launch")
+
+
 def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
     program = f"""
     from contextlib import redirect_stdout

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BESIDE = ("sweeps/studies/*.yaml", "reports/*.html", "cluster/*.yaml", "cluster/local.sh",
-          "cluster/slurm.sbatch", "cluster/mlflow.service", "cluster/*.md")  # fmt: skip
+BESIDE = ("mixup_core/images/*.c", "sweeps/studies/*.yaml", "reports/*.html", "cluster/*.yaml",
+          "cluster/local.sh", "cluster/slurm.sbatch", "cluster/mlflow.service",
+          "cluster/*.md")  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from reports.provenance import PACKAGES, describe_code
 from sweeps.processor import processor
 
 PUBLISHED = Path("reports") / "published"
+Kind = Literal["soak", "bench", "bench-search", "mutants"]
 
 
 def publish(
@@ -20,7 +21,8 @@ def publish(
     title: str,
     figures: Mapping[str, Any],
     *,
-    kind: Literal["soak", "bench", "bench-search", "mutants"] = "soak",
+    kind: Kind = "soak",
+    out: Path | None = None,
 ) -> Path:
     """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 
@@ -28,22 +30,20 @@ def publish(
         name: Names the file: the module of `tests.soak` or `tests.bench` that measured.
         title: One sentence: what was done, how often.
         figures: What was measured; plain values, units in the names.
-        kind: Make target that measures it again; names the folder.
+        kind: Make target that measures it again.
+        out: The folder; None: that of this day, commit and kind.
 
     Returns:
         The folder.
     """
-    now = datetime.now(UTC)
-    code = describe_code()
-    commit = "no-commit" if code is None else code["commit"][:7]
-    folder = PUBLISHED / f"{now:%Y-%m-%d}-{commit}-{kind}"
+    folder = folder_of(kind) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "title": title,
         "figures": dict(figures),
         "made_with": {
-            "date": now.isoformat(timespec="seconds"),
-            "code": code,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "code": describe_code(),
             "device": processor(),
             "cpus": os.cpu_count(),
             "load_average": os.getloadavg()[2],
@@ -56,6 +56,13 @@ def publish(
     (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
     write_table(folder, kind)
     return folder
+
+
+def folder_of(kind: Kind) -> Path:
+    """Return where findings of this day and commit are published."""
+    code = describe_code()
+    commit = "no-commit" if code is None else code["commit"][:7]
+    return PUBLISHED / f"{datetime.now(UTC):%Y-%m-%d}-{commit}-{kind}"
 
 
 def write_table(folder: Path, kind: str) -> None:
@@ -73,6 +80,10 @@ def write_table(folder: Path, kind: str) -> None:
 def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in figures.items():
         match value:
+            case {"median": median, "min": least, "max": most, "n": n, **others}:
+                asked = "".join(f", {k} {v:g}" for k, v in others.items() if v is not None)
+                spread = f"{median:.4g} [{least:.4g} to {most:.4g}], n={n}{asked}"
+                yield f"{prefix}{name}", spread
             case Mapping():
                 yield from _rows(value, f"{prefix}{name}: ")
             case list():

@@ -13,7 +13,13 @@ def test_all_findings_of_a_day_and_commit_share_one_table(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     publish("kills", "3 kills", {"kills": {"worker": 2, "driver": 1}, "violations": []})
-    folder = publish("disks", "1 full disk", {"minutes": 0.123456})
+    spread = {"n": 3, "median": 8.25, "min": 8.0, "max": 9.5}
+    figures = {
+        "minutes": 0.123456,
+        "ratio": spread | {"goal": 7.0},
+        "other": spread | {"goal": None},
+    }
+    folder = publish("disks", "1 full disk", figures)
     assert folder.parent == Path("reports/published")
     assert json.loads((folder / "kills.json").read_text())["figures"]["violations"] == []
     table = (folder / "table.md").read_text()
@@ -21,8 +27,15 @@ def test_all_findings_of_a_day_and_commit_share_one_table(
         "| kills | kills: worker | 2 |",
         "| kills | violations | none |",
         "| disks | minutes | 0.1235 |",
+        "| disks | ratio | 8.25 [8 to 9.5], n=3, goal 7 |",
+        "| disks | other | 8.25 [8 to 9.5], n=3 |",
     ):
         assert row in table.splitlines()
+
+
+def test_findings_go_where_they_are_asked_to_go(tmp_path: Path) -> None:
+    assert publish("kills", "no kills", {"kills": 0}, out=tmp_path / "here") == tmp_path / "here"
+    assert (tmp_path / "here" / "table.md").exists()
 
 
 def test_a_finding_names_no_place_of_this_machine(

@@ -1,21 +1,25 @@
 """Batches: bit for bit what the formulas give when they are followed one tensor after another."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.training import fit
+from mixup_core.images.kernel import Kernel, kernel_for
+from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import mix
+from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from mixup_core.tree import with_values
 
@@ -85,7 +89,7 @@ class Plainly:
                 mixed = mix(images, beside, draws.lam[part])
                 partner_labels = self.labels[partner]
             yield Batch(
-                images=images,
+                unmixed=partial(lambda images: images, images),
                 mixed=mixed,
                 labels=self.labels[own],
                 partner_labels=partner_labels,
@@ -99,14 +103,21 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
     draws = Draws.for_training(config, 1, law, seen)
     expected = list(Plainly(images, config).batches(draws, law))
-    found = list(batches(seen, draws, law))
-    assert len(found) == len(expected)
-    for ours, plain in zip(found, expected, strict=True):
-        for name in ("images", "mixed", "labels", "partner_labels", "lam"):
-            mine, its = getattr(ours, name), getattr(plain, name)
-            assert mine.dtype == its.dtype
-            assert torch.equal(mine, its), name
-    assert (found[0].mixed is found[0].images) == (law == Erm())
+    for kernel in assemblers(seen):
+        seen.kernel = kernel
+        found = list(batches(seen, draws, law))
+        assert len(found) == len(expected)
+        for ours, plain in zip(found, expected, strict=True):
+            for name in ("images", "mixed", "labels", "partner_labels", "lam"):
+                mine, its = getattr(ours, name), getattr(plain, name)
+                assert mine.dtype == its.dtype
+                assert torch.equal(mine, its), (name, kernel)
+        assert (found[0].mixed is found[0].images) == (law == Erm())
+
+
+def assemblers(seen: TrainingImages) -> list[Kernel | None]:
+    """Return what may assemble batches here: PyTorch, and the kernel where there is a compiler."""
+    return [None, *filter(None, [kernel_for(seen)])]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -156,6 +167,26 @@ def test_a_subset_shares_the_pixels_it_is_of() -> None:
     assert not torch.equal(before, after)
 
 
+@pytest.mark.parametrize("num_train", [None, 30_000, 55_000])
+@pytest.mark.parametrize("views", ["single", "concat"])
+def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: int | None) -> None:
+    """At the size of table 1, where a copy of the images with both views has 376 MB."""
+    count, info = 60_000, CATALOG["fashion-mnist"]
+    blank = torch.zeros(count, 1, 28, 28, dtype=torch.uint8)
+    images = Images(pixels=blank, labels=torch.arange(count) % 10)
+    data = DataConfig(num_train=num_train, views=views)
+    seen = TrainingImages(images, info, data, 0, CPU)
+    held = [*vars(seen).values(), *vars(seen.pixels).values()]
+    storages = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in held
+        if isinstance(tensor, Tensor)
+    }
+    for shared in (images.pixels, images.labels):
+        storages.pop(shared.untyped_storage().data_ptr(), None)
+    assert sum(storages.values()) < 1e6
+
+
 def test_images_are_pooled_once() -> None:
     images = _images("digits").pooled(2)
     assert images.pooled(2) is images
@@ -175,26 +206,58 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", ["regmixup", "plain"])
-def test_the_host_waits_once_an_epoch_however_many_batches_there_are(name: str) -> None:
+class Crossings(TorchFunctionMode):
+    """Counts the calls by which tensors would go from a device to the host or back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = (*args[1:], *(kwargs or {}).values())
+        names_device = any(isinstance(part, torch.device | str) for part in given)
+        is_read = func in {Tensor.cpu, Tensor.numpy, Tensor.tolist, torch.tensor}
+        self.count += is_read or (func is Tensor.to and names_device)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"objective": "plain"},
+        {"objective": "regmixup"},
+        {"objective": {"filter": {"teacher": "mixup", "warm_up": 0.0}}},
+        {"loss": "squared-error"},
+        {"averaging": {"ema": 0.9}},
+        {"optimizer": {"sgd": {"momentum": 0.9}}},
+        {"data.augment": "crop-flip"},
+        {"mix.lam_scope": "sample", "mix.partner": "permutation"},
+    ],
+    ids=str,
+)
+def test_the_host_waits_once_an_epoch_however_many_batches_there_are(
+    others: dict[str, Any],
+) -> None:
     """What a GPU would show by `set_sync_debug_mode`, seen from a CPU."""
     train = _images("digits", 240)
     splits = Splits(info=CATALOG["digits"], train=train, val=None, test=None)
-    waits = []
-    for batch_size in (120, 20):
-        config = with_values(
-            TrainConfig(
-                data=DataConfig(name="digits", views="concat"),
-                model=NarrowResNet(),
-                mix=MixConfig(law=Beta(alpha=1.0)),
-                epochs=2,
-                eval_every=2,
-                batch_size=batch_size,
-            ),
-            {"objective": name},
-        )
-        run = fit(config, splits)
-        with Waits() as waited:
+    plain = TrainConfig(
+        data=DataConfig(name="digits", views="concat"),
+        model=NarrowResNet(),
+        mix=MixConfig(law=Beta(alpha=1.0)),
+        epochs=2,
+        eval_every=2,
+        batch_size=120,
+    )
+    teacher = None
+    if "filter" in str(others):
+        state = TrainingState.initial(plain, splits.info, CPU).to_bytes()
+        teacher = Teacher(config=plain, state=state)
+    seen = []
+    for batch_size in (60, 20):
+        config = with_values(plain, {**others, "batch_size": batch_size})
+        run = fit(config, splits, teacher=teacher)
+        with Waits() as waited, Crossings() as crossed:
             next(run)
-        waits.append(waited.count)
-    assert waits[0] == waits[1]
+        seen.append((waited.count, crossed.count))
+    assert seen[0] == seen[1]

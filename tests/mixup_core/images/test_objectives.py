@@ -60,7 +60,7 @@ def batch() -> Batch:
     images, partners = torch.randn(2, 6, 1, 3, 3, generator=rng)
     lam = torch.rand(6, generator=rng)
     return Batch(
-        images=images,
+        unmixed=lambda: images,
         mixed=torch.lerp(partners, images, lam.view(-1, 1, 1, 1)),
         labels=torch.tensor([0, 1, 2, 0, 1, 2]),
         partner_labels=torch.tensor([0, 0, 1, 2, 2, 2]),

@@ -1,0 +1,41 @@
+"""Average: the network of the moving average of another's weights."""
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+
+class Average(AveragedModel):
+    """PyTorch's average of weights and statistics, but that no step waits for a device.
+
+    PyTorch's own update copies the number of steps to the device at every one of them, for an
+    argument that an exponential average has no use for, and the host waits for the copy.
+    """
+
+    def __init__(self, network: nn.Module, decay: float) -> None:
+        """Copy the network; the first update takes its weights as they are.
+
+        Args:
+            network: What is averaged, with its buffers.
+            decay: Share of the average that a step keeps, in (0, 1).
+        """
+        super().__init__(network, use_buffers=True)
+        self._mean_into = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        self._has_begun = False
+
+    @torch.no_grad()
+    def update_parameters(self, model: nn.Module) -> None:
+        """Move the average towards a network."""
+        own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
+        self._has_begun = self._has_begun or bool(self.n_averaged > 0)
+        for is_float in (True, False):  # the list operation takes one or the other
+            averages, values = (
+                [tensor for tensor in part if tensor.is_floating_point() == is_float]
+                for part in (own, now)
+            )
+            if not self._has_begun:
+                for average, value in zip(averages, values, strict=True):
+                    average.copy_(value)
+            elif averages:
+                self._mean_into(averages, values, None)
+        self.n_averaged += 1

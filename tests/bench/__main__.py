@@ -1,0 +1,73 @@
+"""All benches, each in a process of its own: one folder of figures and one table.
+
+    python -m tests.bench [BENCHES ...] [--quick] [--out FOLDER]
+
+A bench that fails stops no other; the exit code says that one did. `--quick` shows in minutes that
+all of them run, from sizes at which their figures say nothing.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.bench.pairs import arguments_of
+from tests.soak.findings import folder_of
+
+LEAST: Mapping[str, tuple[str, ...]] = {
+    "assembly": ("--rounds", "1", "--images", "1500"),
+    "training": ("--rounds", "1", "--images", "50"),
+    "sharing": ("--rounds", "1", "--epochs", "4"),
+    "noop": ("--rounds", "1", "--runs", "20"),
+    "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
+    "overhead": ("--pairs", "1", "--seeds", "1"),
+    "scale": ("20", "--more", "2", "2"),
+    "submission": ("1",),
+    "probes": ("--rounds", "1", "--epochs", "1"),
+}
+"""What makes a bench quick, by its module. Wall times (launch, overhead, scale, submission) want a
+machine that does nothing else; the others count CPU seconds."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for, print the table and return the exit code."""
+    parser = arguments_of(__doc__)
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(LEAST)}")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.benches) - set(LEAST):
+        parser.error(f"no such bench: {', '.join(sorted(unknown))}")
+    if options.quick and options.out is None:
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            return run(options.benches or LEAST, Path(folder), quick=True)
+    out = options.out or folder_of("bench")
+    return run(options.benches or LEAST, out, quick=options.quick)
+
+
+def run(benches: Sequence[str] | Mapping[str, object], out: Path, *, quick: bool) -> int:
+    """Run benches one after the other; return 1 if one failed."""
+    failed = []
+    for name in benches:
+        started = time.monotonic()
+        least = LEAST[name] if quick else ()
+        command = [sys.executable, "-m", f"tests.bench.{name}", *least, "--out", str(out)]
+        code = subprocess.run(command, check=False).returncode
+        seconds = time.monotonic() - started
+        say(f"{name}: {seconds:.0f} s" + (f", failed with {code}" if code else ""))
+        failed += [name] if code else []
+    table = out / "table.md"
+    say(table.read_text() if table.exists() else "no bench has finished")
+    say(f"{len(benches) - len(failed)} of {len(benches)} benches finished")
+    return 1 if failed else 0
+
+
+def say(text: str) -> None:
+    """Print at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
