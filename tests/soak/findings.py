@@ -20,7 +20,7 @@ def publish(
     title: str,
     figures: Mapping[str, Any],
     *,
-    kind: Literal["soak", "bench", "bench-search"] = "soak",
+    kind: Literal["soak", "bench", "bench-search", "mutants"] = "soak",
 ) -> Path:
     """Write figures as JSON, and the table of all that the folder of this day and commit holds.
 

@@ -1,0 +1,293 @@
+"""Mutants: one token of a module is changed at a time, and the tests beside the module must notice.
+
+Cosmic Ray says what can be changed and changes it. What it lacks is speed: here a process that has
+loaded the libraries forks for each mutant, and no file is written, so nothing needs putting back.
+"""
+
+import argparse
+import ast
+import hashlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Literal
+
+import pytest
+import yaml
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+from tests.soak.findings import publish
+
+MODULES: Mapping[str, Sequence[str]] = {
+    "mixup_core/schedules.py": ["tests/mixup_core/test_schedules.py"],
+    "mixup_core/mixing.py": ["tests/mixup_core/test_mixing.py"],
+    "mixup_core/keys.py": ["tests/mixup_core/test_keys.py"],
+    "mixup_core/tree.py": ["tests/mixup_core/test_tree.py"],
+    "mixup_core/images/evaluation.py": ["tests/mixup_core/images/test_evaluation.py"],
+    "mixup_core/images/models.py": ["tests/mixup_core/images/test_models.py"],
+    "mixup_core/images/choices/rates.py": ["tests/mixup_core/images/test_rates.py"],
+    "sweeps/stages.py": ["tests/sweeps/test_stages.py"],
+    "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
+    "sweeps/searching/sources.py": ["tests/sweeps/searching/test_sources.py"],
+    "sweeps/reading/strict_yaml.py": ["tests/sweeps/reading/test_strict_yaml.py"],
+    "reports/statistics.py": ["tests/reports/test_statistics.py"],
+}
+"""A module of the core, the engine or the reports, and the tests beside it."""
+EQUIVALENTS = Path(__file__).with_name("equivalents.yaml")
+"""Mutants that no test can tell from the module, each with the reason."""
+KEPT = Path("build") / "mutants.jsonl"
+"""Verdicts of before: a mutant is judged again when its module or its tests have changed."""
+_LEFT_OUT = {"core/ExceptionReplacer"}
+"""Operators that fail: this one, in Cosmic Ray 8.7, on a dotted name."""
+_LIBRARIES = (
+    "fsspec", "hypothesis", "numpy", "optuna", "pandas", "scipy.stats", "torch", "torchvision",
+)  # fmt: skip
+
+Verdict = Literal["killed", "survived", "hung"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mutant:
+    """A module with one token changed."""
+
+    module: str
+    line: int
+    before: str
+    """The line as it is."""
+    after: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A token of a module, and how it can be changed."""
+
+    module: str
+    start: tuple[int, int]
+    """Line, from 1, and column, from 0."""
+    changes: tuple[tuple[str, int], ...]
+    """Operator of Cosmic Ray, and which of its mutants in the module."""
+
+    def mutant(self, source: str, rng: random.Random) -> Mutant | None:
+        """Return the source with the token changed in one of the ways that compile, if any does."""
+        for operator, occurrence in rng.sample(self.changes, len(self.changes)):
+            mutated = mutate_code(source, get_operator(operator)(), occurrence)
+            assert mutated is not None
+            with suppress(SyntaxError):
+                compile(mutated, self.module, "exec")
+                return self._mutant(source, mutated)
+        return None
+
+    def _mutant(self, source: str, mutated: str) -> Mutant:
+        old, new = source.splitlines(), mutated.splitlines()
+        first = next(n for n, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1])
+        return Mutant(
+            module=self.module,
+            line=first + 1,
+            before=old[first].strip(),
+            after=new[first].strip(),
+            source=mutated,
+        )
+
+
+def places(module: str, source: str) -> list[Place]:
+    """Return the tokens of a module that can be changed, in order.
+
+    Operators that need names of variables have none here. Annotations and decorators are left out:
+    they declare, and most of their mutants would fail on import, or never.
+    """
+    declared = list(_declarations(source))
+    tree = get_ast(source)
+    changes: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    for name in operator_names():
+        operator = get_operator(name)
+        if operator.arguments() or name in _LEFT_OUT:
+            continue
+        positions = (
+            span for node in ast_nodes(tree) for span in operator().mutation_positions(node)
+        )
+        for occurrence, (start, _) in enumerate(positions):
+            if not any(first <= start < last for first, last in declared):
+                changes.setdefault(start, []).append((name, occurrence))
+    return [
+        Place(module=module, start=start, changes=tuple(found))
+        for start, found in sorted(changes.items())
+    ]
+
+
+def judge(module: str, source: str, tests: Sequence[str], seconds: float) -> Verdict:
+    """Return what the tests say of a module with another source, in a process of their own."""
+    child = os.fork()
+    if child == 0:
+        _test(module, source, tests)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            is_passed = os.waitstatus_to_exitcode(status) == pytest.ExitCode.OK
+            return "survived" if is_passed else "killed"
+        time.sleep(0.01)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "hung"
+
+
+def main() -> None:
+    """Judge a sample of mutants and publish the verdicts; exit 1 if more survive than allowed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=60.0, help="no mutant is judged after")
+    parser.add_argument("--least", type=float, default=0.92, help="fraction that must be killed")
+    options = parser.parse_args()
+    sources = {module: Path(module).read_text() for module in MODULES}
+    found = [place for module, source in sources.items() for place in places(module, source)]
+    rng = random.Random(options.seed)
+    drawn = (place.mutant(sources[place.module], rng) for place in rng.sample(found, len(found)))
+    sample = list(islice((mutant for mutant in drawn if mutant), options.mutants))
+    for library in _LIBRARIES:
+        importlib.import_module(library)
+    started, verdicts = time.monotonic(), dict[str, Verdict]()
+    kept, limits = _kept(), dict[str, float]()
+    for mutant in sorted(sample, key=lambda mutant: mutant.module):
+        tests = MODULES[mutant.module]
+        key = _key(mutant, tests)
+        if key not in kept:
+            if time.monotonic() - started > 60 * options.minutes:
+                raise SystemExit(f"{len(verdicts)} of {len(sample)} mutants judged; go on later")
+            if mutant.module not in limits:
+                limits[mutant.module] = _limit(mutant.module, sources[mutant.module], tests)
+            kept[key] = judge(mutant.module, mutant.source, tests, limits[mutant.module])
+            _keep(key, kept[key])
+            if kept[key] == "survived":
+                print(_line(mutant), flush=True)  # noqa: T201
+        verdicts[key] = kept[key]
+    told = Counter(verdicts.values())
+    survivors = [m for m in sample if verdicts[_key(m, MODULES[m.module])] == "survived"]
+    reasons = {
+        (entry["module"], entry["before"], entry["after"]): entry["why"]
+        for entry in yaml.safe_load(EQUIVALENTS.read_text())
+    }
+    why = {_line(m): reasons.get((m.module, m.before, m.after)) for m in survivors}
+    fraction = 1 - told["survived"] / len(sample)
+    figures = {
+        "mutants": len(sample),
+        "places": len(found),
+        "modules": {module: sum(m.module == module for m in sample) for module in MODULES},
+        "told": dict(told),
+        "killed_fraction": fraction,
+        "equivalent": {line: reason for line, reason in why.items() if reason is not None},
+        "survivors": [line for line, reason in why.items() if reason is None],
+        "seed": options.seed,
+    }
+    publish("mutants", f"{len(sample)} mutants of one token each", figures, kind="mutants")
+    raise SystemExit(0 if fraction >= options.least else 1)
+
+
+def _declarations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Yield begin and end of every annotation and every decorator, its sign included."""
+    for node in ast.walk(ast.parse(source)):
+        found: list[ast.expr] = []
+        match node:
+            case ast.AnnAssign(annotation=declared) | ast.arg(annotation=ast.expr() as declared):
+                found = [declared]
+            case ast.FunctionDef(decorator_list=decorators, returns=returned):
+                found = [*decorators, *([returned] if returned else [])]
+            case ast.ClassDef(decorator_list=decorators):
+                found = decorators
+        for span in found:
+            assert span.end_lineno is not None
+            assert span.end_col_offset is not None
+            yield (span.lineno, span.col_offset - 1), (span.end_lineno, span.end_col_offset)
+
+
+class _Mutated(importlib.abc.MetaPathFinder):
+    """Finds one module, and gives it another source."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path, self.source = path, source
+        self.name = path.removesuffix(".py").replace("/", ".")
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        code = compile(self.source, self.path, "exec", dont_inherit=True)
+
+        class Loader(importlib.machinery.SourceFileLoader):
+            def get_code(self, fullname: str) -> CodeType:
+                return code
+
+        return importlib.util.spec_from_file_location(
+            fullname, self.path, loader=Loader(fullname, self.path)
+        )
+
+
+def _test(module: str, source: str, tests: Sequence[str]) -> None:
+    """Test a module with another source, and end this process with what pytest says."""
+    from hypothesis import settings
+
+    os.setpgid(0, 0)
+    silent = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(silent, stream)
+    settings.register_profile("mutants", derandomize=True, database=None)
+    settings.load_profile("mutants")
+    sys.dont_write_bytecode = True
+    sys.meta_path.insert(0, _Mutated(module, source))
+    code: int = pytest.ExitCode.INTERNAL_ERROR
+    try:
+        code = pytest.main(
+            ["-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+             *tests]
+        )  # fmt: skip
+    finally:
+        os._exit(code)
+
+
+def _limit(module: str, source: str, tests: Sequence[str]) -> float:
+    """Return the seconds that a mutant is given: many times what the module's own tests take."""
+    started = time.monotonic()
+    if judge(module, source, tests, 300) != "survived":
+        raise RuntimeError(f"`{tests}` must pass before anything is changed")
+    return 20 + 5 * (time.monotonic() - started)
+
+
+def _key(mutant: Mutant, tests: Sequence[str]) -> str:
+    content = [mutant.module, mutant.source, *(Path(test).read_text() for test in tests)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _kept() -> dict[str, Verdict]:
+    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
+    return dict(json.loads(line) for line in lines)
+
+
+def _keep(key: str, verdict: Verdict) -> None:
+    KEPT.parent.mkdir(exist_ok=True)
+    with KEPT.open("a") as file:
+        file.write(json.dumps([key, verdict]) + "\n")
+
+
+def _line(mutant: Mutant) -> str:
+    return f"{mutant.module}:{mutant.line}: {mutant.before}  ->  {mutant.after}"
+
+
+if __name__ == "__main__":
+    main()
