@@ -85,3 +85,13 @@ def shown(value: Any) -> str:
         case _:
             text = str(value)
             return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, invisible and control characters escaped, the middle cut."""
+    if len(text) > 1000:
+        text = f"{text[:700]} ... {text[-200:]}"
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )

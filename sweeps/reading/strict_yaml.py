@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from mixup_core.rules import shown
+from mixup_core.rules import printable, shown
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
@@ -82,16 +82,6 @@ def holds_refused(node: Node) -> bool:
             return any(holds_refused(child) for child in node.value)
         case scalar:
             return scalar is REFUSED
-
-
-def printable(text: str) -> str:
-    """Return the text on one line, invisible and control characters escaped, the middle cut."""
-    if len(text) > 1000:
-        text = f"{text[:700]} ... {text[-200:]}"
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
-        for letter in text
-    )
 
 
 def read_yaml(

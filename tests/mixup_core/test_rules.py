@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mixup_core.rules import RuleError, require, shown
+from mixup_core.rules import RuleError, printable, require, shown
 
 
 @dataclass
@@ -64,3 +64,9 @@ def test_a_requirement_reads_its_fields_from_the_value() -> None:
 )
 def test_a_value_is_shown_as_a_study_file_writes_it(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_control_and_direction_characters_are_shown_escaped_on_one_line() -> None:
+    assert printable("a\nb\u202ec\x00") == r"a\nb\u202ec\x00"
+    assert printable("\u00e9") == "\u00e9"
+    assert len(printable("x" * 10_000)) < 1000

@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -51,7 +52,8 @@ MODULES: Mapping[str, Sequence[str]] = {
 EQUIVALENTS = Path(__file__).with_name("equivalents.yaml")
 """Mutants that no test can tell from the module, each with the reason."""
 KEPT = Path("build") / "mutants.jsonl"
-"""Verdicts of before: a mutant is judged again when its module or its tests have changed."""
+"""Verdicts of before: a survivor is judged again when its tests have changed, a mutant that was
+killed when its module has; without the file all are."""
 _LEFT_OUT = {"core/ExceptionReplacer"}
 """Operators that fail: this one, in Cosmic Ray 8.7, on a dotted name."""
 _LIBRARIES = (
@@ -88,7 +90,7 @@ class Place:
         for operator, occurrence in rng.sample(self.changes, len(self.changes)):
             mutated = mutate_code(source, get_operator(operator)(), occurrence)
             assert mutated is not None
-            with suppress(SyntaxError):
+            with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
                 compile(mutated, self.module, "exec")
                 return self._mutant(source, mutated)
         return None
@@ -162,23 +164,25 @@ def main() -> None:
     sample = list(islice((mutant for mutant in drawn if mutant), options.mutants))
     for library in _LIBRARIES:
         importlib.import_module(library)
-    started, verdicts = time.monotonic(), dict[str, Verdict]()
+    started, verdicts = time.monotonic(), list[Verdict]()
     kept, limits = _kept(), dict[str, float]()
-    for mutant in sorted(sample, key=lambda mutant: mutant.module):
+    sample.sort(key=lambda mutant: mutant.module)
+    for mutant in sample:
         tests = MODULES[mutant.module]
-        key = _key(mutant, tests)
-        if key not in kept:
+        keys = _key(mutant), _key(mutant, tests)
+        verdict = next((kept[key] for key in keys if key in kept), None)
+        if verdict is None:
             if time.monotonic() - started > 60 * options.minutes:
                 raise SystemExit(f"{len(verdicts)} of {len(sample)} mutants judged; go on later")
             if mutant.module not in limits:
                 limits[mutant.module] = _limit(mutant.module, sources[mutant.module], tests)
-            kept[key] = judge(mutant.module, mutant.source, tests, limits[mutant.module])
-            _keep(key, kept[key])
-            if kept[key] == "survived":
+            verdict = judge(mutant.module, mutant.source, tests, limits[mutant.module])
+            _keep(keys[verdict == "survived"], verdict)
+            if verdict == "survived":
                 print(_line(mutant), flush=True)  # noqa: T201
-        verdicts[key] = kept[key]
-    told = Counter(verdicts.values())
-    survivors = [m for m in sample if verdicts[_key(m, MODULES[m.module])] == "survived"]
+        verdicts.append(verdict)
+    told = Counter(verdicts)
+    survivors = [m for m, found in zip(sample, verdicts, strict=True) if found == "survived"]
     reasons = {
         (entry["module"], entry["before"], entry["after"]): entry["why"]
         for entry in yaml.safe_load(EQUIVALENTS.read_text())
@@ -228,7 +232,8 @@ class _Mutated(importlib.abc.MetaPathFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self.name:
             return None
-        code = compile(self.source, self.path, "exec", dont_inherit=True)
+        with warnings.catch_warnings(action="ignore"):  # of comparisons that make no sense
+            code = compile(self.source, self.path, "exec", dont_inherit=True)
 
         class Loader(importlib.machinery.SourceFileLoader):
             def get_code(self, fullname: str) -> CodeType:
@@ -269,7 +274,7 @@ def _limit(module: str, source: str, tests: Sequence[str]) -> float:
     return 20 + 5 * (time.monotonic() - started)
 
 
-def _key(mutant: Mutant, tests: Sequence[str]) -> str:
+def _key(mutant: Mutant, tests: Sequence[str] = ()) -> str:
     content = [mutant.module, mutant.source, *(Path(test).read_text() for test in tests)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 

@@ -1,5 +1,6 @@
 """DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,9 +14,16 @@ from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Split
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
-from mixup_core.images.data.folders import class_files, describe, folder_and_size, folder_digest
+from mixup_core.images.data.folders import (
+    FORMATS,
+    class_files,
+    describe,
+    folder_and_size,
+    folder_digest,
+)
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
+from mixup_core.rules import printable
 from mixup_core.seeding import stream
 
 __all__ = ["DATASETS", "Images", "Splits", "load"]
@@ -137,14 +145,15 @@ def _decoded(file: Path, size: int) -> Tensor:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(file) as opened:
+        # Pillow warns of what is checked here, and of metadata, which nothing here reads.
+        with warnings.catch_warnings(action="ignore"), Image.open(file, formats=FORMATS) as opened:
             _check_image(file, opened, size)
             ImageOps.exif_transpose(opened, in_place=True)
             image = opened.convert("RGB")
     except DataError:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        raise DataError(f"{file}: cannot be decoded as an image ({error}).") from error
+        raise DataError(printable(f"{file}: cannot be decoded as an image ({error}).")) from error
     return squared(image, size)
 
 
@@ -155,16 +164,17 @@ def _check_image(file: Path, opened: Any, size: int) -> None:
         DataError: If it has more bits than 8 per channel or more pictures than one, or if decoding
             it would take too much memory.
     """
+    named = printable(str(file))
     if opened.mode.startswith(("I", "F")):
-        raise DataError(f"{file}: has mode {opened.mode}; convert it to 8 bits per channel.")
+        raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
     # Cameras put a preview beside the photo, as a second picture (MPO).
     if opened.format != "MPO" and getattr(opened, "is_animated", False):
-        raise DataError(f"{file}: has more than one picture; store the one to train on.")
+        raise DataError(f"{named}: has more than one picture; store the one to train on.")
     width, height = opened.size
     needed = width * height * max(1, (size / min(width, height)) ** 2)
     if needed > _MAX_PIXELS:
         raise DataError(
-            f"{file}: {width} x {height}, so decoding it to {size} x {size} takes "
+            f"{named}: {width} x {height}, so decoding it to {size} x {size} takes "
             f"{needed:,.0f} pixels; at most {_MAX_PIXELS:,}. Crop or shrink it."
         )
 

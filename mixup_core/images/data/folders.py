@@ -11,8 +11,15 @@ from pathlib import Path
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
 from mixup_core.images.data.digests import KnownDigests
+from mixup_core.rules import printable
 
 _HALVES = (0.5, 0.5, 0.5)
+
+FORMATS = (
+    "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
+)  # fmt: skip
+"""Of images, as Pillow names them: whose head says what decoding takes. Pillow opens others by
+running Ghostscript, or has other images within them whose size they do not say."""
 
 
 def describe(data: DataConfig) -> DatasetInfo:
@@ -69,18 +76,20 @@ def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
 
     Raises:
         DataError: If a folder is missing, unreadable or empty, a file lies where a class folder
-            should be, or a class holds anything but files with an image suffix Pillow reads.
+            should be, or a class holds anything but files with the suffix of one of `FORMATS`.
     """
     classes = {}
     for class_folder in _entries(folder / split):
         if not class_folder.is_dir():
-            raise DataError(f"{class_folder}: a file where a class folder should be.")
+            raise DataError(f"{_line(class_folder)}: a file where a class folder should be.")
         files = tuple(_entries(class_folder))
         for file in files:
             if not file.is_file() or file.suffix.lower() not in _image_suffixes():
-                raise DataError(f"{file}: not an image file; a class folder holds images only.")
+                raise DataError(
+                    f"{_line(file)}: not an image file; a class folder holds images only."
+                )
         if not files:
-            raise DataError(f"{class_folder}: an empty class; each class needs an image.")
+            raise DataError(f"{_line(class_folder)}: an empty class; each class needs an image.")
         classes[class_folder.name] = files
     if not classes:
         raise DataError(f"{folder / split}: no class folders; images lie in {split}/<class>/.")
@@ -163,9 +172,14 @@ def _refusing(folder: Path | str) -> Iterator[None]:
         raise DataError(f"{folder}: {error.strerror}.") from error
 
 
+def _line(path: Path) -> str:
+    """Return a path on one line: names of files may hold what commands a terminal."""
+    return printable(str(path))
+
+
 @cache
 def _image_suffixes() -> frozenset[str]:
     from PIL import Image  # studies of other data sets need no Pillow
 
     formats = Image.registered_extensions()
-    return frozenset(suffix for suffix, name in formats.items() if name in Image.OPEN)
+    return frozenset(suffix for suffix, name in formats.items() if name in {*FORMATS, "MPO"})

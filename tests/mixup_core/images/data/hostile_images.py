@@ -1,0 +1,217 @@
+"""Image files of every kind that a folder may hold by mischance or malice, made here."""
+
+import io
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, PngImagePlugin
+
+SIDE = 24
+_PHOTO = Image.fromarray(
+    np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8), "RGB"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hostile:
+    """A file."""
+
+    name: str
+    suffix: str
+    content: bytes
+    is_taken: bool
+    """Whether it is an image to train on; else it is refused."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """Return an image as a file of a kind that Pillow names."""
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def hostile_images() -> Iterator[Hostile]:
+    """Yield them, over 100; no two have a name in common."""
+    for make in (_colours, _cut, _flipped, _disguised, _bombs, _pictures, _heads):
+        yield from make()
+
+
+_SUFFIXES: Mapping[str, str] = {
+    "PNG": "png", "JPEG": "jpg", "BMP": "bmp", "GIF": "gif", "TIFF": "tiff", "WEBP": "webp",
+    "PPM": "ppm", "TGA": "tga", "JPEG2000": "jp2", "QOI": "qoi", "AVIF": "avif",
+}  # fmt: skip
+
+
+def _colours() -> Iterator[Hostile]:
+    """Modes and metadata: most are images like any other."""
+    transparent = _PHOTO.convert("RGBA")
+    transparent.putalpha(Image.linear_gradient("L").resize((SIDE, SIDE)))
+    palette = _PHOTO.quantize(16)
+    deep = Image.fromarray(np.full((SIDE, SIDE), 40_000, dtype=np.uint16))
+    taken: Mapping[str, tuple[str, Image.Image, Mapping[str, Any]]] = {
+        "one bit": ("PNG", _PHOTO.convert("1"), {}),
+        "grey": ("JPEG", _PHOTO.convert("L"), {}),
+        "grey with alpha": ("PNG", _PHOTO.convert("LA"), {}),
+        "with alpha": ("PNG", transparent, {}),
+        "with alpha, webp": ("WEBP", transparent, {"lossless": True}),
+        "palette": ("PNG", palette, {}),
+        "palette with one transparent colour": ("PNG", palette, {"transparency": 3}),
+        "palette with transparency in bytes": ("PNG", palette, {"transparency": bytes(range(16))}),
+        "one transparent colour": ("PNG", _PHOTO, {"transparency": (1, 2, 3)}),
+        "transparent gif": ("GIF", palette, {"transparency": 0}),
+        "CMYK": ("JPEG", _PHOTO.convert("CMYK"), {}),
+        "CMYK, tiff": ("TIFF", _PHOTO.convert("CMYK"), {}),
+        "YCbCr": ("TIFF", _PHOTO.convert("YCbCr"), {}),
+        "Lab": ("TIFF", Image.new("LAB", (SIDE, SIDE), (50, 3, 4)), {}),
+        "progressive": ("JPEG", _PHOTO, {"progressive": True}),
+        "compressed tiff": ("TIFF", _PHOTO, {"compression": "tiff_lzw"}),
+        "one pixel": ("PNG", Image.new("RGB", (1, 1)), {}),
+        "one row": ("PNG", Image.new("RGB", (500, 1)), {}),
+        "broken profile": ("PNG", _PHOTO, {"icc_profile": b"no profile"}),
+        "broken exif": ("JPEG", _PHOTO, {"exif": b"Exif\x00\x00II*\x00\xff\xff\xff\xff"}),
+        "large exif": ("JPEG", _PHOTO, {"exif": b"Exif\x00\x00" + bytes(60_000)}),
+    }
+    for name, (kind, image, options) in taken.items():
+        content = saved(image, kind, **options)
+        yield Hostile(name=name, suffix=_SUFFIXES[kind], content=content, is_taken=True)
+    for turn in (*range(1, 9), 0, 9, 65_535):
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        content = saved(_PHOTO, "JPEG", exif=exif)
+        yield Hostile(name=f"turned {turn}", suffix="jpg", content=content, is_taken=True)
+    numbers = Image.fromarray(np.zeros((SIDE, SIDE), dtype=np.float32))
+    refused = {
+        "16 bits": (deep, "PNG"),
+        "16 bits, tiff": (deep, "TIFF"),
+        "32 bits": (deep.convert("I"), "TIFF"),
+        "real numbers": (numbers, "TIFF"),
+    }
+    for name, (image, kind) in refused.items():
+        content = saved(image, kind)
+        yield Hostile(name=name, suffix=_SUFFIXES[kind], content=content, is_taken=False)
+
+
+def _cut() -> Iterator[Hostile]:
+    """Files that end early: nowhere, in the head, half-way."""
+    for kind, suffix in _SUFFIXES.items():
+        image = _PHOTO.quantize(16) if kind == "GIF" else _PHOTO
+        content = saved(image, kind)
+        for part, length in (("empty", 0), ("a head", 12), ("half", len(content) // 2)):
+            yield Hostile(
+                name=f"{part} of {suffix}", suffix=suffix, content=content[:length], is_taken=False
+            )
+
+
+def _flipped() -> Iterator[Hostile]:
+    """Files of one wrong byte that their own checksums tell."""
+    content = saved(_PHOTO, "PNG")
+    for place in (18, 30, len(content) // 2):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x10
+        yield Hostile(
+            name=f"png, byte {place} flipped", suffix="png", content=bytes(damaged), is_taken=False
+        )
+
+
+def _disguised() -> Iterator[Hostile]:
+    """Files that are something else than their name says."""
+    others = {
+        "text": b"not an image\n",
+        "zeros": bytes(4096),
+        "a page": b"<html><script>alert(1)</script></html>",
+        "a drawing": b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>',
+        "PostScript": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch x) (w) file",
+        "PDF": b"%PDF-1.7\n1 0 obj\n",
+        "a pickle": b"\x80\x04cos\nsystem\n(S'touch x'\ntR.",
+        "a zip": b"PK\x03\x04" + bytes(60),
+        "a program": b"\x7fELF" + bytes(60),
+        "a metafile": b"\x01\x00\x00\x00" + bytes(200),
+        "an icon": saved(_PHOTO, "ICO", sizes=[(16, 16)]),
+        "hdf": b"\x89HDF\r\n\x1a\n" + bytes(60),
+    }
+    for name, content in others.items():
+        yield Hostile(name=f"{name} as png", suffix="png", content=content, is_taken=False)
+    yield Hostile(name="png as jpg", suffix="jpg", content=saved(_PHOTO, "PNG"), is_taken=True)
+    yield Hostile(
+        name="png and a zip", suffix="png", content=saved(_PHOTO, "PNG") + b"PK\x03\x04",
+        is_taken=True,
+    )  # fmt: skip
+    for suffix in ("svg", "eps", "ico", "exe", "txt", "npy"):
+        yield Hostile(
+            name=f"png as {suffix}", suffix=suffix, content=saved(_PHOTO, "PNG"), is_taken=False
+        )
+
+
+def _bombs() -> Iterator[Hostile]:
+    """Files that take much more to decode than to keep."""
+    for name, width, height in (
+        ("wide", 3_000_000, 1),
+        ("tall", 1, 3_000_000),
+        ("square", 10_000, 10_000),
+        ("huge", 20_000, 20_000),
+        ("immense", 2**31 - 1, 2**31 - 1),
+    ):
+        yield Hostile(
+            name=f"{name} bomb", suffix="png", content=_png(width, height), is_taken=False
+        )
+    bmp = bytearray(saved(_PHOTO, "BMP"))
+    bmp[18:26] = struct.pack("<ii", 30_000, 30_000)
+    yield Hostile(name="bmp bomb", suffix="bmp", content=bytes(bmp), is_taken=False)
+    yield Hostile(
+        name="ppm bomb", suffix="ppm", content=b"P6 30000 30000 255\n" + bytes(99), is_taken=False
+    )
+    gif = bytearray(saved(_PHOTO.quantize(16), "GIF"))
+    gif[6:10] = struct.pack("<HH", 65_535, 65_535)
+    yield Hostile(name="gif bomb", suffix="gif", content=bytes(gif), is_taken=False)
+    text = PngImagePlugin.PngInfo()
+    text.add_text("comment", "x" * 30_000_000, zip=True)
+    yield Hostile(
+        name="text bomb", suffix="png", content=saved(_PHOTO, "PNG", pnginfo=text), is_taken=False
+    )
+
+
+def _pictures() -> Iterator[Hostile]:
+    """Files of more pictures than one."""
+    second = Image.eval(_PHOTO, lambda value: 255 - value)
+    for kind in ("PNG", "GIF", "WEBP", "TIFF", "AVIF"):
+        content = saved(_PHOTO, kind, save_all=True, append_images=[second])
+        yield Hostile(
+            name=f"{_SUFFIXES[kind]} of two", suffix=_SUFFIXES[kind], content=content,
+            is_taken=False,
+        )  # fmt: skip
+    content = saved(_PHOTO, "MPO", save_all=True, append_images=[second])
+    yield Hostile(name="photo with a preview", suffix="jpg", content=content, is_taken=True)
+
+
+def _heads() -> Iterator[Hostile]:
+    """Heads that make no sense."""
+    for name, width, height in (("no width", 0, 8), ("no height", 8, 0), ("nothing", 0, 0)):
+        yield Hostile(name=name, suffix="png", content=_png(width, height), is_taken=False)
+    for depth, colour in ((3, 2), (16, 3), (8, 5), (0, 0)):
+        content = _png(8, 8, depth=depth, colour=colour)
+        yield Hostile(
+            name=f"{depth} bits of colour {colour}", suffix="png", content=content, is_taken=False
+        )
+    yield Hostile(name="no pixels", suffix="png", content=_png(8, 8), is_taken=False)
+    for name, text in (("negative", b"P6 -8 8 255\n"), ("no number", b"P6 x 8 255\n")):
+        yield Hostile(name=name, suffix="ppm", content=text + bytes(999), is_taken=False)
+
+
+def _png(width: int, height: int, *, depth: int = 8, colour: int = 2) -> bytes:
+    """Return a PNG whose head says so and that has no pixels."""
+    head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    )

@@ -1,0 +1,153 @@
+"""What a folder of images may hold: taken, or refused in one line that names the file."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hostile_images import SIDE, Hostile, hostile_images, saved
+from PIL import Image
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.datasets import load
+from sweeps.cli import BAD_INPUT
+
+FILES = list(hostile_images())
+STUDY = """
+study: hostile
+base:
+  data: {name: image-folder, folder: photos, image_size: 16, views: concat}
+  model: {name: narrow-resnet, width: 4}
+  epochs: 1
+  batch_size: 5
+arms:
+  erm: {mix.law: erm}
+seeds: 1
+"""
+
+
+def _put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
+    """Lay a file among sound images, in the middle of one class of two."""
+    for split in ("train", "test"):
+        for kind in ("cat", "dog"):
+            (folder / split / kind).mkdir(parents=True, exist_ok=True)
+            for number in (0, 9):
+                Image.new("RGB", (SIDE, SIDE)).save(folder / split / kind / f"{number}.png")
+    file = folder / "train" / "dog" / f"{name}.{hostile.suffix}"
+    file.write_bytes(hostile.content)
+    return file
+
+
+def _load(folder: Path) -> torch.Tensor:
+    data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
+    return load(data, folder.parent / "data").train.pixels
+
+
+def test_there_are_a_hundred_of_them() -> None:
+    assert len({hostile.name for hostile in FILES}) == len(FILES) >= 100
+    assert sum(hostile.is_taken for hostile in FILES) >= 30
+
+
+@pytest.mark.parametrize("hostile", FILES, ids=str)
+def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
+    hostile: Hostile, tmp_path: Path
+) -> None:
+    file = _put(tmp_path / "photos", hostile)
+    if hostile.is_taken:
+        pixels = _load(tmp_path / "photos")
+        assert pixels.shape == (5, 3, SIDE, SIDE)
+        return
+    with pytest.raises(DataError) as refused:
+        _load(tmp_path / "photos")
+    assert str(refused.value).startswith(f"{file}: ")
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
+    """As Pillow's own transpositions say, from TIFF 6.0, tag Orientation."""
+    ways: dict[int, list[Image.Transpose]] = {
+        1: [], 2: [Image.Transpose.FLIP_LEFT_RIGHT], 3: [Image.Transpose.ROTATE_180],
+        4: [Image.Transpose.FLIP_TOP_BOTTOM], 5: [Image.Transpose.TRANSPOSE],
+        6: [Image.Transpose.ROTATE_90], 7: [Image.Transpose.TRANSVERSE],
+        8: [Image.Transpose.ROTATE_270],
+    }  # fmt: skip
+    upright = Image.linear_gradient("L").resize((SIDE, SIDE)).convert("RGB")
+    upright.paste((255, 0, 0), (0, 0, 6, 6))
+    stored = upright
+    for way in ways[turn]:
+        stored = stored.transpose(way)
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    hostile = Hostile(
+        name="turned", suffix="png", content=saved(stored, "PNG", exif=exif), is_taken=True
+    )
+    _put(tmp_path / "photos", hostile)
+    plain = Hostile(name="plain", suffix="png", content=saved(upright, "PNG"), is_taken=True)
+    _put(tmp_path / "plain", plain)
+    assert torch.equal(_load(tmp_path / "photos"), _load(tmp_path / "plain"))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "one\u202etwo"])
+def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_path: Path) -> None:
+    for content in (b"no image", b""):
+        hostile = Hostile(name="named", suffix="png", content=content, is_taken=False)
+        _put(tmp_path / "photos", hostile, name)
+        with pytest.raises(DataError) as refused:
+            _load(tmp_path / "photos")
+        assert str(refused.value).isprintable()
+        assert name.encode("unicode_escape").decode() in str(refused.value)
+
+
+@pytest.mark.slow
+def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Path) -> None:
+    """The peak of a process that meets all of them, beyond that of one that meets none."""
+    for number, hostile in enumerate(FILES):
+        _put(tmp_path / f"{number}" / "photos", hostile)
+    peaks = []
+    for count in (0, len(FILES)):
+        program = (
+            "import resource, sys\n"
+            "from pathlib import Path\n"
+            "from mixup_core.images.config import DataConfig\n"
+            "from mixup_core.images.data.datasets import DataError, load\n"
+            "for number in range(int(sys.argv[2])):\n"
+            "    folder = Path(sys.argv[1]) / str(number) / 'photos'\n"
+            "    data = DataConfig(name='image-folder', folder=str(folder), image_size=16)\n"
+            "    try:\n"
+            "        load(data, folder.parent / 'data')\n"
+            "    except DataError:\n"
+            "        pass\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path), str(count)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        peaks.append(int(ran.stdout) / 1024)
+    assert peaks[1] - peaks[0] < 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["square bomb", "half of jpg", "gif of two", "16 bits"])
+def test_a_launch_ends_before_any_run_in_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sweeps.cli import main
+
+    (hostile,) = (hostile for hostile in FILES if hostile.name == name)
+    file = _put(tmp_path / "photos", hostile)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    arguments = ["mixsweep", "run", "study.yaml", "--home", str(tmp_path / "runs")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr().err.strip().splitlines()
+    assert left.value.code == BAD_INPUT
+    assert f"dog/{file.name}: " in said[-1]
+    assert not any("Traceback" in line for line in said)
+    assert not list((tmp_path / "runs").rglob("stages/*/*.json"))
