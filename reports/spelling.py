@@ -62,7 +62,7 @@ def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
 
 def escape_markdown(text: str) -> str:
     """Return a text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!]))", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*|]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", " ".join(text.split()))
 
 
 def escape_latex(text: str) -> str:
@@ -77,8 +77,9 @@ def _csv_cell(value: Any) -> str:
         case float():
             return repr(float(value))
         case str():
-            # A spreadsheet runs a cell that starts like this as a formula.
-            return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+            value = re.sub(r"\r\n?", "\n", value)  # a lone one would not be quoted
+            # A spreadsheet runs a cell that starts like this as a formula, blanks before it or not.
+            return f"'{value}" if re.match(r"\s*[=+\-@]|\t", value) else value
         case _:
             return json.dumps(value)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.records import EpochRecord
+from mixup_core.rules import printable
 from mixup_core.store.files import Bucket, Folder, StoreError, UnreadableError, open_files
 from mixup_core.store.manifests import (
     FORMAT,
@@ -397,7 +398,8 @@ class Store:
         if name != f"failures/{failure.run_key}.json":
             self._quarantine(name, f"is the failure of {failure.run_key}")
             return None
-        return failure
+        # It may be what another program, or another user of a shared store, had to say.
+        return dataclasses.replace(failure, message=printable(failure.message))
 
     def _content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
         """Return the content of a manifest or failure; None if it was damaged.

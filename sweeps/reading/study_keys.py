@@ -79,6 +79,15 @@ class ClaimKeys:
     that: That
     """The sentence as a relation."""
 
+    def __post_init__(self) -> None:
+        """Check the texts.
+
+        Raises:
+            RuleError: If one holds characters that would change how others are shown.
+        """
+        _check_plain(self, "says")
+        _check_plain(self, "source")
+
     def claim(self) -> Claim:
         """Return the claim."""
         that = self.that
@@ -283,9 +292,7 @@ class StudyKeys:
         """
         fits = re.fullmatch(STUDY_NAME, self.study) is not None
         require(fits, "study is a-z, 0-9 and -, not first a -, at most 100", self, "study")
-        is_plain = not _INVISIBLE.search(self.description)
-        rule = "description has no control or text-direction characters"
-        require(is_plain, rule, self, "description")
+        _check_plain(self, "description")
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description is in Unicode normal form C", self, "description")
         margin = self.equivalence
@@ -298,6 +305,11 @@ class StudyKeys:
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a count stays a range, so that a huge one costs nothing."""
         return self.seeds if isinstance(self.seeds, tuple) else range(self.seeds)
+
+
+def _check_plain(keys: object, field: str) -> None:
+    is_plain = not _INVISIBLE.search(getattr(keys, field))
+    require(is_plain, f"{field} has no control or text-direction characters", keys, field)
 
 
 def check_seeds(seeds: Sequence[int]) -> None:

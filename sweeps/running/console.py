@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from mixup_core.rules import printable
 from sweeps.study import Run, Study
 
 _RATE_OVER = 30.0
@@ -171,7 +172,7 @@ class Console:
     def note(self, line: str) -> None:
         """Write a line that stays: a change of state in a log, a failure anywhere."""
         self._erase()
-        self._write(f"{line}\n")
+        self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
         """Write a change of state where there is no live table that shows it."""

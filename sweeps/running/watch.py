@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ray import tune
 
 from mixup_core.keys import stage_key, stage_keys
+from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from mixup_core.store.manifests import Failure
@@ -187,7 +188,11 @@ class Watch(tune.Callback):  # type: ignore[misc]
         attempts: int,
     ) -> None:
         failure = Failure(
-            run_key=run.key, kind=kind, message=message, epoch=epoch, attempts=attempts
+            run_key=run.key,
+            kind=kind,
+            message=printable(message),
+            epoch=epoch,
+            attempts=attempts,
         )
         self.failures[run.key] = failure
         self._console.note(f"{run.arm} seed {run.seed} {kind}: {message}")

@@ -42,11 +42,20 @@ def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:
     assert header == ["arm", "mean", "note"]
     assert (first[0], float(first[1]), first[2]) == ("'=1+1", 0.1 + 0.2, "")
     assert second == ["'@x", "1", "a,b"]
+    cells = ["+1", "-1", "\t1", "\n=1", " =1", "\n@1", "1-1", "a=1"]
+    spelled = [
+        row["cell"]
+        for row in csv.DictReader(
+            io.StringIO(spell_csv([{"cell": cell} for cell in cells]), newline="")
+        )
+    ]
+    assert spelled == [f"'{cell}" for cell in cells[:6]] + cells[6:]
 
 
 def test_markup_is_shown_and_not_obeyed() -> None:
     assert escape_markdown("a|b *c*\n`d` <b>") == "a\\|b \\*c\\* \\`d\\` \\<b>"
     assert escape_markdown("p < 0.001") == "p < 0.001"
+    assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
     assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
 
 

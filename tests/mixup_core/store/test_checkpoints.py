@@ -292,6 +292,12 @@ def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
     assert store.keys() == {}
 
 
+def test_a_failure_is_read_as_one_line_that_commands_no_terminal(store: Store) -> None:
+    hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
+    store.write_failure(hostile)
+    assert store.failures()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
+
+
 @pytest.mark.parametrize("name", ["stages", "states", "failures"])
 def test_a_damaged_file_is_quarantined_and_named_once(
     store: Store, url: str, name: str, caplog: pytest.LogCaptureFixture

@@ -44,6 +44,20 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     assert (second.margin, second.metric) == (0.002, "test/error_averaged")
 
 
+@pytest.mark.parametrize("field", ["says", "source"])
+def test_a_claim_has_no_characters_that_change_how_others_are_shown(
+    tmp_path: Path, field: str
+) -> None:
+    for unseen in ("\\e[2J", "\\r", "\\u202e"):
+        texts = {"says": "a", "source": "b"} | {field: f'"{unseen}"'}
+        claim = (
+            f"- {{says: {texts['says']}, source: {texts['source']}, "
+            "that: {less: [uniform, erm], metric: test/error}}\n"
+        )
+        (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
+        assert f"`{field} has no control or text-direction characters` must hold" in refusal
+
+
 def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
     rises = CLAIM.replace("}", ", readout: rise}")
     last = CLAIM.replace("}", ", readout: {mean_of_last: 3}}")

@@ -121,3 +121,9 @@ def test_a_step_that_is_quick_or_fails_is_not_named() -> None:
     with pytest.raises(OSError, match="no"), still("starting Ray", stream, after=60):
         raise OSError("no")
     assert stream.getvalue() == ""
+
+
+def test_a_note_is_one_line_that_commands_no_terminal() -> None:
+    out = io.StringIO()
+    Console(_board(), out).note("a\x1b[2J\nb")
+    assert out.getvalue() == "a\\x1b[2J\\nb\n"

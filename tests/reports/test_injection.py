@@ -1,0 +1,140 @@
+"""Texts of a study file, of an error or of a shared store are shown in a report, never obeyed."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from synthetic import finish, make_study
+
+from mixup_core.rules import printable
+from reports.build import build_report
+from sweeps.claims import Claim
+
+HOSTILE = (
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
+    "</td></table></main><h1>x", "'-alert(1)-'", "&lt;script&gt;", "{{ 7 * 7 }}", "{% if %}",
+    '=HYPERLINK("http://elsewhere.example")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", " =1+1",
+    "\t=1+1", "\n=1+1", "\\input{/etc/passwd}", "\\write18{id}", "100% of $x$ & a_b #1 ~ ^2 {",
+    "}\\end{table}\\begin{verbatim}", "\\\\[9cm] \\verb|x|", "a | b | c", "`code", "**bold*",
+    "[x](javascript:alert(1))", "![x](http://elsewhere.example/x.png)", "<!-- x", "<?php x",
+    "one\ntwo", "\N{NARROW NO-BREAK SPACE}x",
+)  # fmt: skip
+UNSEEN = ("\x1b[2J\x1b]0;x\x07", "one\r\ntwo\x0b", "\N{RIGHT-TO-LEFT OVERRIDE}txt.exe")
+"""A study file may not hold these; what a worker or a shared store says may."""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return a report of harmless texts, and the same with hostile ones in their place."""
+    harmless = [f"text {number}" for number in range(len(HOSTILE))]
+    place = tmp_path_factory.mktemp("reports")
+    return _written(place / "harmless", harmless), _written(place / "hostile", HOSTILE)
+
+
+def _written(out: Path, texts: Sequence[str]) -> Path:
+    errors = [*texts, *(UNSEEN if texts is HOSTILE else ("text",) * len(UNSEEN))]
+    study = make_study(arms=("erm", "midpoint"), seeds=tuple(range(len(errors) + 2)))
+    claims = [
+        Claim(
+            says=text, source=text, relation="less", left="midpoint", right="erm",
+            metric="test/error",
+        )
+        for text in texts
+    ]  # fmt: skip
+    study = replace(
+        study, description=" ".join(texts), claims=tuple(claims), source="\n".join(texts)
+    )
+    results = [
+        finish(run, epochs=3, failure=printable(errors[run.seed]))
+        if run.arm == "midpoint" and run.seed < len(errors)
+        else finish(run)
+        for run in study.runs()
+    ]
+    command = f"mixsweep run {' '.join(texts)}"
+    return build_report(study, results, out, data_checksums={}, command=command).folder
+
+
+class _Tags(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, tuple[str, ...]]] = []
+        self.addresses: list[str] = []
+        self.words = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, tuple(name for name, _ in attrs)))
+        self.addresses += [value or "" for name, value in attrs if name in {"href", "src"}]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_page_has_the_tags_of_one_with_harmless_texts(folders: tuple[Path, Path]) -> None:
+    harmless, hostile = (_Tags((folder / "report.html").read_text()) for folder in folders)
+    assert hostile.found == harmless.found
+    assert all(address.startswith(("data:", "#")) for address in hostile.addresses)
+    for text in HOSTILE:
+        assert " ".join(text.split()) in " ".join(hostile.words.split()), text
+
+
+def test_the_figures_run_nothing_and_load_nothing(folders: tuple[Path, Path]) -> None:
+    drawn = list((folders[1] / "figures").glob("*.svg"))
+    assert drawn
+    for file in drawn:
+        for element in ElementTree.parse(file).iter():
+            assert element.tag.rpartition("}")[2] not in {"script", "foreignObject", "image", "a"}
+            for name, value in element.attrib.items():
+                assert not name.startswith("on"), (file, name)
+                assert "href" not in name or value.startswith("#"), (file, value)
+
+
+def _rows(file: Path) -> list[list[str]]:
+    with file.open(newline="") as lines:
+        return list(csv.reader(lines))
+
+
+def test_no_cell_of_an_export_is_a_formula(folders: tuple[Path, Path]) -> None:
+    for file in sorted(folders[1].rglob("*.csv")):
+        rows = _rows(file)
+        before = _rows(folders[0] / file.relative_to(folders[1]))
+        assert [len(row) for row in rows] == [len(row) for row in before], file
+        for cell in (cell for row in rows for cell in row):
+            if not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell):
+                assert not cell.lstrip().startswith(("=", "+", "-", "@")), (file, cell)
+                assert not cell.startswith(("\t", "\r")), (file, cell)
+
+
+def test_the_latex_table_has_the_commands_of_one_with_harmless_texts(
+    folders: tuple[Path, Path],
+) -> None:
+    harmless, hostile = ((folder / "table.tex").read_text() for folder in folders)
+    spelled = {"\\textbackslash", "\\textasciitilde", "\\textasciicircum"}
+    known = set(re.findall(r"\\[A-Za-z]+", harmless))
+    assert set(re.findall(r"\\[A-Za-z]+", hostile)) - known <= spelled
+    for special in "&%#~^":
+        pattern = rf"(?<!\\){re.escape(special)}"
+        assert len(re.findall(pattern, hostile)) == len(re.findall(pattern, harmless)), special
+    bare = re.sub(r"\\[{}]", "", hostile)
+    assert bare.count("{") == bare.count("}")
+    assert hostile.count("\n\n") == harmless.count("\n\n")
+    assert all(letter.isprintable() or letter == "\n" for letter in hostile)
+
+
+@pytest.mark.parametrize("name", ["table.md", "sensitivity.md"])
+def test_markdown_has_the_cells_of_one_with_harmless_texts(
+    folders: tuple[Path, Path], name: str
+) -> None:
+    harmless, hostile = ((folder / name).read_text().splitlines() for folder in folders)
+    columns = [len(re.findall(r"(?<!\\)\|", line)) for line in hostile]
+    assert columns == [len(re.findall(r"(?<!\\)\|", line)) for line in harmless]
+    for line in hostile:
+        assert not re.search(r"(?<!\\)<[A-Za-z/!?]", line), line
+        assert not re.search(r"(?<!\\)\]\(", line), line
+        assert line.replace("\N{NARROW NO-BREAK SPACE}", "").isprintable()
