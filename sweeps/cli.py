@@ -38,7 +38,11 @@ _REFUSALS = (
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with a documented code."""
+    """Run the command line and exit with a documented code.
+
+    Whatever the umask, nothing that it or a process below it makes can be written by others.
+    """
+    os.umask(os.umask(0o022) | 0o022)
     hear()
     ending, is_cut = Ending(), False
     try:

@@ -56,5 +56,8 @@ def ui(study: str | None, home: Path, port: int) -> int:
         str(port),
         "--workers",
         "1",
+        # MLflow's own list lets every address of a private network pass.
+        "--allowed-hosts",
+        f"127.0.0.1:{port},localhost:{port}",
     ]
     os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place

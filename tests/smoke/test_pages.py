@@ -110,9 +110,6 @@ def test_the_printed_link_shows_the_learning_curves_of_each_run(
 def test_mlflow_answers_this_machine_only(links: dict[str, str]) -> None:
     address = links["arms"].partition("/#")[0]
     port = int(address.rpartition(":")[2])
-    request = urllib.request.Request(address, headers={"Host": "elsewhere.example"})
-    with pytest.raises(OSError, match="403"):
-        urllib.request.urlopen(request, timeout=10)
     with socket.socket() as outside, pytest.raises(OSError, match="refused"):
         outside.connect(("127.0.0.2", port))
 

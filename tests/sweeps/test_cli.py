@@ -1,5 +1,6 @@
 """What the command line refuses: one message, exit 2, nothing created, nothing heavy loaded."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,20 @@ def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
     command = f'{sys.executable} -c "{program}" | head -c 10'
     ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])
+def test_what_a_command_makes_others_cannot_write(
+    before: int, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mixsweep", "schema"])
+    own = os.umask(before)
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        found = os.umask(own)
+    assert found == after
 
 
 def test_every_command_explains_itself() -> None:

@@ -1,0 +1,85 @@
+"""MLflow's pages: for this machine, and for no page of another site that a browser shows."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from trained import train
+
+from tests.cluster.head import free_ports
+from tests.conftest import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+SEARCH = "/api/2.0/mlflow/experiments/search"
+CREATE = "/api/2.0/mlflow/experiments/create"
+
+
+@pytest.fixture(scope="module")
+def port(command_line: Callable[..., CommandLine]) -> Iterator[int]:
+    mixsweep = command_line()
+    train(mixsweep.home)
+    mixsweep("sync", "digits")
+    (port,) = free_ports(1)
+    server = mixsweep.start("ui", "digits", "--port", str(port))
+    try:
+        give_up_at = time.monotonic() + 120
+        while _status(port, "GET", "/health") != 200:
+            assert server.poll() is None, server.communicate()
+            assert time.monotonic() < give_up_at, "the server does not answer"
+            time.sleep(0.5)
+        yield port
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:{port}", 200),
+        ("localhost:{port}", 200),
+        ("elsewhere.example", 403),
+        ("elsewhere.example:{port}", 403),
+        ("localhost.elsewhere.example:{port}", 403),
+        ("127.0.0.1.elsewhere.example:{port}", 403),
+        ("10.elsewhere.example:{port}", 403),  # `10.*` is on MLflow's own list
+        ("192.168.1.7:{port}", 403),
+        ("10.1.2.3:{port}", 403),
+        ("0.0.0.0:{port}", 403),
+        ("", 403),
+    ],
+)
+def test_only_the_addresses_that_were_printed_are_answered(
+    port: int, host: str, status: int
+) -> None:
+    for path in ("/", f"{SEARCH}?max_results=1"):
+        assert _status(port, "GET", path, Host=host.format(port=port)) == status
+
+
+@pytest.mark.parametrize("origin", ["http://elsewhere.example", "https://127.0.0.1.nip.io", "null"])
+def test_another_site_can_change_nothing(port: int, origin: str) -> None:
+    body = json.dumps({"name": f"planted by {origin}"})
+    kind = {"Content-Type": "application/json"}
+    assert _status(port, "POST", CREATE, body, Origin=origin, **kind) == 403
+    assert _status(port, "POST", CREATE, body, Origin=origin) == 403
+    here = f"http://127.0.0.1:{port}"
+    assert _status(port, "POST", CREATE, body, Origin=here, **kind) == 200
+
+
+def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
+    """Return the status of an answer; 0 without one."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.putrequest(method, path, skip_host="Host" in headers)
+        content = (body or "").encode()
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            connection.putheader(name, value)
+        connection.endheaders(content)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
