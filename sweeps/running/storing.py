@@ -3,11 +3,9 @@
 import functools
 import os
 import platform
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -19,6 +17,7 @@ from mixup_core.problem import Config, Predicting, Process, StateError, problem_
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
+from sweeps.processor import processor
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
@@ -213,18 +212,8 @@ def _environment(device: str) -> dict[str, str]:
     return {
         "host": platform.node(),
         "pid": str(os.getpid()),
-        "device": torch.cuda.get_device_name(device) if is_gpu else _processor(),
+        "device": torch.cuda.get_device_name(device) if is_gpu else processor(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
     }
-
-
-def _processor() -> str:
-    """Return the model of the CPU, where Linux tells it, else its architecture."""
-    try:
-        described = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.machine()
-    models = re.findall(r"^model name\s*: (.+)$", described, flags=re.MULTILINE)
-    return models[0] if models else platform.machine()

@@ -185,7 +185,7 @@ def cells() -> Iterator[Cell]:
 def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
     """Return what is wrong with how a cell ended; None if nothing is."""
     if ending.code is None:
-        return f"hangs: {ending.said[-200:]}"
+        return f"hangs: {ending.said[-2000:]}"
     if "Traceback" in ending.said:
         return f"traceback: {ending.said.strip().splitlines()[-1]}"
     is_export = ending.file.name in sound

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reports.provenance import PACKAGES, describe_code
-from sweeps.running.storing import _processor
+from sweeps.processor import processor
 
 PUBLISHED = Path("reports") / "published"
 
@@ -44,7 +44,7 @@ def publish(
         "made_with": {
             "date": now.isoformat(timespec="seconds"),
             "code": code,
-            "device": _processor(),
+            "device": processor(),
             "cpus": os.cpu_count(),
             "load_average": os.getloadavg()[2],
             "versions": {

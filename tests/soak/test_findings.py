@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,16 @@ def test_a_finding_names_no_place_of_this_machine(
     written = "".join(path.read_text() for path in folder.iterdir())
     assert str(tmp_path) not in written
     assert str(Path(__file__).parents[2]) not in written
+
+
+def test_what_goes_through_study_files_loads_no_torch() -> None:
+    """500 MB, of which reading a study file needs 50."""
+    program = (
+        "import sys, tests.soak.mutations as soak\n"
+        "soak.verdict(sorted(soak.STUDIES.glob('*.yaml'))[0])\n"
+        "print(*{'torch', 'ray', 'mlflow', 'pandas', 'scipy'} & sys.modules.keys())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == []

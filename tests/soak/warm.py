@@ -4,6 +4,7 @@ A command is a process of its own here too, with the memory of one that has just
 and torch: what is left out is loading them again, most of the time of most commands.
 """
 
+import faulthandler
 import importlib
 import json
 import os
@@ -19,6 +20,9 @@ from typing import IO, NoReturn
 from tests.conftest import CommandLine
 
 _POLL = 0.02
+_ASKED = signal.SIGUSR1
+"""Asks a command that hangs where it stands."""
+_TELLS_WITHIN = 2.0
 _NEEDED = (
     "sweeps.cli",
     "sweeps.running.launch",
@@ -71,13 +75,16 @@ class Warm:
 
 
 def _serve(requests: IO[str]) -> None:
+    before = dict(os.environ)
     for module in _NEEDED:
         importlib.import_module(module)
+    # What importing sets is part of what a command is: that its cluster is closed to others.
+    needed = {name: value for name, value in os.environ.items() if before.get(name) != value}
     for line in requests:
         begun = json.loads(line)
         pid = os.fork()
         if pid == 0:
-            _become(begun["arguments"], begun["environment"], begun["said"])
+            _become(begun["arguments"], needed | begun["environment"], begun["said"])
         print(json.dumps(_code(pid, begun["patience"])), flush=True)  # noqa: T201
 
 
@@ -89,6 +96,7 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str], said: str)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(number, target)
+    faulthandler.register(_ASKED, chain=False)
     sys.argv = ["mixsweep", *arguments]
     from sweeps.cli import main
 
@@ -96,13 +104,18 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str], said: str)
 
 
 def _code(pid: int, patience: float) -> int | None:
-    """Return how a child ended, a signal below 0; None if it had to be killed with its own."""
+    """Return how a child ended, a signal below 0; None if it had to be killed with its own.
+
+    One that hangs prints where each of its threads stands first.
+    """
     give_up_at = time.monotonic() + patience
     while time.monotonic() < give_up_at:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
         time.sleep(_POLL)
+    os.kill(pid, _ASKED)
+    time.sleep(_TELLS_WITHIN)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     return None
