@@ -79,6 +79,17 @@ def test_a_phase_that_no_epoch_reaches_is_refused() -> None:
     assert caught.value.fields == ("mix.schedule.phases", "epochs")
 
 
+def test_the_ends_of_every_range_belong_to_it() -> None:
+    first = Phases(phases=(Phase(law=Midpoint(), until=1), Erm()))
+    assert [first.law_at(epoch, 2) for epoch in range(2)] == [Midpoint(), Erm()]
+    assert (first.last_change, Phases(phases=(Erm(),)).last_change) == (1, 0)
+    for ramp in (Linear, Cosine):
+        assert ramp(start=MAX_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
+        assert ramp(start=1.0, end=MAX_ALPHA).law_at(0, 2) == Beta(alpha=1.0)
+    assert Easy(high=6.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
+    assert (Easy().base, Easy().low, Easy().high) == (10.0, -1.0, 1.0)
+
+
 def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
     """SCIENCE.md F1: 10^(1 - 2u), 10^(2u - 1), 10^(1 - 4|u - 1/2|), u = t / T."""
     epochs = 40
@@ -133,6 +144,9 @@ def test_ramps_stay_in_their_range_and_move_one_way(
         ({"easy": {"high": 1e9}}, r"base \*\* high <= 1e6"),
         ({"easy": {"low": -1e9}}, r"0 < base \*\* low"),
         ({"linear": {"start": 0.0, "end": 1.0}}, "0 < start <= 1e6"),
+        ({"linear": {"start": 2 * MAX_ALPHA, "end": 1.0}}, "0 < start <= 1e6"),
+        ({"cosine": {"start": 1.0, "end": 0.0}}, "0 < end <= 1e6"),
+        ({"hard": {"low": 2.0}}, "low < high"),
         ({"cosine": {"start": 1.0, "end": 2 * MAX_ALPHA}}, "0 < end <= 1e6"),
     ],
 )

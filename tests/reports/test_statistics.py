@@ -223,6 +223,12 @@ def test_the_sign_flip_p_starts_at_six_seeds() -> None:
     assert paired([0.1, 0.2, 0.3, 0.5, 0.4, 0.6], [0.0] * 6).sign_flip_p == 2 / 2**6
 
 
+def test_the_sign_flip_p_ends_at_twenty_seeds() -> None:
+    growing = [float(seed) for seed in range(1, 22)]
+    assert paired(growing[:20], [0.0] * 20).sign_flip_p == 2 / 2**20
+    assert paired(growing, [0.0] * 21).sign_flip_p is None
+
+
 def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
     uniform = [result.records[-1].metrics for result in results if result.run.arm == "uniform"]
     numbers = summarise_runs(uniform)
@@ -284,6 +290,10 @@ def test_equivalence_needs_two_seeds_and_is_certain_where_nothing_varies() -> No
     assert equivalence(paired([0.1], [0.2]), 0.01) is None
     found = equivalence(paired([0.4, 0.3, 0.2], [0.3, 0.2, 0.1]), 0.01)
     assert found == Equivalence(below=0.0, within=0.0, above=1.0)
+    inside = Equivalence(below=0.0, within=1.0, above=0.0)
+    for ours in (1.0, 1.25, 1.5, 1.75, 2.0):  # the margin itself is no difference
+        assert equivalence(paired([ours] * 3, [1.5] * 3), 0.5) == inside
+    assert equivalence(paired([0.5] * 3, [1.5] * 3), 0.5) == Equivalence(below=1, within=0, above=0)
 
 
 def test_the_expected_lowest_is_the_mean_over_all_choices() -> None:

@@ -11,8 +11,8 @@ from mixup_core.laws import Beta, Erm
 from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
-from sweeps.stages import Plan, plan_runs, plan_study
+from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.stages import Need, Plan, plan_runs, plan_study
 from sweeps.study import Run, Study
 from tests import toy
 
@@ -274,3 +274,44 @@ def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
     damaged.write_bytes(damaged.read_bytes()[:-9])
     plan = plan_study(study, store)
     assert [len(plan.finished), len(plan.pending)] == [1, 1]
+
+
+def test_a_run_that_joins_waits_for_a_stage_that_is_being_trained() -> None:
+    trunk, fork = plan_runs(_switching([50, 100]), {}).pending
+    assert (trunk.keep, fork.first_epoch) == ({50}, 50)
+    (joining,) = plan_runs([fork.run], {}, [trunk]).pending
+    assert joining.needs == (Need(run=trunk.run.key, epoch=50, use="start"),)
+    assert joining.epochs_to_train == 50
+    key = stage_keys(trunk.run.config)[49]
+    gone_on = replace(trunk, start=50)  # it stands on that stage, and will not store it again
+    (joining,) = plan_runs([fork.run], {}, [gone_on]).pending
+    assert (joining.needs, joining.first_epoch) == ((), 0)
+    (joining,) = plan_runs([fork.run], {key: True}, [trunk]).pending
+    assert (joining.needs, joining.start) == ((), 50)
+
+
+def test_a_pupil_waits_for_a_teacher_that_is_being_trained(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    masters = [planned for planned in plan.pending if planned.run.arm == "master"]
+    pupils = plan_runs(school.runs_of("pupil"), {}, masters).pending
+    assert [[need.run for need in pupil.needs] for pupil in pupils] == [
+        [master.run.key] for master in masters
+    ]
+
+
+def test_a_run_that_diverged_is_not_planned_and_final_states_are_kept_if_asked(
+    school: Study, tmp_path: Path
+) -> None:
+    store, study = Store(str(tmp_path)), school.part(["still"])
+    first, second = study.runs()
+    store.write_failure(
+        Failure(run_key=first.key, kind="diverged", message="inf", epoch=0, attempts=1)
+    )
+    (planned,) = plan_study(study, store).pending
+    assert (planned.run, planned.keep) == (second, frozenset())
+    (planned,) = plan_study(study, store, keep_final_states=True).pending
+    assert planned.keep == {3}
+    store.write_failure(
+        Failure(run_key=second.key, kind="failed", message="killed", epoch=0, attempts=3)
+    )
+    assert [planned.run for planned in plan_study(study, store).pending] == [second]

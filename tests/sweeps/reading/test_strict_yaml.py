@@ -2,7 +2,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sweeps.reading.strict_yaml import REFUSED, Node, Place, plain, printable, read_yaml, write_yaml
+from sweeps.reading.strict_yaml import (
+    MAX_BYTES,
+    REFUSED,
+    Node,
+    Place,
+    plain,
+    read_yaml,
+    write_yaml,
+)
 
 
 def place_at(line: int) -> Place:
@@ -55,6 +63,71 @@ def test_what_readers_of_yaml_disagree_on_is_refused(text: str) -> None:
     assert len(faults) == 1
 
 
+_NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quote '0777'"
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"\xff", "f:1: not UTF-8 text"),
+        (b"a: 1\nb: \xff\n", "f:2: not UTF-8 text"),
+        (b"a: 1\nb: \x00", r"f:2: control characters are not allowed, got '\x00'"),
+        (b"a:\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
+        (b"a: 1\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
+        (b"\xef\xbb\xbf\ta: 1", "f:1: tabs cannot indent (column 1)"),
+        (b"a: 1\n---\nb: 2\n", "f:2: expected one document"),
+        (b"a: *x", "f:1: a: aliases are not allowed, got *x"),
+        (b"*a: 1", "f:1: aliases are not allowed, got *a"),
+        (b"a: 1\nb: [[1], &b 2]", "f:2: b[1]: anchors are not allowed, got &b"),
+        (b"a: !x 1", "f:1: a: tags are not allowed, got !x"),
+        (b"a: !!str 1", "f:1: a: tags are not allowed, got !!str"),
+        (b"<<: 1", "f:1: merge keys are not allowed, got <<"),
+        (b"1: a", "f:1: keys must be text, got 1; quote it"),
+        (b"[1]: a", "f:1: keys must be text, got a collection"),
+        (b"{a: 1}: a", "f:1: keys must be text, got a collection"),
+        (b"a: 1\na: 2", "f:2: key 'a' appears twice (lines 1 and 2)"),
+        (b"x:\n  a: 1\n  a: 2", "f:3: x: key 'a' appears twice (lines 2 and 3)"),
+        (b"x:\n- 1\n- 0777\n", f"f:3: x[1]: {_NO_NUMBER}"),
+        (b"x: {y: [0777]}", f"f:1: x.y[0]: {_NO_NUMBER}"),
+        (b"x: No", "f:1: x: expected a name, got the boolean false; quote 'No' or write false"),
+        (b"x: on", "f:1: x: expected a name, got the boolean true; quote 'on' or write true"),
+        (b"x: -.INF", "f:1: x: must be a finite number, got -.INF"),
+        (b"x: .nan", "f:1: x: must be a finite number, got .nan"),
+        (b"x: 1e999", "f:1: x: must be a finite number, got 1e999"),
+        (b"x: 2024-01-01", "f:1: x: expected a name or a decimal number, got a date; quote "
+                           "'2024-01-01'"),
+        (b"x: NULL", "f:1: x: expected a name or a decimal number, got a spelling of null; quote "
+                     "'NULL'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_named_with_its_line_and_path(content: bytes, fault: str) -> None:
+    _, faults = read_yaml(content, place_at)
+    assert [str(found) for found in faults] == [fault]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"), [(b"a: [1\n", 2), (b"a: b: c\n", 1), (b"a: 1\n b: 2\n", 2)]
+)
+def test_what_is_no_yaml_is_refused_at_its_line(content: bytes, line: int) -> None:
+    _, (fault,) = read_yaml(content, place_at)
+    assert str(fault).startswith(f"f:{line}: not valid YAML: ")
+    assert str(fault).endswith(")")
+
+
+def test_a_path_may_begin_elsewhere() -> None:
+    _, (fault,) = read_yaml(b"x: 0777", place_at, "base.y")
+    assert str(fault) == f"f:1: base.y.x: {_NO_NUMBER}"
+
+
+def test_a_document_may_be_empty_begin_with_a_mark_and_have_a_million_bytes() -> None:
+    assert read("") is read("# only\n") is None
+    assert read("\ufeffa: 1") == {"a": 1}
+    assert read("'<<': 1") == {"<<": 1}
+    assert len(str(read("x" * MAX_BYTES))) == MAX_BYTES == 1_000_000
+    _, (fault,) = read_yaml(b"x" * (MAX_BYTES + 1), place_at)
+    assert str(fault) == "f:1: larger than 1 MB"
+
+
 def test_a_value_knows_the_line_of_its_key_and_an_item_its_own() -> None:
     root, _ = read_yaml(b"# first\na:\n  b:\n\n    - 1\n    - 2\n", place_at)
     assert lines(root) == [2, 3, 5, 6]
@@ -82,12 +155,6 @@ def test_nothing_is_nested_deeper_than_32() -> None:
     root, faults = read_yaml(b"[" * 33 + b"]" * 33, place_at)
     assert root.value is REFUSED
     assert [str(fault) for fault in faults] == ["f:1: nested deeper than 32"]
-
-
-def test_control_and_direction_characters_are_shown_escaped_on_one_line() -> None:
-    assert printable("a\nb\u202ec\x00") == r"a\nb\u202ec\x00"
-    assert printable("\u00e9") == "\u00e9"
-    assert len(printable("x" * 10_000)) < 1000
 
 
 scalars = (
