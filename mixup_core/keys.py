@@ -56,7 +56,8 @@ def stage_keys(config: Config) -> tuple[str, ...]:
     }
     key = _hashed(config, fixed)
     keys = []
-    for spelled in _spelled_epochs(with_values(config, {"seed": 0})):
+    at_any_seed: Any = with_values(config, {"seed": 0})
+    for spelled in _spelled_epochs(at_any_seed):
         key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
         keys.append(key)
     return tuple(keys)

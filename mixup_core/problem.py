@@ -75,9 +75,6 @@ class Config(Protocol):
     def seed(self) -> int:
         """Names all random draws of the run, in 0..2^63-1."""
 
-    def __hash__(self) -> int:
-        """Equal configurations have equal hashes."""
-
 
 class Process(Protocol):
     """A run under way. Iterating it goes on after the last record and ends after the last epoch.

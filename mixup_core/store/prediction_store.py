@@ -23,6 +23,17 @@ _NAME = re.compile(r"predictions/../([0-9a-f]{4,64})\.bin")
 _logger = logging.getLogger("mixup_core.store.checkpoints")
 
 
+def prediction_name(key: str) -> str:
+    """Return where in a store the predictions of a stage are, if they are there.
+
+    Raises:
+        ValueError: If the key is not made of lower-case hexadecimal digits.
+    """
+    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
+        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
+    return f"predictions/{key[:2]}/{key}.bin"
+
+
 class PredictionStore:
     """Predictions under the keys of last stages. Holds no state of its own."""
 
@@ -44,15 +55,15 @@ class PredictionStore:
         if self.read(key, record) is not None:
             return
         data = _header(key, record, content) + content
-        if not self._files.create(_name(key), data):
-            self._files.write(_name(key), data)
+        if not self._files.create(prediction_name(key), data):
+            self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
         """Return the predictions of a stage; None if there are none, or none of this record.
 
         Damaged ones are put into quarantine, and absent.
         """
-        name = _name(key)
+        name = prediction_name(key)
         try:
             data = self._files.read(name)
         except FileNotFoundError:
@@ -76,12 +87,12 @@ class PredictionStore:
         """Remove the predictions of some stages, and return how many bytes that frees."""
         sizes = self.sizes(keys)
         for key in sizes:
-            self._files.remove(_name(key))
+            self._files.remove(prediction_name(key))
         return sum(sizes.values())
 
     def sizes(self, keys: Iterable[str]) -> Mapping[str, int]:
         """Return the bytes that the predictions of some stages take, of those that have any."""
-        names = {_name(key): key for key in keys}
+        names = {prediction_name(key): key for key in keys}
         return {names[name]: size for name in names if (size := self._files.size(name)) is not None}
 
     def verify(self) -> tuple[str, ...]:
@@ -92,7 +103,7 @@ class PredictionStore:
         """
         problems = []
         for key in sorted(self.keys()):
-            for name, data in self._files.read_present([_name(key)]):
+            for name, data in self._files.read_present([prediction_name(key)]):
                 if isinstance(data, UnreadableError):
                     self._quarantine(name, str(data))
                     problems.append(f"{name}: damaged")
@@ -109,17 +120,6 @@ class PredictionStore:
         except FileNotFoundError:
             return  # another reader was faster
         _logger.warning("%s %s; moved to quarantine", name, reason)
-
-
-def _name(key: str) -> str:
-    """Return where the predictions of a stage are.
-
-    Raises:
-        ValueError: If the key is not made of lower-case hexadecimal digits.
-    """
-    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
-        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
-    return f"predictions/{key[:2]}/{key}.bin"
 
 
 def _header(key: str, record: EpochRecord, content: bytes) -> bytes:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
+from mixup_core.store.prediction_store import prediction_name
 from mixup_core.tree import flatten
 from sweeps.results import Outcome
 from sweeps.study import Run, Study
@@ -31,6 +33,8 @@ from sweeps.tracking.networks import export_network
 from sweeps.tracking.progress import Progress, Row, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, texts
 
+PREDICTIONS_TAG = "predictions"
+"""Where the store has the logits of a finished run, unless they were pruned since."""
 _MAX_DIFFERENCES = 3
 
 _logger = logging.getLogger(__name__)
@@ -280,6 +284,8 @@ class Projection:
     def _wanted_seed(self, progress: Progress, parent: Entry) -> Wanted:
         run, epochs = progress.run, progress.epochs
         environment = {f"environment.{k}": value for k, value in progress.environment.items()}
+        leaves = progress.is_complete and problem_of(run.config).prediction_bytes(run.config) > 0
+        predictions = prediction_name(stage_keys(run.config)[-1]) if leaves else ""
         return Wanted(
             level="seed",
             name=(run.key,),
@@ -292,6 +298,7 @@ class Projection:
                 "seed": str(run.seed),
                 "position": str(self._plan.positions[run.key]),
                 "outcome": progress.outcome,
+                **({PREDICTIONS_TAG: predictions} if predictions else {}),
             },
             first_tags={**self._tags, "outcome": "missing"},
             params=_spelled(run.config),

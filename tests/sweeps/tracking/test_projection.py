@@ -12,6 +12,7 @@ from mlflow.entities import Metric
 from mixup_core.images.config import DataConfig, Mlp, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.training import TrainingState
+from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
@@ -97,6 +98,20 @@ def test_seeds_are_children_of_their_arm_and_carry_every_grouping_key(
     assert "seed" not in arms["erm erm"].data.params
     keys = [seed.data.tags["run_key"] for seed in seeds.values()]
     assert sorted(keys) == sorted(run.key for run in study.runs())
+
+
+def test_a_finished_run_says_where_the_store_has_its_predictions(
+    study: Study, home: Path, client: MlflowClient, tmp_path: Path
+) -> None:
+    results = results_of(study, 3, 2, 3, 3)
+    reconcile(projection_of(study, home), results)
+    seeds = {name: run.data.tags for name, run in runs_of(study, client, "seed").items()}
+    assert "predictions" not in seeds["midpoint midpoint seed=0"]
+    first = results[0]
+    assert first.stage is not None
+    store = Store(str(tmp_path))
+    store.predictions.write(first.stage.key, first.records[-1], b"logits")
+    assert (tmp_path / seeds["erm erm seed=0"]["predictions"]).is_file()
 
 
 def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
