@@ -15,6 +15,7 @@ from mixup_core.mixing import (
     loss_floor,
     mix,
     mixed_cross_entropy,
+    mixed_squared_errors,
 )
 
 
@@ -94,6 +95,24 @@ def test_one_weight_each_mixes_like_one_weight_per_image() -> None:
     torch.testing.assert_close(loss, cross_entropy(logits, soft))
 
 
+@pytest.mark.parametrize("lam", [torch.tensor(0.25), torch.tensor([0.0, 0.25, 1.0])])
+def test_squared_errors_are_distances_from_the_mixed_target(lam: torch.Tensor) -> None:
+    logits = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 2.0, 1.0]])
+    labels, partners = torch.tensor([0, 1, 2]), torch.tensor([2, 1, 1])
+    weights = lam.expand(3)
+    expected = [
+        sum(
+            (float(logit) - float(w) * (c == own) - (1 - float(w)) * (c == other)) ** 2
+            for c, logit in enumerate(row)
+        )
+        for row, own, other, w in zip(
+            logits, labels.tolist(), partners.tolist(), weights, strict=True
+        )
+    ]
+    found = mixed_squared_errors(logits, labels, partners, lam)
+    assert found.tolist() == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 8.0])
 def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
     def weighted(lam: float) -> float:
@@ -138,3 +157,14 @@ def test_the_floor_counts_pairs_of_different_classes() -> None:
         drawn.append(float((labels[order] != labels[partners]).double().mean()))
     expected = float(np.mean(drawn)) * math.log(2)
     assert loss_floor(Midpoint(), labels, "permutation", 3) == pytest.approx(expected, rel=0.03)
+
+
+def test_one_image_of_every_batch_meets_itself_the_short_last_one_included() -> None:
+    labels = torch.tensor([0, 1, 2, 3, 4])  # who meets another meets another class
+    for batch_size, batches in ((2, 3), (4, 2), (5, 1), (9, 1)):
+        floor = loss_floor(Midpoint(), labels, "permutation", batch_size)
+        assert floor == pytest.approx((1 - batches / 5) * math.log(2))
+    alone = torch.tensor([0])
+    assert loss_floor(Midpoint(), alone, "permutation", 4) == 0
+    assert loss_floor(Midpoint(), alone, "dataset", 4) == 0
+    assert label_entropy(Erm()) == 0

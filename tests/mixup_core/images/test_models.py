@@ -67,6 +67,18 @@ def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
         torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("size", "last"), [(28, 1), (33, 2), (8, 1)])
+def test_vgg16_halves_any_side_upwards(size: int, last: int) -> None:
+    network = build_model(Vgg16(width=4), 3, 10, size, seed=0).eval()
+    sides = [size]
+    for module in network.modules():
+        if isinstance(module, nn.MaxPool2d):
+            module.register_forward_hook(lambda _, __, out: sides.append(out.shape[-1]))
+    assert network(torch.zeros(1, 3, size, size)).shape == (1, 10)
+    assert sides == [-(-size // 2**pool) for pool in range(6)]
+    assert sides[-1] == last
+
+
 def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
     network = build_model(PreActResNet18(width=4), 3, 10, 16, seed=0).eval()
     assert _num_parameters(build_model(PreActResNet18(), 3, 10, 32, seed=0)) == 11_172_170
@@ -94,11 +106,12 @@ def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
 
 
 def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> None:
-    ours = build_model(EfficientNetV2S(), 3, 10, 32, seed=0)
+    ours: Any = build_model(EfficientNetV2S(), 3, 10, 32, seed=0)
     theirs = efficientnet_v2_s(num_classes=10)
     theirs.load_state_dict(ours.state_dict())
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(ours.eval()(images), theirs.eval()(images))
+    assert torch.equal(ours.features[0](images), theirs.features[0](images)), "the stem"
     before = torch.get_rng_state()
     ours.train()(images)
     assert torch.equal(torch.get_rng_state(), before)
@@ -144,3 +157,5 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
             bound = module.weight[0].numel() ** -0.5
             assert module.weight.abs().max() <= bound
             assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
+        if isinstance(module, nn.Linear):
+            assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound

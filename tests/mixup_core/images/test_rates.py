@@ -100,14 +100,24 @@ def test_schedules_share_the_stages_in_which_they_agree(config: TrainConfig) -> 
     ("schedule", "rule"),
     [
         ({"cosine": {"end": 1.5}}, "0 <= end <= 1"),
+        ({"cosine": {"end": -0.5}}, "0 <= end <= 1"),
         ({"cosine": {"warm_up": -1}}, "warm_up >= 0"),
         ({"warm-up": 4}, "lr_schedule.warm_up < epochs"),
         ({"step": {"at": [3, 2]}}, "epochs of steps grow"),
         ({"step": {"at": [0]}}, "epochs of steps grow"),
         ({"step": {"at": [1], "warm_up": 2}}, "epochs of steps grow"),
         ({"step": {"at": [1], "gamma": 0.0}}, "0 < gamma <= 1"),
+        ({"step": {"at": [1], "gamma": 1.5}}, "0 < gamma <= 1"),
     ],
 )
 def test_a_schedule_out_of_range_is_refused(config: TrainConfig, schedule: Any, rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         with_values(config, {"lr_schedule": schedule})
+
+
+def test_the_ends_of_every_range_belong_to_it() -> None:
+    assert _factors(Cosine(end=1.0)) == _factors(Step(at=(1,), gamma=1.0)) == [1.0] * 30
+    rising = [(step + 1) / 10 for step in range(10)]
+    assert _factors(Step(at=(2,), warm_up=2)) == pytest.approx(rising + [0.1] * 20)
+    assert Cosine().end == 0.0
+    assert Step(at=(1,)).gamma == 0.1

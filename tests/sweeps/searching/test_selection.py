@@ -1,11 +1,34 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import scipy.stats
-from searching import read
+from searching import STUDY, read
 
-from sweeps.search import Point, Search
-from sweeps.searching.selection import has_settled, is_clearly_worse, pareto_front, select_point
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.search import Point, Search, SearchHistory
+from sweeps.searching.selection import (
+    confirmation_is_due,
+    foreseen_study,
+    grown_study,
+    has_settled,
+    is_clearly_worse,
+    pareto_front,
+    select_point,
+    winner_of,
+)
+from sweeps.study import Run
+
+CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
+GRID = (
+    STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 4.0]")
+    .replace("[0, 20], step: 2", "[0, 20], step: 10")
+    .replace("points: 6", "sampler: grid")
+)
 
 
 def search(tmp_path: Path, rule: str) -> Search:
@@ -15,8 +38,6 @@ def search(tmp_path: Path, rule: str) -> Search:
 
 
 def overrides(rule: str) -> str:
-    from searching import STUDY
-
     return STUDY + f"  select: {rule}\n"
 
 
@@ -41,6 +62,7 @@ def test_val_1se_takes_the_simplest_within_one_standard_error(tmp_path: Path) ->
     ]
     errors = dict.fromkeys(("point 0", "point 1", "point 3"), 9.0) | {"point 2": 0.01}
     assert select_point(search(tmp_path, "val-1se"), points, errors) == points[3]
+    assert select_point(search(tmp_path, "val-1se"), points, {}) == points[2]
 
 
 def test_a_point_is_clearly_worse_where_scipy_says_so() -> None:
@@ -103,3 +125,113 @@ def test_open_points_are_waited_for() -> None:
     waiting = Point(number=3, values={}, state="open")
     variances = {point.arm: 1e-4 for point in _told(0.3, 0.2, 0.1)}
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
+
+
+def _fail(store: Store, run: Run) -> None:
+    store.write_failure(
+        Failure(run_key=run.key, kind="failed", message="as told", epoch=0, attempts=1)
+    )
+
+
+def test_a_study_grows_by_its_points_and_is_confirmed_after_the_last(
+    tmp_path: Path, store: Store
+) -> None:
+    study = read(tmp_path, CONFIRM)
+    points = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
+    five = SearchHistory(points=points[:5])
+    assert grown_study(study, five, store) == study.grown(points[:5])
+    ended = replace(five, ended="ended on its budget")
+    assert grown_study(study, ended, store) == study.grown(points[:5], points[4])
+    six = SearchHistory(points=points)
+    assert grown_study(study, six, store) == study.grown(points, points[5])
+    unconfirmed = read(tmp_path, STUDY)
+    assert grown_study(unconfirmed, six, store) == unconfirmed.grown(points)
+    arms_alone = read(tmp_path, STUDY.partition("search:")[0])
+    assert grown_study(arms_alone, six, store) is arms_alone
+
+
+def test_an_open_point_is_waited_for_unless_a_seed_of_it_failed(
+    tmp_path: Path, store: Store
+) -> None:
+    study = read(tmp_path, CONFIRM)
+    points = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
+    waiting = replace(points[5], state="open", objectives=())
+    history = SearchHistory(points=(*points[:5], waiting))
+    grown = study.grown(history.points)
+    assert grown_study(study, history, store) == grown
+    _fail(store, grown.runs_of("point 0")[1])
+    assert grown_study(study, history, store) == grown
+    _fail(store, grown.runs_of("point 5")[1])
+    assert grown_study(study, history, store) == study.grown(history.points, points[4])
+
+
+def test_a_confirmation_is_due_when_every_open_point_has_failed(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    first, second = (replace(point(n, alpha=1.5 + n), state="open") for n in range(2))
+    of_first, of_second = (study.grown([p]).runs_of(p.arm)[0].key for p in (first, second))
+    assert confirmation_is_due(study, [], failed=())
+    assert confirmation_is_due(study, [point(0, 0.1), point(1)], failed=())
+    assert not confirmation_is_due(study, [first, point(2, 0.1)], failed=())
+    assert not confirmation_is_due(study, [first, second], failed={of_first})
+    assert confirmation_is_due(study, [first, second], failed={of_first, of_second})
+
+
+def test_a_grid_is_foreseen_to_its_last_point_and_no_other_search_is(tmp_path: Path) -> None:
+    study = read(tmp_path, GRID)
+    seen = foreseen_study(study)
+    found = [
+        (seen.arms[arm].mix.law.alpha, seen.arms[arm].mix.switch_epoch) for arm in seen.points()
+    ]
+    # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
+    assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
+    assert seen.points() == ("point 0", "point 1", "point 2")
+    assert {seen.seeds_of(arm) for arm in seen.points()} == {study.seeds}
+    begun = study.grown([point(0, 0.2, alpha=4.0, switch=10)])
+    rest = foreseen_study(begun)
+    assert rest.points() == ("point 0", "point 1", "point 2")
+    assert rest.arms["point 0"] == begun.arms["point 0"]
+    assert {run.key for run in rest.runs()} == {run.key for run in seen.runs()}
+    for other in (STUDY, STUDY.partition("search:")[0]):
+        study = read(tmp_path, other)
+        assert foreseen_study(study) is study
+
+
+def _store(store: Store, run: Run, error: float) -> None:
+    epochs = run.config.epochs
+    store.write(
+        stage_keys(run.config)[-1],
+        records=[EpochRecord(epoch=e, metrics={"val/error": error}) for e in range(epochs)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=e) for e in range(epochs)],
+        environment={},
+        state=None,
+    )
+
+
+@pytest.mark.parametrize(("rule", "winner"), [("val-mean", 0), ("val-1se", 1)])
+def test_the_winner_is_chosen_by_the_spread_that_the_store_holds(
+    tmp_path: Path, store: Store, rule: str, winner: int
+) -> None:
+    """Seeds of the best spread by 0.01, so its mean by 0.00577: 0.1055 is close, 0.106 is not."""
+    study = read(tmp_path, overrides(rule))
+    points = [
+        point(0, 0.1, alpha=8.0), point(1, 0.1055, alpha=2.0), point(2, 0.106, alpha=2.0, switch=0),
+        replace(point(3), state="pruned"),
+    ]  # fmt: skip
+    spread: Sequence[float] = (-0.01, 0.0, 0.01)
+    grown = study.grown(points)
+    for one in points[:3]:
+        for run, more in zip(grown.runs_of(one.arm), spread, strict=True):
+            _store(store, run, one.objectives[0] + more)
+    assert winner_of(study, points, store) == points[winner]
+    assert winner_of(study, points[3:], store) is None
+
+
+def test_a_gain_as_large_as_the_noise_is_a_gain() -> None:
+    variances = {point.arm: 0.0625 for point in _told(1.0, 0.75)}
+    assert not has_settled(_told(1.0, 0.75), variances, 1)
+    assert has_settled(_told(1.0, 0.875), variances, 1)
