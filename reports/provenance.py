@@ -126,7 +126,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
         "points_wanted": search.points,
         "points": dict(Counter(point.state for point in points)),
         "ended": None if history is None else history.ended,
-        "points_known": sum(point.is_known for point in points),
+        **({"points_known": known} if (known := sum(p.is_known for p in points)) else {}),
     }
 
 
