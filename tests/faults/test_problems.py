@@ -15,13 +15,8 @@ CLOSED_FORM = Task(str(Path(__file__).with_name("closed-form.yaml")))
 LINE = Task(str(Path(__file__).with_name("line.yaml")))
 
 
-@pytest.mark.parametrize(
-    ("task", "epochs"),
-    [
-        pytest.param(CLOSED_FORM, 1, id="exact"),
-        pytest.param(LINE, 50, id="line", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("task", "epochs"), [(CLOSED_FORM, 1), (LINE, 50)], ids=["exact", "line"])
 def test_any_problem_ends_as_if_its_driver_and_a_worker_had_not_been_killed(
     command_line: Callable[..., CommandLine], task: Task, epochs: int
 ) -> None:

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 INCOMPLETE = "tracking is incomplete; when the server is back: mixsweep sync "
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_stops_no_training(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:

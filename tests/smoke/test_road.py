@@ -95,6 +95,7 @@ def test_the_report_can_be_written_elsewhere(finished: CommandLine, tmp_path: Pa
         assert (tmp_path / "paper" / name).read_bytes() == finished.report("digits", name), name
 
 
+@pytest.mark.long
 def test_another_home_and_one_slot_give_the_same_bytes(
     finished: CommandLine, command_line: Callable[..., CommandLine]
 ) -> None:

@@ -151,6 +151,7 @@ def num_stages(mixsweep: CommandLine) -> int:
     return len(Store(str(mixsweep.home / "store")).keys())
 
 
+@pytest.mark.long
 def test_a_budget_of_hours_ends_a_search_with_whole_points_and_the_run_says_so(
     command_line: Callable[..., CommandLine], file: str
 ) -> None:

@@ -502,8 +502,13 @@ def test_a_network_that_cannot_be_exported_is_named_and_the_rest_goes_on(
 ) -> None:
     config = TrainConfig(data=DataConfig(name="digits"), model=Mlp(), epochs=1, batch_size=50)
     study = Study(
-        name="small", description="", arms={"erm": config}, seeds=(0,), baseline="erm", source=""
-    )
+        name="untraceable",
+        description="",
+        arms={"erm": config},
+        seeds=(0,),
+        baseline="erm",
+        source="",
+    )  # fmt: skip
     projection = projection_of(study, home)
     reconcile(projection, results_of(study, 1))
     projection.log_model(study.runs()[0], b"no state")
