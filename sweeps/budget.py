@@ -18,7 +18,8 @@ class Budget:
     """When a search asks for no more points, and a grid begins no more seeds, though it could."""
 
     hours: float | None = None
-    """Wall hours of all launches together, positive; None is no limit."""
+    """Hours of all launches together in which a run was in training; of a search, their wall hours.
+    Positive; None is no limit."""
     gpu_hours: float | None = None
     """Training hours of all launches together times GPUs per run, positive; None is no limit."""
     runs: int | None = None

@@ -102,18 +102,26 @@ def spent(study: Study, results: Iterable[RunResult], begun: Collection[str] = (
     return None if reason is None else f"{reason}, after {num_begun} of {len(results)} runs"
 
 
+def begun_seeds(results: Iterable[RunResult]) -> set[int]:
+    """Return the seeds of which a run at least has left something: epochs, or a failure."""
+    return {result.run.seed for result in results if result.outcome != "missing"}
+
+
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
     """Return why no more seeds of a study begin although some are left, as a predicate of it.
 
-    None while more begin, or none is left. What was broken off goes on in any case.
+    None while more begin, or none is left. A seed that was begun is finished in any case.
 
     Args:
         study: With the budget.
         results: Of all of its runs.
     """
     results = tuple(results)
-    outcomes = {result.outcome for result in results}
-    goes_on = "partial" in outcomes or "missing" not in outcomes
+    begun = begun_seeds(results)
+    goes_on = all(result.run.seed in begun for result in results) or any(
+        result.run.seed in begun and result.outcome not in {"complete", "diverged"}
+        for result in results
+    )
     return None if goes_on or not study.budget.limits else spent(study, results)
 
 

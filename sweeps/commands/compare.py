@@ -1,6 +1,7 @@
 """compare: two arms head to head, or studies side by side."""
 
 import json
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -37,16 +38,13 @@ from sweeps.results import read_predictions
     "homes",
     type=click.Path(path_type=Path, file_okay=False),
     multiple=True,
-    default=(Path("runs"),),
-    envvar="MIXSWEEP_HOME",
-    show_default=True,
-    help="Folder that holds all results; repeatable: two machines side by side.",
+    help="Folder that holds all results, MIXSWEEP_HOME or runs if none is given; repeatable: two "
+    "machines side by side.",
 )
 @click.option(
     "--store",
     "stores",
     multiple=True,
-    envvar="MIXSWEEP_STORE",
     help="Checkpoint store, a path or an fsspec URL; repeatable like --home, which it stands for.",
 )
 @click.option(
@@ -92,6 +90,10 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
     Raises:
         RefusedError: If both homes and stores are several.
     """
+    # Not click's envvar, which would split a path at its blanks or colons.
+    if not stores and len(homes) < 2 and (store := os.environ.get("MIXSWEEP_STORE")):
+        stores = (store,)
+    homes = homes or (Path(os.environ.get("MIXSWEEP_HOME") or "runs"),)
     if not stores:
         return tuple(Home(folder=home) for home in dict.fromkeys(homes))
     if len(homes) > 1:

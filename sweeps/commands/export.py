@@ -1,5 +1,6 @@
 """export: every epoch of every run, or every prediction, in one file."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -76,7 +77,7 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
     if first is None:
         return 0, 0, 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".unfinished-{path.name}")
+    unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
     runs: set[str] = set()
     rows = 0
     try:

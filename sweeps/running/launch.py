@@ -77,7 +77,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             head.watched(lambda: _leave(tracker, store, lease, folder)),
             Interrupts() as interrupts,
         ):
-            slots = _slots(placement, runs=_num_waiting(source, first))
+            slots = _slots(placement, runs=source.num_waiting)
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease, slots.count)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
@@ -86,12 +86,6 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         replace(result, failure=result.failure or failures.get(result.run.key))
         for result in read_results(source.study.runs(), store)
     )
-
-
-def _num_waiting(source: RunSource, first: Sequence[PlannedRun]) -> int:
-    """Return how many runs a launch has for its slots."""
-    search = source.study.search
-    return len(first) if search is None else search.points * len(source.study.seeds)
 
 
 def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller

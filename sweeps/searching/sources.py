@@ -11,7 +11,7 @@ from mixup_core.store.files import StoreError
 from sweeps.budget import Spending
 from sweeps.failures import diverged, failures_of
 from sweeps.ledger import launches
-from sweeps.results import RunResult, read_results, spent
+from sweeps.results import RunResult, begun_seeds, read_results, spent
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import (
@@ -33,6 +33,8 @@ class RunSource(Protocol):
     """GPUs of one run, for budgets; set when the cluster is known."""
     lacked_memory: bool
     """Whether a run has failed for lack of memory; set by whoever trains."""
+    num_waiting: int
+    """Runs that it may have for slots, at most, when it is made."""
     trouble: SearchError | StoreError | None
     """Why no more runs come although some are left; None while that is not so."""
 
@@ -62,6 +64,7 @@ class FixedSource:
         self.lacked_memory = False
         self.trouble: SearchError | StoreError | None = None
         self._study = study
+        self.num_waiting = len(plan.pending)
         self._pending = plan.pending
 
     @property
@@ -82,8 +85,8 @@ class FixedSource:
 class BudgetedSource:
     """The runs that a study without a search lacks, seed by seed for as long as its budget lasts.
 
-    Every arm then has the same seeds but for failures, so that arms stay paired. A seed that was
-    broken off comes first, and goes on whatever was spent.
+    Every arm then has the same seeds but for failures, so that arms stay paired. A seed of which a
+    run was begun before comes first, and is finished whatever was spent.
     """
 
     def __init__(self, study: Study, plan: Plan, store: Store) -> None:
@@ -101,8 +104,10 @@ class BudgetedSource:
         self._store = store
         self._results = {r.run.key: r for r in read_results(study.runs(), store)}
         self._begun: set[str] = set()
+        self._begun_before = begun_seeds(self._results.values())
+        self.num_waiting = len(plan.pending)
         groups = [[p for p in plan.pending if p.run.seed == seed] for seed in study.seeds]
-        self._groups = sorted(filter(None, groups), key=lambda g: not self._is_broken_off(g))
+        self._groups = sorted(filter(None, groups), key=lambda g: not self._was_begun(g))
 
     @property
     def study(self) -> Study:
@@ -115,7 +120,7 @@ class BudgetedSource:
         if not self._groups:
             return ()
         group = self._groups.pop(0)
-        if not self._is_broken_off(group) and self._is_spent():
+        if not self._was_begun(group) and self._is_spent():
             self._groups = []
             return ()
         self._begun |= {planned.run.key for planned in group}
@@ -124,9 +129,8 @@ class BudgetedSource:
     def end(self, run: Run, *, failed: bool) -> None:
         """Do nothing: what was spent is read when a seed is to begin."""
 
-    def _is_broken_off(self, group: Sequence[PlannedRun]) -> bool:
-        found = [self._results[planned.run.key] for planned in group]
-        return any(result.outcome == "partial" for result in found)
+    def _was_begun(self, group: Sequence[PlannedRun]) -> bool:
+        return group[0].run.seed in self._begun_before
 
     def _is_spent(self) -> bool:
         changing = [
@@ -175,6 +179,7 @@ class SearchSource:
         self.gpus_per_run = 0.0
         self.lacked_memory = False
         self.trouble: SearchError | StoreError | None = None
+        self.num_waiting = self._search.points * len(study.seeds)
         self.num_known = 0
         """Points that were told now because the store holds their results."""
         self._clock = clock

@@ -52,10 +52,12 @@ def begin(database: Path, blank: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{blank.as_uri()}?mode=ro", uri=True)) as source:
             is_sound = source.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+            if is_sound:
+                # In one transaction: whoever is killed in it leaves a database that is empty still.
+                with closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy:
+                    source.backup(copy)
     except sqlite3.Error:
         is_sound = False
-    if is_sound:
-        database.write_bytes(blank.read_bytes())
     return not is_sound
 
 

@@ -111,7 +111,7 @@ class Tracker:
             state: Its last state.
         """
         self._model = run, state
-        self._outbox.post(("model", run.key), rank=_SUMMARY)
+        self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run is there
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0

@@ -82,6 +82,20 @@ def _side_by_side(*arguments: str) -> Result:
     )
 
 
+def test_a_place_from_the_environment_is_one_place_whatever_is_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "my home: here"
+    train(home, "digits", "seeds=2")
+    monkeypatch.setenv("MIXSWEEP_HOME", str(home))
+    arguments = ["compare", "digits", "--set", "seeds=2", "--arms", "uniform", "erm", "--json"]
+    for store in (None, str(home / "store")):
+        if store is not None:
+            monkeypatch.setenv("MIXSWEEP_STORE", store)
+        said = CliRunner().invoke(commands, arguments, standalone_mode=False)
+        assert json.loads(said.stdout)["n"] == 2
+
+
 def test_one_study_of_two_homes_stands_side_by_side(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     train(here, environment={"device": "Xeon", "instructions": "AVX512"})

@@ -32,7 +32,7 @@ from mixup_core.store.files import StoreError
 from mixup_core.store.manifests import EpochFacts
 from sweeps.commands.summaries import plan_summary, spell_plan
 from sweeps.ledger import enter
-from sweeps.results import RunResult, read_results
+from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.search import Point, SearchHistory
 from sweeps.searching.proposals import Proposals, read_history
 from sweeps.searching.selection import grown_study
@@ -473,14 +473,17 @@ def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> N
 GRID = STUDY.partition("search:")[0]
 
 
-def drained(source: BudgetedSource, store: Store, *, until: int = 1_000) -> list[tuple[str, int]]:
-    """Train what a source gives, one run after another; the last is broken off if `until` cuts."""
+def drained(
+    source: BudgetedSource, store: Store, *, until: int = 1_000, is_whole: bool = False
+) -> list[tuple[str, int]]:
+    """Train what a source gives, one run after another, to the end of one or in its middle."""
     trained: list[tuple[str, int]] = []
     clock = 3_600_000 * len(store.keys())
     while group := source.more(()):
         for planned in group:
             run = planned.run
-            epochs = 10 if len(trained) + 1 == until else run.config.epochs
+            is_cut = len(trained) + 1 == until and not is_whole
+            epochs = 10 if is_cut else run.config.epochs
             clock += 360_000  # six minutes each, beside nothing else
             store.write(
                 stage_keys(run.config)[epochs - 1],
@@ -529,6 +532,17 @@ def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Pat
     assert drained(budgeted(study, store), store, until=1) == [("erm", 0)]
     assert sorted(drained(budgeted(study, store), store)) == [("erm", 0), ("uniform", 0)]
     assert drained(budgeted(study, store), store) == []
+
+
+def test_a_seed_of_which_one_run_is_whole_and_another_never_began_is_finished(
+    tmp_path: Path,
+) -> None:
+    study = read(tmp_path, GRID + "budget: {runs: 1}\n")
+    store = Store(str(tmp_path / "store"))
+    assert drained(budgeted(study, store), store, until=1, is_whole=True) == [("erm", 0)]
+    assert ended_on_budget(study, read_results(study.runs(), store)) is None
+    assert drained(budgeted(study, store), store) == [("uniform", 0)]
+    assert ended_on_budget(study, read_results(study.runs(), store)) is not None
 
 
 def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
