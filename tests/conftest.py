@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.object_stores import NAMES, forget_clients, object_stores
+
+# How long an example takes is the machine's affair.
+settings.register_profile("mixsweep", deadline=None)
+settings.load_profile("mixsweep")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +33,9 @@ class CommandLine:
         """Return the environment of a command."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
         own = {"MIXSWEEP_HOME": str(self.home), "MIXSWEEP_DATA": str(self.data)}
-        return {**kept, **own, "OMP_NUM_THREADS": "1", **self.extra}
+        # Ray would give workers, which tests wait for, what CPU everything else leaves.
+        speed = {"OMP_NUM_THREADS": "1", "RAY_worker_niceness": "0"}
+        return {**kept, **own, **speed, **self.extra}
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start a command, in a process group of its own, and leave it running."""

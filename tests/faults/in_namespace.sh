@@ -24,6 +24,8 @@ exec $unshare_all sh -c '
     # The data sets of the machine stay at hand.
     export MIXSWEEP_DATA="${MIXSWEEP_DATA:-${XDG_CACHE_HOME:-$HOME/.cache}/mixsweep/datasets}"
     export HOME=/mnt TMPDIR=/mnt RAY_TMPDIR=/mnt RAY_USAGE_STATS_ENABLED=0
+    # Workers are waited for here; Ray would give them what CPU everything else leaves.
+    export RAY_worker_niceness=0
     # Clusters of tests are as ours are: a token, and every port on the loopback.
     export RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
     RAY_AUTH_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d " \n")

@@ -50,7 +50,7 @@ class Task:
 TWO_LAWS = Task(str(Path(__file__).with_name("two-laws.yaml")))
 
 
-def wait_for(find: Callable[[], Found | None], timeout: float = 120.0) -> Found:
+def wait_for(find: Callable[[], Found | None], timeout: float = 240.0) -> Found:
     """Return what `find` returns once it is something; the test fails if that takes too long."""
     give_up_at = time.monotonic() + timeout
     while not (found := find()):
@@ -106,6 +106,21 @@ class Launch:
                 assert self.process.poll() is None, f"ended early\n{self.process.communicate()}"
                 return None
             return stage if stage.facts[-1].stored_at_ms >= self.started_at_ms else None
+
+        return wait_for(found)
+
+    def any_worker(self, *, epochs: int = 1) -> int:
+        """Wait until a process has stored some epochs of any run, but not all; return its pid."""
+
+        def found() -> int | None:
+            for result in self.task.results(self.store):
+                stage = result.stage
+                if stage is not None and epochs <= stage.epochs < result.run.config.epochs:
+                    pid = int(stage.environment["pid"])
+                    if is_ray_worker(pid):
+                        return pid
+            assert self.process.poll() is None, f"ended early\n{self.process.communicate()}"
+            return None
 
         return wait_for(found)
 

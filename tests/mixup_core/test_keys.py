@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_trees import trees
 
@@ -34,7 +34,6 @@ def test_keys_are_those_that_results_were_stored_under(frozen: dict[str, Any]) -
     assert list(stage_keys(config)) == frozen["stages"]
 
 
-@settings(deadline=None)
 @given(one=trees(BASE), other=trees(BASE))
 def test_configurations_have_the_same_run_key_only_if_they_compute_the_same(
     one: TrainConfig, other: TrainConfig
@@ -51,7 +50,6 @@ def test_configurations_have_the_same_run_key_only_if_they_compute_the_same(
     assert same == (numbers(one) == numbers(other))
 
 
-@settings(deadline=None)
 @given(config=trees(BASE))
 def test_a_change_of_seed_changes_every_key(config: TrainConfig) -> None:
     other = dataclasses.replace(config, seed=config.seed + 1)
@@ -278,7 +276,6 @@ def test_the_order_in_which_fields_are_declared_enters_no_key(
 
 
 @pytest.mark.usefixtures("toy")
-@settings(deadline=None)
 @given(data=st.data())
 def test_problems_other_than_images_say_their_name_in_their_keys(data: st.DataObject) -> None:
     config = data.draw(trees(Toy()))

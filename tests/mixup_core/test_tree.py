@@ -126,7 +126,6 @@ STARTS: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
-@settings(deadline=None)
 @given(data=st.data())
 def test_a_tree_is_built_again_from_its_flat_form(start: Any, data: st.DataObject) -> None:
     one, other = data.draw(trees(start)), data.draw(trees(start))
@@ -334,7 +333,7 @@ def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
     """Of every problem: its defaults with what is required, then random changes."""

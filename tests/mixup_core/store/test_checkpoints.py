@@ -2,7 +2,9 @@
 
 import dataclasses
 import errno
+import functools
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -13,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -973,26 +975,38 @@ def interrupted_at(
     monkeypatch.setattr(owner, name, call)
 
 
+def turns(methods: Sequence[str], times: int) -> Iterator[tuple[str, str, int, Any]]:
+    """Yield a key, a method, a number of its calls, and what notes that the other process acted.
+
+    A method that is not called so often is not asked about more calls. The other process must have
+    acted four times in all.
+    """
+    keys, acted = (f"{number:04x}" for number in itertools.count()), []
+    for method in methods:
+        for after in range(times):
+            key = next(keys)
+
+            def noted(act: Callable[[], object], key: str = key) -> Callable[[], None]:
+                return lambda: (acted.append(key), act())
+
+            yield key, method, after, noted
+            if key not in acted:
+                break
+    assert len(acted) >= 4
+
+
 @pytest.mark.parametrize("before", ["nothing", "records"])
 @pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
 def test_a_state_stays_that_is_stored_while_another_process_removes_it(
     store: Store, monkeypatch: pytest.MonkeyPatch, removal: str, before: str
 ) -> None:
-    """The other process acts before each request of the one, in turn."""
     methods = ["names", "read", "read_present", "move", "remove", "create", "write", "has"]
-    met = 0
-    for number, (method, after) in enumerate((m, n) for m in methods for n in range(4)):
-        key = f"{number:04x}"
+    for key, method, after, removed in turns(methods, 4):
         if before == "records":
             write(store, key, state=None)
-
-        def remove(key: str = key) -> None:
-            nonlocal met
-            met += 1
-            getattr(store, removal)(key)
-
         with monkeypatch.context() as patch:
-            interrupted_at(patch, type(store.files), method, remove, after=after)
+            act = removed(functools.partial(getattr(store, removal), key))
+            interrupted_at(patch, type(store.files), method, act, after=after)
             write(store, key)
         stage = store.read(key)
         if stage is None:
@@ -1000,7 +1014,6 @@ def test_a_state_stays_that_is_stored_while_another_process_removes_it(
         elif removal != "drop_state" or stage.state is not None:
             assert stage.state is not None
             assert store.read_state(stage) == STATE, (method, after)
-    assert met >= 4
 
 
 @pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
@@ -1008,25 +1021,17 @@ def test_a_state_stays_that_another_process_stores_while_it_is_removed(
     store: Store, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     methods = ["names", "read", "read_present", "move", "remove", "write"]
-    met = 0
-    for number, (method, after) in enumerate((m, n) for m in methods for n in range(5)):
-        key = f"{number:04x}"
+    for key, method, after, stored in turns(methods, 5):
         write(store, key)
         if removal == "clear_torn":
             store.files.remove(f"stages/{key[:2]}/{key}.json")
-
-        def store_again(key: str = key) -> None:
-            nonlocal met
-            met += 1
-            write(store, key)
-
         with monkeypatch.context() as patch:
-            interrupted_at(patch, type(store.files), method, store_again, after=after)
+            act = stored(functools.partial(write, store, key))
+            interrupted_at(patch, type(store.files), method, act, after=after)
             getattr(store, removal)(key)
         stage = store.read(key)
         if stage is not None and stage.state is not None:
             assert store.read_state(stage) == STATE, (method, after)
-    assert met >= 4
 
 
 def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> None:

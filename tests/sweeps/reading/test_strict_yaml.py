@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweeps.reading.strict_yaml import (
@@ -172,7 +172,6 @@ documents = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(documents)
 @example({"\x85": "\u2028", "1e-3": 1e-3})
 def test_what_is_written_reads_back_with_types_and_all(document: object) -> None:

@@ -646,9 +646,7 @@ def written(value: Any) -> Any:
     return {"name": value.name, **nested} if isinstance(value, Mlp | Adam | Sgd) else nested
 
 
-ONE_FILE = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+ONE_FILE = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @ONE_FILE
