@@ -195,24 +195,38 @@ def _multiples(
     """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
-    canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.5 + 1.45 * rows), layout="constrained")
-    panels = canvas.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
+    # Placed by hand, with common limits in place of shared axes: laying 20 panels out takes longer
+    # than drawing them.
+    canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.5 + 1.45 * rows))
+    titles = {arm: textwrap.wrap(table.title_of(arm), 24) for arm in curves}
+    headroom = 0.08 + 0.13 * max(map(len, titles.values()))
+    bottom, between = 0.5, 0.22 + headroom
+    width, height = canvas.get_size_inches()
+    grid = canvas.add_gridspec(
+        rows, columns, left=0.6 / width, right=1 - 0.08 / width, wspace=0.16,
+        bottom=bottom / height, top=1 - headroom / height,
+        hspace=rows * between / (height - bottom - headroom - (rows - 1) * between),
+    )  # fmt: skip
+    panels = [canvas.add_subplot(grid[divmod(place, columns)]) for place in range(len(curves))]
     baseline = curves[table.baseline]
-    for axes, (arm, curve) in zip(panels, curves.items(), strict=False):
+    for axes, (arm, curve) in zip(panels, curves.items(), strict=True):
         places = list(baseline.summaries)
         means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
         axes.plot(places, means, color="#999999", linewidth=1)
         _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
         for mark in marks[arm]:
             axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
-        axes.set_title("\n".join(textwrap.wrap(table.title_of(arm), 24)), fontsize=8)
+        axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
         draw_axis(axes, axis)
         axes.set_xlabel("")
+    lefts, rights = zip(*(axes.get_xlim() for axes in panels), strict=True)
+    lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for place, axes in enumerate(panels):
+        axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
         clip(axes, shown)
-    for axes in panels[len(curves) :]:
-        axes.set_visible(False)
-    canvas.supxlabel(axis.label, fontsize=9)
-    canvas.supylabel(shown.heading, fontsize=9)
+        axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(curves))
+    canvas.supxlabel(axis.label, fontsize=9, y=0.06 / height, va="bottom")
+    canvas.supylabel(shown.heading, fontsize=9, x=0.06 / width, ha="left")
     return canvas
 
 
@@ -370,10 +384,8 @@ def _final_values(
         )
         drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (what, values) in zip(drawn, panels.items(), strict=True):
-            for place, arm in enumerate(finals):
-                if arm in means[what]:
-                    mean = means[what][arm]
-                    _draw_dots(axes, place, values[arm], mean, shown.scale, looks[arm][0])
+            colours = {arm: looks[arm][0] for arm in finals if arm in means[what]}
+            _draw_dots(axes, list(finals), values, means[what], shown.scale, colours)
             axes.grid(visible=False, axis="y")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
         labels = ["\n".join(textwrap.wrap(name, 32)) for name in names.values()]
@@ -383,7 +395,8 @@ def _final_values(
         clip(drawn[0], shown, across=True)
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
-            drawn[1].set_xlabel(spell_heading(f"minus {table.baseline} at the same seed", shown))
+            heading = spell_heading(f"minus {table.baseline} at the same seed", shown)
+            drawn[1].set_xlabel(wrapped(heading))
         return finished(
             canvas,
             name="final_values",
@@ -415,16 +428,30 @@ def _mean_of_pairs(member: Member) -> _Mean:
 
 
 def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
-    axes: Axes, place: int, values: Mapping[int, float], mean: _Mean, scale: float, colour: str
+    axes: Axes,
+    arms: Sequence[str],
+    values: Mapping[str, Mapping[int, float]],
+    means: Mapping[str, _Mean],
+    scale: float,
+    colours: Mapping[str, str],
 ) -> None:
-    heights = [scale * value for value in values.values()]
-    axes.scatter(
-        heights, [place + 0.17] * len(heights), s=14, color=colour, alpha=0.55, linewidth=0
-    )
-    half = None if mean.ci_high is None else scale * (mean.ci_high - mean.mean)
-    axes.errorbar(
-        scale * mean.mean, place - 0.1, xerr=half, fmt="o", ms=5, color=colour, capsize=2.5
-    )
+    """Draw each arm at its place: a dot per seed, and its mean with an interval below them."""
+    dots = [
+        (scale * value, place + 0.17, colours[arm])
+        for place, arm in enumerate(arms)
+        if arm in means
+        for value in values[arm].values()
+    ]
+    across, heights, shades = zip(*dots, strict=True)
+    axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
+    for place, arm in enumerate(arms):
+        if (mean := means.get(arm)) is None:
+            continue
+        half = None if mean.ci_high is None else scale * (mean.ci_high - mean.mean)
+        axes.errorbar(
+            scale * mean.mean, place - 0.1, xerr=half, fmt="o", ms=5, color=colours[arm],
+            capsize=2.5,
+        )  # fmt: skip
 
 
 def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
@@ -498,7 +525,7 @@ def legend(canvas: Canvas, axes: Axes) -> None:
 
 
 def wrapped(heading: str) -> str:
-    """Return the label of the upright axis of a panel, in lines that its height holds."""
+    """Return the label of an axis in lines that a panel is long enough for."""
     return "\n".join(textwrap.wrap(heading, 34))
 
 
@@ -513,10 +540,9 @@ def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
 
 def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
     """Return a drawn canvas as a figure, without dates inside."""
-    engine = canvas.get_layout_engine()
-    assert engine is not None, "figures are made with a constrained layout"
-    engine.execute(canvas)
-    canvas.set_layout_engine("none")  # laid out once, not again for each format
+    if (engine := canvas.get_layout_engine()) is not None:
+        engine.execute(canvas)
+        canvas.set_layout_engine("none")  # laid out once, not again for each format
     svg, png = io.BytesIO(), io.BytesIO()
     # `savefig` would draw each format once more, to lay it out.
     FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})

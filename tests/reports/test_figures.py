@@ -9,6 +9,7 @@ from decay import RampConfig, decay_study, decayed
 from matplotlib.figure import Figure as Canvas
 from synthetic import finish, make_study
 
+from reports import figures
 from reports.colours import arm_looks
 from reports.figures import Figure, clip, draw_figures, legend
 from reports.tables import tabulate
@@ -140,6 +141,28 @@ def test_more_arms_than_lie_together_have_a_panel_each() -> None:
     together = make_study(arms=("erm", *(f"beta-{index}" for index in range(7))))
     figure = draw(together, tuple(map(finish, together.runs())))["learning_curves"]
     assert "Grey" not in figure.caption
+
+
+def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long = "a long name of an arm that takes three lines above its panel, number"
+    study = make_study(arms=("erm", *(f"{long} {index}" for index in range(9))))
+    drawn = {}
+    finished = figures.finished
+    monkeypatch.setattr(
+        figures,
+        "finished",
+        lambda canvas, **words: drawn.update({words["name"]: canvas}) or finished(canvas, **words),
+    )
+    draw(study, tuple(map(finish, study.runs())))
+    canvas = drawn["learning_curves"]
+    panels = canvas.axes
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
+    boxes = [axes.get_tightbbox() for axes in panels]
+    assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"
+    assert all(canvas.bbox.x0 <= box.x0 and box.x1 <= canvas.bbox.x1 for box in boxes)
+    assert all(canvas.bbox.y0 <= box.y0 and box.y1 <= canvas.bbox.y1 for box in boxes)
 
 
 def test_an_axis_of_percent_stays_within_0_and_100() -> None:
