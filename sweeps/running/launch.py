@@ -33,7 +33,7 @@ from sweeps.results import RunResult, read_results
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, end_children
 from sweeps.running.interrupts import Interrupts
-from sweeps.running.placement import Node, Placement, Slots
+from sweeps.running.placement import Node, Placement, Slots, require_gpus
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
@@ -67,6 +67,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
         StoreError: If a node does not see the store; likewise.
         HeadLostError: If the cluster does not start, or is gone; likewise.
+        PlacementError: If it has no room for a run, or no GPU of which a budget has hours.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
@@ -78,6 +79,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             Interrupts() as interrupts,
         ):
             slots = _slots(placement, runs=source.num_waiting)
+            require_gpus(source.study, slots)
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease, slots.count)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
