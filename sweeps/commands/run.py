@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -56,7 +56,7 @@ _CLUSTER_PATIENCE = 10.0
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
     "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
 )
-def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
+def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch ends
     request: Request,
     slots: int | None,
     gpus_per_run: float | Literal["auto"] | None,
@@ -98,12 +98,10 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
             if is_over:
                 results = request.results()
             else:
-                source, results = with_room(
-                    partial(_train, store, tracker, lease, keep_final_states),
-                    source,
-                    partial(_source_again, request, keep_final_states),
-                    placement,
-                )
+                again = partial(_source_again, request, keep_final_states)
+                # From here on `source` is the one in training, however that ends.
+                for source, placement in with_room(source, again, placement):  # noqa: B020
+                    results = _train(source, store, tracker, lease, placement, keep_final_states)
             _require_whole(source, request)
             request = request.refreshed()
             report, is_shown = write_report(request, source.study, results, None)
@@ -131,13 +129,13 @@ def run(  # noqa: PLR0913  its options, and the ways in which a launch ends
     return conclude(request, results, report)
 
 
-def _train(  # noqa: PLR0913
+def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    source: "RunSource",
     store: Store,
     tracker: "Tracker",
     lease: Lease,
-    keep_final_states: bool,
-    source: "RunSource",
     placement: Placement,
+    keep_final_states: bool,
 ) -> tuple[RunResult, ...]:
     with still("loading Ray"):
         from sweeps.running.launch import train
@@ -152,28 +150,24 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 
 
 def with_room(
-    attempt: "Callable[[RunSource, Placement], tuple[RunResult, ...]]",
-    source: "RunSource",
-    again: "Callable[[], RunSource]",
-    placement: Placement,
-) -> "tuple[RunSource, tuple[RunResult, ...]]":
-    """Train, and train what lacked memory again with more of a GPU, as far as the placement lets.
+    source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
+) -> "Iterator[tuple[RunSource, Placement]]":
+    """Yield what to train and where; again, with more of a GPU, while runs lacked memory.
+
+    A launch that was asked to stop begins nothing anew, and no share goes beyond one GPU.
 
     Args:
-        attempt: Trains what a source gives.
         source: The first.
         again: Gives the source of what is missing then.
-        placement: Of the first attempt.
-
-    Returns:
-        The last source, and the results of all runs.
+        placement: Of the first.
     """
     while True:
-        results = attempt(source, placement)
+        yield source, placement
         had = source.gpus_per_run
-        roomier = placement.with_more_room(had) if source.lacked_memory else None
+        goes_on = source.lacked_memory and not source.is_stopped
+        roomier = placement.with_more_room(had) if goes_on else None
         if roomier is None:
-            return source, results
+            return
         click.echo(
             f"runs lacked memory with {had:g} of a GPU each; they go on with "
             f"{roomier.gpus_per_run:g}",

@@ -22,6 +22,10 @@ if "RAY_ADDRESS" not in os.environ:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    # Its metrics are read by nobody, and what serves them asks for no token: two of three servers
+    # have no switch, and give up on a port that is none.
+    os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112  Ray's own spelling
+    os.environ["AUTOSCALER_METRIC_PORT"] = os.environ["DASHBOARD_METRIC_PORT"] = "-1"
 
 import ray
 from ray import tune
@@ -33,7 +37,7 @@ from sweeps.results import RunResult, read_results
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, end_children
 from sweeps.running.interrupts import Interrupts
-from sweeps.running.placement import Node, Placement, Slots
+from sweeps.running.placement import Node, Placement, Slots, require_gpus
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
@@ -67,6 +71,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
         StoreError: If a node does not see the store; likewise.
         HeadLostError: If the cluster does not start, or is gone; likewise.
+        PlacementError: If it has no room for a run, or no GPU of which a budget has hours.
     """
     failures: dict[str, Failure] = {}
     first = source.more(())
@@ -78,6 +83,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             Interrupts() as interrupts,
         ):
             slots = _slots(placement, runs=source.num_waiting)
+            require_gpus(source.study, slots)
             source.gpus_per_run = slots.gpus_per_run
             watch = Watch(source, store, tracker, lease, slots.count)
             _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)

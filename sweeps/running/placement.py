@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from sweeps.study import Study
+
 
 class PlacementError(Exception):
     """Runs that cannot be placed as asked for."""
@@ -127,6 +129,23 @@ class Placement:
     def _room(self, node: Node, share: float) -> int:
         by_cpus = int(node.cpus // self.cpus_per_run)
         return min(by_cpus, int(node.gpus * round(1 / share))) if share else by_cpus
+
+
+def require_gpus(study: Study, slots: Slots) -> None:
+    """Check that runs spend what the budget of their study limits.
+
+    Raises:
+        PlacementError: If GPU-hours are limited and runs have no GPU: they would never be spent.
+    """
+    budget, path = study.budget, "budget"
+    if study.search is not None:
+        budget, path = study.search.budget, "search.budget"
+    if budget.gpu_hours is not None and not slots.gpus_per_run:
+        raise PlacementError(
+            f"`a budget of GPU-hours is for runs on GPUs` must hold, got ({path}.gpu_hours="
+            f"{budget.gpu_hours:g}, gpus_per_run={slots.gpus_per_run:g}); {path}.hours and the "
+            "like are counted everywhere."
+        )
 
 
 _LEAST_SHARE = 1 / 8

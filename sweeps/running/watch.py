@@ -175,6 +175,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
             what = "no more runs start" if stop == "finish" else "running runs are left as they are"
             self._console.note(f"asked to stop: {what}")
         self.stop = stop or self.stop
+        self.source.is_stopped = self.stop is not None
         if stop == "now":
             raise KeyboardInterrupt
 

@@ -33,6 +33,8 @@ class RunSource(Protocol):
     """GPUs of one run, for budgets; set when the cluster is known."""
     lacked_memory: bool
     """Whether a run has failed for lack of memory; set by whoever trains."""
+    is_stopped: bool
+    """Whether the launch was asked to begin no more runs; set by whoever trains."""
     num_waiting: int
     """Runs that it may have for slots, at most, when it is made."""
     trouble: SearchError | StoreError | None
@@ -62,6 +64,7 @@ class FixedSource:
         """Make a source of a plan."""
         self.gpus_per_run = 0.0
         self.lacked_memory = False
+        self.is_stopped = False
         self.trouble: SearchError | StoreError | None = None
         self._study = study
         self.num_waiting = len(plan.pending)
@@ -99,6 +102,7 @@ class BudgetedSource:
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False
+        self.is_stopped = False
         self.trouble: SearchError | StoreError | None = None
         self._study = study
         self._store = store
@@ -178,6 +182,7 @@ class SearchSource:
         self._proposals = proposals
         self.gpus_per_run = 0.0
         self.lacked_memory = False
+        self.is_stopped = False
         self.trouble: SearchError | StoreError | None = None
         self.num_waiting = self._search.points * len(study.seeds)
         self.num_known = 0
@@ -456,10 +461,10 @@ class SearchSource:
         return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
-        """Return what was spent: before the cluster is known, what earlier launches have told."""
+        """Return what was spent, by the share that each run had; at least what was told before."""
         if self._search.budget.gpu_hours is None:
             return 0.0
-        return max(self._gpu_hours_before, self._trained.training_hours * self.gpus_per_run)
+        return max(self._gpu_hours_before, self._trained.gpu_hours)
 
     def _spend(self) -> None:
         self._proposals.spend(self._hours(), self._gpu_hours())

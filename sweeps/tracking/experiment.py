@@ -28,6 +28,7 @@ from mlflow.entities import (
     DatasetInput,
     InputTag,
     LoggedModelOutput,
+    LoggedModelStatus,
     Metric,
     Param,
     RunTag,
@@ -323,20 +324,38 @@ class Experiment:
     def log_model(self, entry: Entry, described: Any, folder: Path) -> None:
         """Give a run a model, under the tag `model`.
 
+        It becomes ready before the run says that it has it. What an attempt that was interrupted
+        has left is adopted if it is ready, and goes if it is not.
+
         Args:
             entry: The run.
             described: MLflow's description of it (`sweeps.tracking.networks`).
             folder: Its files.
         """
+        left = self.client.search_logged_models(
+            [self.experiment_id], filter_string=f"source_run_id = '{entry.run_id}'"
+        )
+        ready = [model.model_id for model in left if model.status == LoggedModelStatus.READY]
+        for model in left:
+            if model.model_id not in ready[:1]:
+                self.client.delete_logged_model(model.model_id)
+        model_id = ready[0] if ready else self._upload(entry, described, folder)
+        outputs = self.client.get_run(entry.run_id).outputs
+        if model_id not in {output.model_id for output in outputs.model_outputs}:
+            self.client.log_outputs(entry.run_id, [LoggedModelOutput(model_id, step=0)])
+        self.write(entry, tags={MODEL_TAG: f"models:/{model_id}"})
+
+    def _upload(self, entry: Entry, described: Any, folder: Path) -> str:
+        """Return the identity of a new model, ready."""
         logged = self.client.create_logged_model(
             self.experiment_id, name="model", source_run_id=entry.run_id
         )
         described.model_id, described.run_id = logged.model_id, entry.run_id
         described.save(str(folder / "MLmodel"))
         self.client.log_model_artifacts(logged.model_id, str(folder))
-        self.client.log_outputs(entry.run_id, [LoggedModelOutput(logged.model_id, step=0)])
         self.client.finalize_logged_model(logged.model_id, "READY")
-        self.write(entry, tags={MODEL_TAG: f"models:/{logged.model_id}"})
+        model_id: str = logged.model_id
+        return model_id
 
     def attach(self, entry: Entry, folder: Path) -> None:
         """Make every file of a folder an artifact of a run."""

@@ -16,6 +16,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.budget import GPUS_PER_RUN
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.running.searcher import RunSearcher
 from sweeps.searching.proposals import Proposals
@@ -184,6 +185,6 @@ class Driver:
                 EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
                 for epoch in range(epochs)
             ],
-            environment={},
+            environment={GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {},
             state=b"state" if epochs < config.epochs else None,
         )

@@ -1,3 +1,4 @@
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,6 @@ from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.run import with_room
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult
 from sweeps.running.placement import Placement
 from sweeps.searching.sources import FixedSource, RunSource
 from sweeps.stages import plan_study
@@ -32,16 +32,34 @@ def test_runs_that_lack_memory_go_on_with_twice_as_much_of_a_gpu(
     def again() -> FixedSource:
         return FixedSource(STUDY, plan_study(STUDY, store))
 
-    def attempt(source: RunSource, placement: Placement) -> tuple[RunResult, ...]:
-        assert placement.gpus_per_run is not None
-        tried.append(placement.gpus_per_run)
-        source.gpus_per_run = placement.gpus_per_run
-        source.lacked_memory = placement.gpus_per_run < needs
-        return ()
-
-    source, _ = with_room(attempt, again(), again, placement)
+    for source, placed in with_room(again(), again, placement):
+        assert placed.gpus_per_run is not None
+        tried.append(placed.gpus_per_run)
+        source.gpus_per_run = placed.gpus_per_run
+        source.lacked_memory = placed.gpus_per_run < needs
     assert tried == shares
-    assert source.lacked_memory is (shares[-1] < needs)
+
+
+def test_a_launch_that_was_asked_to_stop_begins_nothing_with_more_room(tmp_path: Path) -> None:
+    source = FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path))))
+    tried = 0
+    for given, _ in with_room(source, lambda: source, Placement().auto()):
+        tried += 1
+        given.gpus_per_run, given.lacked_memory, given.is_stopped = 0.125, True, True
+    assert tried == 1
+
+
+def test_what_ends_a_second_attempt_ends_it_with_the_source_of_that_attempt(
+    tmp_path: Path,
+) -> None:
+    first, second = (FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path)))) for _ in range(2))
+    source: RunSource = first
+    with suppress(KeyboardInterrupt):
+        for source, _ in with_room(first, lambda: second, Placement().auto()):
+            source.gpus_per_run, source.lacked_memory = 0.125, True
+            if source is second:
+                raise KeyboardInterrupt
+    assert source is second
 
 
 def test_a_share_of_a_gpu_is_a_number_or_auto() -> None:

@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
-from sweeps.running.placement import Node, Placement, PlacementError
+from sweeps.budget import Budget
+from sweeps.reading.study_file import load_study
+from sweeps.running.placement import Node, Placement, PlacementError, require_gpus
 
 TWO_GPUS = Node(cpus=8, gpus=2)
 HEAD = Node(cpus=0, gpus=0)
@@ -78,3 +82,24 @@ def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -
     assert Placement(gpus_per_run=0.5).with_more_room(0.5) is None
     on_cpus = Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, can_grow=False)
     assert Placement().auto().with_more_room(on_cpus.gpus_per_run) is None
+
+
+def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
+    grid, search = load_study("digits"), load_study("search-alpha-switch")
+    assert search.search is not None
+    hours, gpu_hours = Budget(hours=1.0), Budget(hours=1.0, gpu_hours=5.0)
+    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=4, can_grow=False)
+    on_gpus = Placement(device="cpu").on([TWO_GPUS], runs=4, can_grow=False)
+    for path, unlimited, limited in (
+        ("budget", replace(grid, budget=hours), replace(grid, budget=gpu_hours)),
+        (
+            "search.budget",
+            replace(search, search=replace(search.search, budget=hours)),
+            replace(search, search=replace(search.search, budget=gpu_hours)),
+        ),
+    ):
+        require_gpus(unlimited, on_cpus)
+        require_gpus(limited, on_gpus)
+        with pytest.raises(PlacementError) as refused:
+            require_gpus(limited, on_cpus)
+        assert f"must hold, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)

@@ -1,5 +1,6 @@
 """Watch: what a launch records of its runs, told as Tune tells it."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
 from mixup_core.store.manifests import EpochFacts
+from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import ask_to_stop
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult
 from sweeps.running.watch import Watch
@@ -116,6 +119,20 @@ def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
     again.join(source.more(()))
     assert again.failures == {}
     assert again.store.failures() == {}
+
+
+def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked: Tracked) -> None:
+    store = Store(str(tmp_path))
+    source = FixedSource(STUDY, plan_study(STUDY, store))
+    with Lease.acquire(store, STUDY.name, "mixsweep run") as lease:
+        watch = Watch(source, store, tracked, lease)
+        watch.join(source.more(()))
+        watch.on_step_end(1, [])
+        assert not source.is_stopped
+        ask_to_stop(store, STUDY.name, lease.holder, "finish")
+        watch._progress_at = -math.inf
+        watch.on_step_end(2, [])
+        assert source.is_stopped
 
 
 @pytest.mark.parametrize(

@@ -451,6 +451,18 @@ def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 
+def test_gpu_hours_of_a_search_are_those_of_the_share_that_each_run_had(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
+    first = Driver(study, tmp_path, gpus_per_run=0.25)
+    with pytest.raises(KilledError):
+        first.run(kill_after=10)
+    again = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    assert first.epochs > 0
+    assert again.epochs > 0
+    hours = (first.epochs * 0.25 + again.epochs * 1.0) * 36 / 3600
+    assert again.proposals.gpu_hours == pytest.approx(hours)
+
+
 def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
     proposals = Proposals(study, str(tmp_path / "journal.log"))

@@ -117,6 +117,25 @@ def test_what_a_launch_found_waits_for_what_it_trains(
     assert len(runs_of(study, client, "seed")) == 20
 
 
+def test_a_network_that_is_posted_before_its_run_is_written_comes_after_it(
+    study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a run that is not there yet a network is left out; of one that is, what is wrong is told.
+
+    The first run is in delivery when MLflow opens, so the network is that of the last.
+    """
+    is_open = threading.Event()
+    tracker = Tracker(projection_of(study, home), may_write=is_open.is_set)
+    results = results_of(study, 3, 3, 3, 3)
+    tracker.start(results)
+    wait_until(lambda: caplog.messages)
+    tracker.log_model(study.runs()[-1], b"no state")
+    is_open.set()
+    assert tracker.close(results)
+    assert len(runs_of(study, client, "seed")) == 4
+    assert "no model of midpoint seed 1" in caplog.text
+
+
 def test_a_run_deleted_while_it_is_written_is_written_anew(
     study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
 ) -> None:
