@@ -12,7 +12,7 @@ from reports.equivalences import equivalence_table
 from reports.figures import Figure, draw_figures
 from reports.files import replace_files
 from reports.listings import Listing
-from reports.page import render_page
+from reports.page import Tracked, render_page
 from reports.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.predictive_tables import calibration_table, class_table, ensemble_table
 from reports.provenance import describe, spell_origin
@@ -23,6 +23,7 @@ from reports.runs import arrange, runs_csv
 from reports.schedule_figures import draw_schedules
 from reports.search_figures import draw_search
 from reports.searched import Searched, gather, points_table, winner_table
+from reports.seeds import seeds_table
 from reports.sensitivity import changed_by_readout, sensitivity_table
 from reports.series_figures import draw_series
 from reports.tables import Table, tabulate
@@ -60,6 +61,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
     command: str,
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
+    tracked: Tracked | None = None,
 ) -> Report:
     """Write a study's report from whatever results there are, down to none.
 
@@ -75,6 +77,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
         command: The command line, for the provenance.
         history: Points of the study's search, if it is one.
         predictions: Reads what a complete run predicts; None: nobody knows of predictions here.
+        tracked: Where MLflow shows the runs, for the page; None: nowhere.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -102,6 +105,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
         sensitivity_table(arranged, table),
+        seeds_table(arranged, table),
         equivalence_table(table, study.equivalence),
         reference_table(parts.study, arranged),
         points_table(parts.searched) if parts.searched else None,
@@ -120,7 +124,14 @@ def build_report(  # noqa: PLR0913  what a report is made from
     for listing in listings:
         texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
     page = render_page(
-        parts.study, table, figures, provenance, leading=claims, listings=listings, files=texts
+        parts.study,
+        table,
+        figures,
+        provenance,
+        leading=claims,
+        listings=listings,
+        files=texts,
+        tracked=tracked,
     )
     contents: dict[str, str | bytes] = {
         **texts,
@@ -142,7 +153,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
             [
                 *_blocks(claims),
                 table.markdown(),
-                *_blocks([listing for listing in listings if listing.name != "classes"]),
+                *_blocks([listing for listing in listings if not listing.is_long]),
             ]
         ),
         folder=out,

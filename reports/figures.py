@@ -3,8 +3,10 @@
 import io
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -21,7 +23,13 @@ from reports.captions import spell_family
 from reports.colours import Look
 from reports.families import Member
 from reports.runs import arrange, counted_runs, values_of
-from reports.spelling import spell_csv, spell_heading, upper_first
+from reports.spelling import (
+    spell_csv,
+    spell_heading,
+    spell_interval,
+    spell_number,
+    upper_first,
+)
 from reports.statistics import Summary, summarise
 from reports.tables import Table
 from sweeps.results import RunResult
@@ -68,8 +76,29 @@ _LETTER_INCHES = 0.08
 _DOTS_PER_INCH = 200
 """Of a PNG."""
 
+_MOST_STRIPS = 60
+"""Of a panel; of more places, as many are told, evenly spread."""
+
 _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
+
+
+Told = tuple[Axes, Mapping[float, str]]
+"""A panel, and place along it to what stands there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strip:
+    """A part of a figure, and what is drawn there, for a page that is pointed at."""
+
+    left: float
+    """Of the width of the figure, in [0, 1], as is `width`."""
+    top: float
+    """Of its height, as is `height`."""
+    width: float
+    height: float
+    said: str
+    """Lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +113,8 @@ class Figure:
     png: bytes
     numbers: str
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+    strips: tuple[Strip, ...] = ()
+    """What stands at places along its panels."""
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -151,11 +182,12 @@ def _learning_curves(
     marks = {arm: _marks(study, arm) for arm in arms}
     with mpl.rc_context(STYLE):
         if has_many:
-            canvas = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
+            canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
         else:
-            canvas = _together(curves, table, problem.axis, marks, looks)
+            canvas, told = _together(curves, table, problem.axis, marks, looks)
         return finished(
             canvas,
+            told=told,
             name="learning_curves",
             title="Learning curves",
             caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many),
@@ -169,9 +201,10 @@ def _together(
     axis: Axis,
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
-) -> Canvas:
-    """Return one panel per metric with all arms in each."""
+) -> tuple[Canvas, list[Told]]:
+    """Return one panel per metric with all arms in each, and what stands along it."""
     canvas, panels = panelled(len(curves))
+    told: list[Told] = []
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
         shown = table.problem.metric(metric)
         for arm, curve in by_arm.items():
@@ -181,8 +214,24 @@ def _together(
         axes.set_ylabel(wrapped(shown.heading))
         draw_axis(axes, axis)
         clip(axes, shown)
+        told.append((axes, _told(by_arm, shown, axis)))
     legend(canvas, panels[0])
-    return canvas
+    return canvas, told
+
+
+def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
+    """Return place to the means and intervals of all arms there, in lines under what it is."""
+    lines: dict[float, list[str]] = {}
+    for arm, curve in by_arm.items():
+        for place, summary in curve.summaries.items():
+            interval = spell_interval(summary.ci_low, summary.ci_high, shown.scale, shown.digits)
+            mean = spell_number(shown.scale * summary.mean, shown.digits)
+            lines.setdefault(place, []).append(f"{arm} {mean}{interval}")
+    unit = axis.label if axis.metric else axis.unit
+    return {
+        place: "\n".join([f"{shown.heading}, {unit} {place:g}", *lines[place]])
+        for place in sorted(lines)
+    }
 
 
 def _multiples(
@@ -191,7 +240,7 @@ def _multiples(
     axis: Axis,
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
-) -> Canvas:
+) -> tuple[Canvas, list[Told]]:
     """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
@@ -225,9 +274,13 @@ def _multiples(
         axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
         clip(axes, shown)
         axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(curves))
+    told = [
+        (axes, _told({table.baseline: baseline, arm: curve}, shown, axis))
+        for axes, (arm, curve) in zip(panels, curves.items(), strict=True)
+    ]
     canvas.supxlabel(axis.label, fontsize=9, y=0.06 / height, va="bottom")
     canvas.supylabel(shown.heading, fontsize=9, x=0.06 / width, ha="left")
-    return canvas
+    return canvas, told
 
 
 def _panels(
@@ -490,11 +543,13 @@ def _numbers_of(summary: Summary | _Mean | None) -> dict[str, Any]:
 
 
 def spell_counts(table: Table) -> str:
-    """Return the seeds of each arm, or once what they have in common."""
-    counts = {row.seeds for row in table.printed}
-    if len(counts) == 1 and len(table.printed) > 1:
-        return f"each arm n = {counts.pop()}"
-    return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
+    """Return the seeds of each arm, or once what most of them have in common."""
+    counts = Counter(row.seeds for row in table.printed)
+    ((common, times),) = counts.most_common(1)
+    if times == 1 or 2 * times < len(table.printed):
+        return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
+    others = [f"{row.arm} n = {row.seeds}" for row in table.printed if row.seeds != common]
+    return f"each arm n = {common}" + (f" but {', '.join(others)}" if others else "")
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
@@ -538,11 +593,29 @@ def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
     limit(max(0.0, low), min(100.0, high))
 
 
-def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: str) -> Figure:
-    """Return a drawn canvas as a figure, without dates inside."""
+def finished(  # noqa: PLR0913  what a figure is made of
+    canvas: Canvas,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    numbers: str,
+    told: Sequence[Told] = (),
+) -> Figure:
+    """Return a drawn canvas as a figure, without dates inside.
+
+    Args:
+        canvas: All of it, not laid out yet.
+        name: Stem of its files.
+        title: Of the figure.
+        caption: Beneath it.
+        numbers: Everything drawn, as CSV.
+        told: Panels, with what stands at places along them.
+    """
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
         canvas.set_layout_engine("none")  # laid out once, not again for each format
+    strips = tuple(strip for axes, places in told for strip in _strips(canvas, axes, places))
     svg, png = io.BytesIO(), io.BytesIO()
     # `savefig` would draw each format once more, to lay it out.
     FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
@@ -555,4 +628,27 @@ def finished(canvas: Canvas, *, name: str, title: str, caption: str, numbers: st
         svg=svg.getvalue(),
         png=png.getvalue(),
         numbers=numbers,
+        strips=strips,
     )
+
+
+def _strips(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
+    """Yield a strip for each place along a panel, from halfway to the last to halfway to the next.
+
+    They are rounded: the same figure gives the same page on machines whose fonts differ by little.
+    """
+    if not places:
+        return
+    count, every = min(len(places), _MOST_STRIPS), list(places)
+    kept = [every[(number + 1) * len(every) // count - 1] for number in range(count)]
+    box, width, low = axes.get_position(), canvas.bbox.width, axes.get_ylim()[0]
+    at = [axes.transData.transform((place, low))[0] / width for place in kept]
+    bounds = [box.x0, *((left + right) / 2 for left, right in pairwise(at)), box.x1]
+    for place, (left, right) in zip(kept, pairwise(bounds), strict=True):
+        yield Strip(
+            left=round(float(left), 4),
+            top=round(float(1 - box.y1), 4),
+            width=round(float(right - left), 4),
+            height=round(float(box.height), 4),
+            said=places[place],
+        )

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,16 @@ from sweeps.study import Study
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tracked:
+    """Where MLflow shows the runs of a report."""
+
+    command: str
+    """What a user types for its pages to be served."""
+    links: Mapping[str, str]
+    """What they show to their address."""
+
+
 def render_page(  # noqa: PLR0913  what a page is made of
     study: Study,
     table: Table,
@@ -25,6 +36,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     leading: Sequence[Listing] = (),
     listings: Sequence[Listing] = (),
     files: Mapping[str, str] | None = None,
+    tracked: Tracked | None = None,
 ) -> str:
     """Return the page as HTML. Everything put into it is escaped.
 
@@ -36,6 +48,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
         leading: Tables before it.
         listings: Tables after it.
         files: Name to content of the files beside the page that it carries for download.
+        tracked: Where the same runs are shown besides; None: nowhere.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -55,6 +68,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
         facts=_facts(provenance),
         num_runs=len(provenance["runs"]),
         source=provenance["source"],
+        tracked=tracked,
     )
 
 

@@ -184,6 +184,7 @@ def class_table(predicted: Predicted) -> Listing | None:
             }
             for (label, arm), summary in summaries.items()
         ),
+        is_long=True,
     )
 
 

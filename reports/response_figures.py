@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from mixup_core.problem import Metric
+from reports.arms import ArmRow
 from reports.colours import Look
 from reports.figures import (
     STYLE,
@@ -21,13 +22,24 @@ from reports.figures import (
     wrapped,
 )
 from reports.listings import spell_summary
-from reports.responses import Plane, Response, is_geometric, plane_of, response_of
+from reports.responses import (
+    Place,
+    Plane,
+    Response,
+    ascending,
+    is_geometric,
+    plane_of,
+    response_of,
+)
 from reports.spelling import spell_csv, spell_number, upper_first
 from reports.statistics import Summary
 from reports.tables import Table
 from sweeps.study import Study
 
 _MOST_PANELS = 4
+_MOST_WITH_DIGITS = 8
+"""Cells abreast on a map up to which percents have a digit after the point."""
+_FRAME = "#D55E00"
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
@@ -140,17 +152,14 @@ def _map(table: Table, plane: Plane) -> Figure:
         for row in table.printed
         if row.arm not in mapped
     ]
-    means = [
-        shown.scale * summaries[arm].mean
-        for cells in plane.maps.values()
-        for arm in cells.values()
-        if arm in summaries
-    ]
+    drawn = [arm for arm in summaries if arm in mapped]
+    means = [shown.scale * summaries[arm].mean for arm in drawn]
     with mpl.rc_context(STYLE):
         canvas, panels = panelled(len(plane.maps), height=2.8)
         norm = mpl.colors.Normalize(min(means), max(means))
+        rows = {row.arm: row for row in table.rows if row.arm in summaries}
         for axes, (label, cells) in zip(panels, plane.maps.items(), strict=True):
-            _draw_cells(axes, cells, summaries, norm, shown)
+            _draw_cells(axes, {place: rows.get(arm) for place, arm in cells.items()}, norm, table)
             axes.set_xlabel(plane.across)
             axes.set_ylabel(plane.up)
             if len(plane.maps) > 1:
@@ -163,6 +172,16 @@ def _map(table: Table, plane: Plane) -> Figure:
             title=f"Map of {plane.across} and {plane.up}",
             caption=f"{upper_first(shown.label)}, mean over seeds ({spell_counts(table)}), "
             f"{table.readout}; hatched: not measured."
+            + (
+                " Framed: best mean of the arms with every seed."
+                if any(rows[arm].is_best for arm in drawn)
+                else ""
+            )
+            + "".join(
+                f" null: {path} is not set."
+                for which, path in enumerate((plane.across, plane.up))
+                if any(place[which] is None for cells in plane.maps.values() for place in cells)
+            )
             + (f" Not on the map: {', '.join(beside)}." if beside else "")
             + f" {table.selection.brief}.",
             numbers=spell_csv(
@@ -170,7 +189,7 @@ def _map(table: Table, plane: Plane) -> Figure:
                     {"map": label, plane.across: x, plane.up: y, "arm": arm}
                     | _numbers_of(summaries.get(arm))
                     for label, cells in plane.maps.items()
-                    for (x, y), arm in sorted(cells.items())
+                    for (x, y), arm in sorted(cells.items(), key=lambda cell: ascending(cell[0]))
                 ]
             ),
         )
@@ -178,16 +197,20 @@ def _map(table: Table, plane: Plane) -> Figure:
 
 def _draw_cells(
     axes: Axes,
-    cells: Mapping[tuple[float, ...], str],
-    summaries: Mapping[str, Summary],
+    cells: Mapping[Place, ArmRow | None],
     norm: mpl.colors.Normalize,
-    shown: Metric,
+    table: Table,
 ) -> None:
-    across, up = (sorted({cell[which] for cell in cells}) for which in (0, 1))
+    across, up = (
+        [value for (value,) in sorted({(place[which],) for place in cells}, key=ascending)]
+        for which in (0, 1)
+    )
+    shown = table.shown
+    digits = 1 if shown.unit == "%" and len(across) <= _MOST_WITH_DIGITS else 0
     for place_x, x in enumerate(across):
         for place_y, y in enumerate(up):
-            summary = summaries.get(cells.get((x, y), ""))
-            value = None if summary is None else shown.scale * summary.mean
+            row = cells.get((x, y))
+            value = None if row is None else shown.scale * row.summaries[table.metric].mean
             colour = "white" if value is None else mpl.colormaps["viridis"](norm(value))
             axes.add_patch(
                 mpl.patches.Rectangle(
@@ -195,15 +218,29 @@ def _draw_cells(
                     hatch="///" if value is None else "",
                 )
             )  # fmt: skip
-            if value is not None:
-                ink = "white" if norm(value) < 0.6 else "black"
-                text = spell_number(value, 0 if shown.unit == "%" else shown.digits)
-                axes.text(place_x, place_y, text, ha="center", va="center", color=ink, fontsize=7)
+            if row is None or value is None:
+                continue
+            ink = "white" if norm(value) < 0.6 else "black"
+            text = spell_number(value, digits if shown.unit == "%" else shown.digits)
+            if row.n < row.seeds_expected:
+                text += f"\nn={row.n}"
+            axes.text(place_x, place_y, text, ha="center", va="center", color=ink, fontsize=7)
+            if row.is_best:
+                axes.add_patch(
+                    mpl.patches.Rectangle(
+                        (place_x - 0.47, place_y - 0.46), 0.94, 0.92, fill=False, linewidth=1.8,
+                        edgecolor=_FRAME,
+                    )
+                )  # fmt: skip
     axes.set_xlim(-0.5, len(across) - 0.5)
     axes.set_ylim(-0.5, len(up) - 0.5)
-    axes.set_xticks(range(len(across)), [f"{value:g}" for value in across])
-    axes.set_yticks(range(len(up)), [f"{value:g}" for value in up])
+    axes.set_xticks(range(len(across)), [_spell_value(value) for value in across])
+    axes.set_yticks(range(len(up)), [_spell_value(value) for value in up])
     axes.grid(visible=False)
+
+
+def _spell_value(value: float | None) -> str:
+    return "null" if value is None else f"{value:g}"
 
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:

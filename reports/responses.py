@@ -17,6 +17,9 @@ _LEAST_CELLS = 6
 
 Flat = Mapping[str, Any]
 
+Place = tuple[float | None, ...]
+"""Values of some numbers; None where an optional one is not set, such as a switch that never is."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
@@ -43,7 +46,7 @@ class Plane:
     across: str
     up: str
     """Dotted paths of the numbers."""
-    maps: Mapping[str, Mapping[tuple[float, ...], str]]
+    maps: Mapping[str, Mapping[Place, str]]
     """What the arms of a map have in common, to values of both numbers to arm."""
 
 
@@ -58,13 +61,19 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
         arms: Those shown.
     """
     flats = {arm: flatten(study.arms[arm]) for arm in arms}
-    for path in _numbers(flats, leaves(study.problem.config), LEAST_VALUES):
-        lines = _grouped(flats, (path,))
+    paths = leaves(study.problem.config)
+    for path in _numbers(flats, paths, LEAST_VALUES):
+        having = {arm: flat for arm, flat in flats.items() if flat.get(path) is not None}
+        lines = _grouped(having, (path,))
         if any(len(line) >= LEAST_VALUES for line in lines.values()):
             return Response(
                 path=path,
                 lines={
-                    label: {value: line[(value,)] for (value,) in sorted(line)}
+                    label: {
+                        value: line[(value,)]
+                        for (value,) in sorted(line, key=ascending)
+                        if value is not None
+                    }
                     for label, line in lines.items()
                 },
                 levels=tuple(arm for arm, flat in flats.items() if flat.get(path) is None),
@@ -73,15 +82,27 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
-    """Return arms over the first two numbers that vary each by each; None if no two do."""
+    """Return arms over the first two numbers that vary each by each; None if no two do.
+
+    An optional number that is not set is a value of its own, after all others.
+    """
     flats = {arm: flatten(study.arms[arm]) for arm in arms}
-    numbers = _numbers(flats, leaves(study.problem.config), 2)
-    for place, across in enumerate(numbers):
-        for up in numbers[place + 1 :]:
-            maps = _grouped(flats, (across, up))
+    numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
+    for first, across in enumerate(numbers):
+        for up in numbers[first + 1 :]:
+            maps = {
+                label: cells
+                for label, cells in _grouped(_having(flats, (across, up)), (across, up)).items()
+                if all(any(place[which] is not None for place in cells) for which in (0, 1))
+            }
             if any(_is_plane(cells) for cells in maps.values()):
                 return Plane(across=across, up=up, maps=maps)
     return None
+
+
+def ascending(place: Place) -> list[tuple[bool, float]]:
+    """Return what places are sorted by: values ascending, what is not set last."""
+    return [(value is None, value or 0.0) for value in place]
 
 
 def is_geometric(values: Sequence[float]) -> bool:
@@ -91,28 +112,55 @@ def is_geometric(values: Sequence[float]) -> bool:
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)
 
 
-def _numbers(flats: Mapping[str, Flat], paths: Iterable[str], least: int) -> list[str]:
-    """Return the numeric paths of at least so many values, those of most values first."""
+def _numbers(
+    flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
+) -> list[str]:
+    """Return the numeric paths of at least so many values, those of most values first.
+
+    Args:
+        flats: Arms and their values.
+        paths: Those looked at.
+        least: Values of a path.
+        with_unset: Whether None beside a number counts as one of them.
+    """
     counts = {}
     for path in paths:
-        found = [flat[path] for flat in flats.values() if flat.get(path) is not None]
+        values = {flat[path] for flat in flats.values() if path in flat}
+        found = values - {None}
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
-            counts[path] = len(set(found))
+            counts[path] = len(values if found and with_unset else found)
     counts.pop("seed", None)
     often = [path for path, count in counts.items() if count >= least]
     return sorted(often, key=lambda path: -counts[path])
 
 
-def _grouped(
-    flats: Mapping[str, Flat], paths: tuple[str, ...]
-) -> dict[str, dict[tuple[float, ...], str]]:
-    """Return the arms that have all of some numbers, by all that these do not decide."""
-    having = {arm: flat for arm, flat in flats.items() if None not in map(flat.get, paths)}
-    places = {arm: tuple(float(flat[path]) for path in paths) for arm, flat in having.items()}
-    others = dict.fromkeys(path for flat in having.values() for path in flat if path != "seed")
-    apart = [path for path in others if path not in paths and not _is_decided(path, having, places)]
+def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
+    """Return the arms that set some numbers, and those that are like these but for not setting one.
+
+    An arm that has something else besides, as another law, is no end of their scale.
+    """
+    having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
+    setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
+    found = {
+        path: {flat.get(path) for flat in setting} for flat in having.values() for path in flat
+    }
+    return {
+        arm: flat
+        for arm, flat in having.items()
+        if all(flat.get(path) in found[path] for path in found if path not in (*paths, "seed"))
+    }
+
+
+def _grouped(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, dict[Place, str]]:
+    """Return arms by their values of some numbers, in groups by all that these do not decide."""
+    places: dict[str, Place] = {
+        arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
+        for arm, flat in flats.items()
+    }
+    others = dict.fromkeys(path for flat in flats.values() for path in flat if path != "seed")
+    apart = [path for path in others if path not in paths and not _is_decided(path, flats, places)]
     groups: dict[tuple[Any, ...], list[str]] = {}
-    for arm, flat in having.items():
+    for arm, flat in flats.items():
         groups.setdefault(tuple(flat.get(path) for path in apart), []).append(arm)
     owners = [path.rpartition(".")[0] for path in paths]
     labels = [
@@ -128,10 +176,8 @@ def _grouped(
     }
 
 
-def _is_decided(
-    path: str, flats: Mapping[str, Flat], places: Mapping[str, tuple[float, ...]]
-) -> bool:
-    values: dict[tuple[float, ...], Any] = {}
+def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Place]) -> bool:
+    values: dict[Place, Any] = {}
     return all(
         values.setdefault(places[arm], flat.get(path)) == flat.get(path)
         for arm, flat in flats.items()
@@ -145,7 +191,7 @@ def _label(arms: Sequence[str], apart: Flat) -> str:
     return " ".join(shared) or ", ".join(named) or "all"
 
 
-def _is_plane(cells: Mapping[tuple[float, ...], str]) -> bool:
+def _is_plane(cells: Mapping[Place, str]) -> bool:
     """Return whether each of several values of one number stands beside several of the other."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
     is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS

@@ -95,7 +95,7 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
             )  # fmt: skip
         beside = []
         for mean, point in sorted(zip(means, shown, strict=True), key=itemgetter(0)):
-            x, y = point.values[across.path], point.values[up.path]
+            x, y = (_place(axis, point.values[axis.path]) for axis in plane)
             selected = point == searched.winner
             axes.scatter(
                 [x], [y], s=90, color=[colours(norm(mean))], zorder=3,
@@ -108,14 +108,13 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
                 )
             )  # fmt: skip
         pruned = [
-            point.values
+            [_place(axis, point.values[axis.path]) for axis in plane]
             for point in searched.history.points
             if point.state == "pruned" and {across.path, up.path} <= point.values.keys()
         ]
         axes.scatter(
-            [values[across.path] for values in pruned], [values[up.path] for values in pruned],
-            marker="x", s=25, color=_POINTS,
-        )  # fmt: skip
+            [x for x, _ in pruned], [y for _, y in pruned], marker="x", s=25, color=_POINTS
+        )
         bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=axes)
         bar.set_label(searched.shown.heading)
         _keep_apart(canvas, beside)
@@ -124,13 +123,18 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
             for edge, arm, _ in bands
         )
         crosses = " Crosses: pruned." if pruned else ""
+        unset = "".join(
+            f" null: {axis.path} is not set."
+            for axis in plane
+            if isinstance(axis.distribution, Categorical) and None in axis.distribution.choices
+        )
         return finished(
             canvas,
             name="search_map",
             title=f"Map of {across.path} and {up.path}",
             caption=f"Each point: mean of last-epoch {searched.shown.label} over "
             f"{_spell_seeds(searched)} by colour, mean and sd over seeds beside it where there is "
-            f"room, the lowest first.{told}{crosses} Framed: selected "
+            f"room, the lowest first.{told}{crosses}{unset} Framed: selected "
             f"by {searched.search.select} among {len(searched.history.points)} points tried.",
             numbers=spell_csv([_numbers(searched, point) for point in searched.history.points]),
         )
@@ -138,12 +142,21 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
 
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
     """Return the parameters of both axes: the first two numbers, one drawn in logarithms up."""
-    numbers = [p for p in space.parameters if not isinstance(p.distribution, Categorical)]
+    numbers = [p for p in space.parameters if _is_number(p)]
     if len(numbers) < 2:
         return None
     up = next((parameter for parameter in numbers if _is_log(parameter)), numbers[1])
     across = next(parameter for parameter in numbers if parameter != up)
     return across, up
+
+
+def _is_number(parameter: Parameter) -> bool:
+    """Return whether the values are numbers, listed ones and None for an optional one included."""
+    if not isinstance(parameter.distribution, Categorical):
+        return True
+    numbers = set(parameter.distribution.choices) - {None}
+    are_numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+    return bool(numbers) and are_numbers and len(parameter.distribution.choices) > 1
 
 
 def _mark(axis: Axis, parameter: Parameter) -> None:
@@ -153,8 +166,8 @@ def _mark(axis: Axis, parameter: Parameter) -> None:
     if isinstance(parameter.distribution, Categorical):
         choices = parameter.distribution.choices
         broad = max(4, _LETTERS // len(choices))
-        labels = ["\n".join(textwrap.wrap(str(choice), broad)) for choice in choices]
-        axis.set_ticks(range(len(choices)), labels)
+        named = ["null" if choice is None else str(choice) for choice in choices]
+        axis.set_ticks(range(len(choices)), ["\n".join(textwrap.wrap(n, broad)) for n in named])
         axis.axes.set(**{f"{name}lim": (-0.5, len(choices) - 0.5)})
         return
     limits = _beyond(parameter, "low", _MARGIN), _beyond(parameter, "high", _MARGIN)
@@ -193,6 +206,8 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
     They are if an arm computes what the point there computes, whichever extremes the other
     parameters have.
     """
+    if isinstance(across.distribution, Categorical):
+        return {}
     search, arms = searched.search, searched.study.arms
     edges: tuple[Edge, ...] = ("low", "high")
     found: dict[Edge, str] = {}

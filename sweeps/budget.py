@@ -48,6 +48,19 @@ class Budget:
                 return f"ended on its budget of {limit:g} {UNITS[name]}"
         return None
 
+    def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
+        """Return the hours until a limit is reached; None if none limits the time.
+
+        Args:
+            hours: Spent.
+            gpu_hours: Spent.
+            gpus: In use from now on.
+        """
+        left = [] if self.hours is None else [self.hours - hours]
+        if self.gpu_hours is not None and gpus:
+            left.append((self.gpu_hours - gpu_hours) / gpus)
+        return max(0.0, min(left)) if left else None
+
 
 UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
 """Limit of a budget to what it is counted in."""

@@ -1,6 +1,6 @@
 """RunResult: what a study's runs have reached so far, read from the store alone."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -86,20 +86,25 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     return tuple(results)
 
 
-def spent(study: Study, results: Iterable[RunResult], begun: Collection[str] = ()) -> str | None:
+def spent(study: Study, results: Iterable[RunResult]) -> str | None:
     """Return which limit of its budget a study has reached, as a predicate of it; None if none.
 
     Args:
         study: With the budget.
         results: Of all of its runs.
-        begun: Keys of runs that have begun, though they may have stored nothing.
     """
     results = tuple(results)
-    spending = Spending()
-    spending.add(result.stage for result in results)
-    num_begun = sum(result.outcome != "missing" or result.run.key in begun for result in results)
+    spending = spending_of(results)
+    num_begun = sum(result.outcome != "missing" for result in results)
     reason = study.budget.exceeded(spending.hours, spending.gpu_hours, num_begun)
     return None if reason is None else f"{reason}, after {num_begun} of {len(results)} runs"
+
+
+def spending_of(results: Iterable[RunResult]) -> Spending:
+    """Return what was spent on some runs."""
+    spending = Spending()
+    spending.add(result.stage for result in results)
+    return spending
 
 
 def begun_seeds(results: Iterable[RunResult]) -> set[int]:

@@ -15,6 +15,7 @@ from sweeps.study import Study
 
 if TYPE_CHECKING:
     from reports.build import Report
+    from reports.page import Tracked
     from sweeps.commands.conclusion import Conclusion
 
 
@@ -104,11 +105,33 @@ def write_report(
         command=command_line(),
         history=request.history,
         predictions=lambda result: read_predictions(result, request.store),
+        tracked=_tracked(request),
     )
     if said := spell_place(place, study):
         click.echo(said, err=True)
     is_shown = place.stays is None or place.stays.settings != study.settings
     return report, is_shown
+
+
+def _tracked(request: Request) -> "Tracked | None":
+    """Return where MLflow shows the study, if it is in the home and knows of it."""
+    from reports.page import Tracked
+    from sweeps.tracking.database import experiment_in
+    from sweeps.tracking.links import links_of
+
+    if request.home.tracking is not None:
+        return None
+    number = experiment_in(request.home.folder / "mlflow.db", request.study.name)
+    if number is None:
+        return None
+    links = links_of(number)
+    shown = {"arms": links.arms, "learning curves of the seeds": links.seeds}
+    return Tracked(command=_pages(request), links=shown)
+
+
+def _pages(request: Request) -> str:
+    home = shlex.quote(str(request.home.folder))
+    return f"{program()} ui {request.study.name} --home {home}"
 
 
 def conclude(request: Request, results: Sequence[RunResult], report: "Report | Conclusion") -> int:
@@ -122,8 +145,7 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report | C
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    place = f"{program()} ui --home {shlex.quote(str(request.home.folder))}"
-    click.echo(f"tracking  {request.home.tracking_server or place}", err=True)
+    click.echo(f"tracking  {request.home.tracking_server or _pages(request)}", err=True)
     if any(result.outcome != "diverged" for result in unfinished):
         click.echo(f"next      {request.spell('run')}", err=True)
     return SOME_FAILED if unfinished else DONE

@@ -257,7 +257,9 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
         for arm, of_arm in _by_arm(results).items()
     }
     holder = Lease.current(store, study.name)
-    planned = plan_study(study, store)
+    left = None if progress is None else progress.seconds_left
+    if left is None:  # nobody has measured it yet: what was stored says what it may be
+        left = seconds_to_train(plan_study(study, store), results, max(1, len(running)))
     points = [arms[arm] for arm in study.points()]
     searched = {} if study.search is None else {
         "points": {
@@ -283,7 +285,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             for result in results
             if result.failure is not None and result.outcome != "complete"
         ],
-        "seconds_left": seconds_to_train(planned, results, max(1, len(running))),
+        "seconds_left": left,
     }
 
 

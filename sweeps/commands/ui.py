@@ -16,11 +16,12 @@ from sweeps.reading.study_file import load_study
 @home_option
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
 def ui(study: str | None, home: Path, port: int) -> int:
-    """Open MLflow's pages on this home, for this machine only.
+    """Open MLflow's pages on this home, for this machine and ports forwarded to it only.
 
     Says where each study is shown, or STUDY alone: its arms, and the learning curves of its runs.
     """  # noqa: DOC501
     from sweeps.tracking.database import relocate
+    from sweeps.tracking.experiment import experiments
     from sweeps.tracking.links import study_links
 
     place = Home(folder=home)
@@ -28,7 +29,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
     if not database.is_file():
         raise RefusedError(f"{database}: not found; run a study first")
     relocate(database)
-    links = study_links(place.tracking_uri, f"http://127.0.0.1:{port}")
+    links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
     if study is not None:
         name = study if study in links else load_study(study).name
         if name not in links:
@@ -56,8 +57,9 @@ def ui(study: str | None, home: Path, port: int) -> int:
         str(port),
         "--workers",
         "1",
-        # MLflow's own list lets every address of a private network pass.
+        # Any port: one that ssh forwards has another number at its other end. MLflow's own list
+        # lets every address of a private network pass, and names that begin like one.
         "--allowed-hosts",
-        f"127.0.0.1:{port},localhost:{port}",
+        "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
     ]
     os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place

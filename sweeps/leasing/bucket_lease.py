@@ -73,6 +73,7 @@ class BucketLease:
         self.holder = Holder.here(last + 1, command)
         self._take(study)
         self._running: tuple[RunningRun, ...] = ()
+        self._seconds_left: float | None = None
         self._beats = 0
         self._ends = threading.Event()
         self._believed_at = time.clock_gettime(_SUSPENDS_TOO)
@@ -107,9 +108,11 @@ class BucketLease:
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return self.successor is None and not self._ends.is_set() and since < _BELIEF
 
-    def write_progress(self, running: Sequence[RunningRun]) -> None:
+    def write_progress(
+        self, running: Sequence[RunningRun], seconds_left: float | None = None
+    ) -> None:
         """Let the next beat say which runs are in training."""
-        self._running = tuple(running)
+        self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
         """Let the next driver in; a second call does nothing."""
@@ -152,7 +155,7 @@ class BucketLease:
 
     def _beat(self) -> None:
         self._beats += 1
-        running = Progress.now(self.holder.token, self._running).to_plain()
+        running = Progress.now(self.holder.token, self._running, self._seconds_left).to_plain()
         beat = {
             "beats": self._beats,
             "released": self._ends.is_set(),

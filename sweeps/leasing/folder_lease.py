@@ -110,11 +110,13 @@ class FolderLease:
             return False
         return self._has_the_lock_file(self._lock) or _read_holder(self._files) == self.holder
 
-    def write_progress(self, running: Sequence[RunningRun]) -> None:
+    def write_progress(
+        self, running: Sequence[RunningRun], seconds_left: float | None = None
+    ) -> None:
         """Say which runs are in training, and again who the holder is if the record is damaged."""
         if self.is_held() and _read_holder(self._files) != self.holder:
             self._write_holder()
-        progress = Progress.now(self.holder.token, running)
+        progress = Progress.now(self.holder.token, running, seconds_left)
         _write(self._files.progress, json.dumps(progress.to_plain()).encode())
 
     def _write_holder(self) -> None:

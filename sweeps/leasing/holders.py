@@ -77,11 +77,20 @@ class Progress:
     running: tuple[RunningRun, ...]
     updated_at_ms: int
     """Unix time in ms."""
+    seconds_left: float | int | None = None
+    """To the end of the launch; None while nothing was measured."""
 
     @classmethod
-    def now(cls, token: int, running: Sequence[RunningRun]) -> Self:
+    def now(
+        cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
+    ) -> Self:
         """Return what is running now."""
-        return cls(token=token, running=tuple(running), updated_at_ms=_now_ms())
+        return cls(
+            token=token,
+            running=tuple(running),
+            updated_at_ms=_now_ms(),
+            seconds_left=seconds_left,
+        )
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:

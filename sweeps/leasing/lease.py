@@ -76,13 +76,19 @@ class Lease:
         """Return whether this is surely still the only driver; ask before writing to others."""
         return self._held.is_held()
 
-    def write_progress(self, running: Sequence[RunningRun]) -> None:
+    def write_progress(
+        self, running: Sequence[RunningRun], seconds_left: float | None = None
+    ) -> None:
         """Say which runs are in training; meant for about one call a second.
+
+        Args:
+            running: Those.
+            seconds_left: To the end of the launch; None if unknown.
 
         Raises:
             StoreFullError: If the disk is full.
         """
-        self._held.write_progress(running)
+        self._held.write_progress(running, seconds_left)
 
     def release(self) -> None:
         """Let the next driver in; a second call does nothing."""

@@ -12,10 +12,12 @@ from typing import TextIO
 
 from mixup_core.rules import printable
 from sweeps.running.pace import Pace
+from sweeps.searching.outlook import Outlook
 from sweeps.study import Run, Study
 
 _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
+_SECONDS_PER_HOUR = 3600
 _LINE_EVERY = 60.0
 _FIRST_LINES_EVERY = 9.0
 """Until a run of this launch has ended: whoever looks on does not know yet whether it works."""
@@ -38,6 +40,8 @@ class Board:
     """Key of a run that has a slot to the epochs it has reached."""
     slots: int = 1
     """Runs trained side by side."""
+    outlook: Outlook = field(default_factory=Outlook)
+    """Runs that may still join."""
     has_ended: bool = False
     """Whether a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
@@ -121,17 +125,27 @@ class Board:
     def seconds_left(self) -> float | None:
         """Return the time to the end at the present pace; None while nothing was measured.
 
-        Of a search it is the most that is left: its points may be pruned, or end on a budget.
+        Of a search it is the most that is left: its points may be pruned.
         """
         running = [self.epochs_to_train[key] * self.work_per_epoch[key] for key in self.running]
-        to_come = self._runs_to_come()
+        waiting = self._work_left - sum(running)
         mean = self._work_expected / max(1, len(self.epochs_to_train))
-        return self._pace.seconds_left(
-            running,
-            len(self._waiting) + to_come,
-            self._work_left - sum(running) + to_come * mean,
-            self.slots,
-        )
+        to_come = self.outlook
+
+        def with_more(more: int) -> float | None:
+            num_waiting = len(self._waiting) + more
+            return self._pace.seconds_left(running, num_waiting, waiting + more * mean, self.slots)
+
+        def alone(more: int) -> float:
+            return self._pace.seconds_left([], more, more * mean, self.slots) or 0.0
+
+        most = with_more(to_come.num_runs + to_come.num_last)
+        if most is None or not to_come.num_runs or to_come.hours is None:
+            return most
+        here, spent_in = with_more(0) or 0.0, to_come.hours * _SECONDS_PER_HOUR
+        # What joins last before a budget is spent is finished after it.
+        until = here if spent_in <= here else spent_in + alone(to_come.at_once)
+        return min(most, until + alone(to_come.num_last))
 
     def headline(self) -> str:
         """Return the state of the whole study on one line."""
@@ -176,16 +190,6 @@ class Board:
         change = epochs - self.epochs_to_train.get(key, 0)
         self._work_left += change * self.work_per_epoch[key]
         self.epochs_to_train[key] = epochs
-
-    def _runs_to_come(self) -> int:
-        """Return how many runs a search may still ask for, its confirmation included."""
-        search = self.study.search
-        if search is None:
-            return 0
-        to_ask = max(0, search.points - len(self.study.points())) * len(self.study.seeds)
-        if self.study.confirmation() is not None:
-            return to_ask
-        return to_ask + (len(self.study.fixed) + 1) * len(search.confirm_seeds)
 
     def _points(self) -> list[str]:
         """Return how many points a search has proposed, of how many."""

@@ -17,7 +17,8 @@ class Pace:
     """Seconds as they were measured where epochs were trained, so that no start-up is among them.
 
     A run takes its work at the speed of a slot, and what it takes beside: the time that ended runs
-    had their slots without training. Runs are placed on the slots one after another.
+    had their slots without training. The first run in a slot waits for its process to start, which
+    those after it do not. Runs are placed on the slots one after another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
@@ -25,10 +26,17 @@ class Pace:
     _beside: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
     _begun: dict[str, float] = field(default_factory=dict)
     """Key of a run that has a slot to when it got it, put off by the seconds it has trained."""
+    _starting: set[str] = field(default_factory=set)
+    """Keys of runs that have a slot which no run had before."""
+    _most_begun: int = 0
+    """Slots that were in use at once."""
 
     def begin(self, key: str, now: float) -> None:
         """Note that a run has got a slot."""
         self._begun[key] = now
+        if len(self._begun) > self._most_begun:
+            self._most_begun = len(self._begun)
+            self._starting.add(key)
 
     def train(self, key: str, work: float, seconds: float) -> None:
         """Note work that a run has done, and its seconds."""
@@ -38,8 +46,12 @@ class Pace:
 
     def end(self, key: str, now: float) -> None:
         """Note that a run has left its slot."""
-        if key in self._begun:
-            self._beside.append(max(0.0, now - self._begun.pop(key)))
+        if key not in self._begun:
+            return
+        beside = max(0.0, now - self._begun.pop(key))
+        if key not in self._starting:
+            self._beside.append(beside)
+        self._starting.discard(key)
 
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int

@@ -20,6 +20,7 @@ from sweeps.leasing.stops import Stop, asked_to_stop
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
+from sweeps.searching.outlook import Outlook
 from sweeps.searching.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run
@@ -71,6 +72,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
                 epochs=planned.epochs_to_train,
                 work_per_epoch=study.problem.work(run.config),
             )
+        self._board.outlook = self._outlook()
         self.tracker.grow(study)
         grown = [run for arm in study.own_seeds for run in study.runs_of(arm)]
         if new := [run for run in grown if run.key not in self._tracked]:
@@ -152,18 +154,22 @@ class Watch(tune.Callback):  # type: ignore[misc]
         if now - self._progress_at < _PROGRESS_EVERY:
             return
         self._progress_at = now
+        self._board.outlook = self._outlook()
         running = [
             RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
             for run in (self._planned[key].run for key in self._board.running)
         ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
-            self.lease.write_progress(running)
+            self.lease.write_progress(running, self._board.seconds_left())
         with suppress(StoreError):
             self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Draw the last state."""
         self._console.close()
+
+    def _outlook(self) -> Outlook:
+        return Outlook() if self.stop is not None else self.source.outlook(self.slots)
 
     def _hear(self, stop: Stop | None) -> None:
         """Take note of a wish to stop.

@@ -11,8 +11,9 @@ from mixup_core.store.files import StoreError
 from sweeps.budget import Spending
 from sweeps.failures import diverged, failures_of
 from sweeps.ledger import launches
-from sweeps.results import RunResult, begun_seeds, read_results, spent
+from sweeps.results import RunResult, begun_seeds, read_results, spending_of
 from sweeps.search import Point, Search, SearchError
+from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import (
     confirmation_is_due,
@@ -56,6 +57,13 @@ class RunSource(Protocol):
     def end(self, run: Run, *, failed: bool) -> None:
         """Take note that a run has ended, and whether it failed."""
 
+    def outlook(self, slots: int) -> Outlook:
+        """Return what may still join.
+
+        Args:
+            slots: Runs trained side by side, for budgets of GPU-hours.
+        """
+
 
 class FixedSource:
     """The runs that a study without a search lacks, all at once."""
@@ -84,6 +92,11 @@ class FixedSource:
     def end(self, run: Run, *, failed: bool) -> None:
         """Do nothing: no run depends on another's result."""
 
+    def outlook(self, slots: int) -> Outlook:
+        """Return that nothing joins once the plan was given."""
+        del slots
+        return Outlook(num_runs=len(self._pending))
+
 
 class BudgetedSource:
     """The runs that a study without a search lacks, seed by seed for as long as its budget lasts.
@@ -92,13 +105,20 @@ class BudgetedSource:
     run was begun before comes first, and is finished whatever was spent.
     """
 
-    def __init__(self, study: Study, plan: Plan, store: Store) -> None:
+    def __init__(
+        self,
+        study: Study,
+        plan: Plan,
+        store: Store,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Make a source of a plan.
 
         Args:
             study: A study with a budget.
             plan: What it lacks.
             store: Where results are.
+            clock: Seconds, for how long the budget lasts.
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False
@@ -107,8 +127,10 @@ class BudgetedSource:
         self._study = study
         self._store = store
         self._results = {r.run.key: r for r in read_results(study.runs(), store)}
-        self._begun: set[str] = set()
+        self._begun = {key for key, r in self._results.items() if r.outcome != "missing"}
         self._begun_before = begun_seeds(self._results.values())
+        self._clock = clock
+        self._spent_at, self._spending = clock(), spending_of(self._results.values())
         self.num_waiting = len(plan.pending)
         groups = [[p for p in plan.pending if p.run.seed == seed] for seed in study.seeds]
         self._groups = sorted(filter(None, groups), key=lambda g: not self._was_begun(g))
@@ -133,6 +155,24 @@ class BudgetedSource:
     def end(self, run: Run, *, failed: bool) -> None:
         """Do nothing: what was spent is read when a seed is to begin."""
 
+    def outlook(self, slots: int) -> Outlook:
+        """Return the seeds to come, as if runs were in training since the store was looked at."""
+        gpus = self.gpus_per_run * slots
+        hours = (self._clock() - self._spent_at) / _SECONDS_PER_HOUR
+        begun, limit, to_come = len(self._begun), self._study.budget.runs, 0
+        for group in self._groups:
+            if limit is not None and begun >= limit and not self._was_begun(group):
+                break
+            begun += sum(planned.run.key not in self._begun for planned in group)
+            to_come += len(group)
+        return Outlook(
+            num_runs=to_come,
+            at_once=len(self._study.arms),
+            hours=self._study.budget.hours_left(
+                self._spending.hours + hours, self._spending.gpu_hours + hours * gpus, gpus
+            ),
+        )
+
     def _was_begun(self, group: Sequence[PlannedRun]) -> bool:
         return group[0].run.seed in self._begun_before
 
@@ -147,7 +187,9 @@ class BudgetedSource:
         except StoreError as error:
             self.trouble = error
             return True
-        return spent(self._study, self._results.values(), self._begun) is not None
+        self._spent_at, self._spending = self._clock(), spending_of(self._results.values())
+        of_study = self._spending.hours, self._spending.gpu_hours, len(self._begun)
+        return self._study.budget.exceeded(*of_study) is not None
 
 
 class SearchSource:
@@ -243,6 +285,18 @@ class SearchSource:
             StoreError,
         ) as error:  # the point stays open, and the next launch judges it
             self.trouble = error
+
+    def outlook(self, slots: int) -> Outlook:
+        """Return the points to ask for, and the confirmation unless it has begun."""
+        seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
+        to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
+        to_confirm = 0 if self._winner is not None else len(self._search.confirm_seeds)
+        return Outlook(
+            num_runs=to_ask * seeds,
+            at_once=seeds,
+            hours=self._search.budget.hours_left(self._hours(), self._gpu_hours(), gpus),
+            num_last=to_confirm * (len(self._bare.fixed) + 1),
+        )
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         """Yield points that the store holds at every seed, with their objectives, simple first.

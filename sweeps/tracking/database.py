@@ -138,6 +138,25 @@ def contents_of(database: Path, name: str) -> Contents | None:
         return None
 
 
+def experiment_in(database: Path, name: str) -> str | None:
+    """Return the identity of an experiment, without MLflow; None if it cannot be told.
+
+    Args:
+        database: The file; it is only read.
+        name: Of the experiment.
+    """
+    if not database.is_file():
+        return None
+    address = f"{database.resolve().as_uri()}?mode=ro"
+    query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+            found = connection.execute(query, (name,)).fetchone()
+    except sqlite3.Error:
+        return None
+    return None if found is None else str(found[0])
+
+
 def _contents_of(connection: sqlite3.Connection, name: str) -> Contents | None:
     found = connection.execute(
         "SELECT experiment_id, artifact_location FROM experiments WHERE name = ?", (name,)

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from sweeps.tracking.experiment import experiments
-
 ADDRESS = "http://127.0.0.1:5000"
 """Where `mixsweep ui` serves MLflow's pages unless told otherwise."""
 
@@ -24,6 +22,7 @@ PRIMARY_IS_GREATER_BETTER_TAG = "mlflow.experiment.primaryMetric.greaterIsBetter
 
 _VIEW_TAG = "mlflow.sharedViewState."
 _ARMS, _SEEDS = "arms", "seeds"
+_CHARTS = "&compareRunsMode=CHART"
 _MEANS = "means"
 _MAX_DRAWN = 20
 """Arms in a chart."""
@@ -41,18 +40,20 @@ class Links:
     """The learning curves of its runs."""
 
 
-def study_links(uri: str, address: str = ADDRESS) -> dict[str, Links]:
-    """Return the links to each study that MLflow has, by name; none where it has no database.
+def study_links(
+    experiments: Mapping[str, tuple[str, Mapping[str, str]]], address: str = ADDRESS
+) -> dict[str, Links]:
+    """Return the links to each study that MLflow has, by name.
 
     Args:
-        uri: The tracking address.
+        experiments: Name to identity and tags (`sweeps.tracking.experiment.experiments`).
         address: Where MLflow's pages are served.
     """
     found = {}
-    for name, (experiment_id, tags) in experiments(uri).items():
+    for name, (experiment_id, tags) in experiments.items():
         if PRIMARY_TAG not in tags:
             continue  # somebody else's
-        page = f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning"
+        page = _page(address, experiment_id)
         is_rising = tags.get(PRIMARY_IS_GREATER_BETTER_TAG) != "True"
         arms = {
             "searchFilter": _of_level("config"),
@@ -62,9 +63,16 @@ def study_links(uri: str, address: str = ADDRESS) -> dict[str, Links]:
         seeds = {"searchFilter": _of_level("seed")}
         found[name] = Links(
             arms=page + _query(tags, _ARMS, arms),
-            seeds=page + _query(tags, _SEEDS, seeds) + "&compareRunsMode=CHART",
+            seeds=page + _query(tags, _SEEDS, seeds) + _CHARTS,
         )
     return found
+
+
+def links_of(experiment_id: str, address: str = ADDRESS) -> Links:
+    """Return the links to an experiment that has the views (`view_tags`)."""
+    page = _page(address, experiment_id)
+    shared = (f"{page}&viewStateShareKey={key}" for key in (_ARMS, _SEEDS))
+    return Links(arms=next(shared), seeds=next(shared) + _CHARTS)
 
 
 def view_tags(
@@ -137,6 +145,10 @@ _DEFAULT_VIEW: Mapping[str, Any] = {
         "selectedXAxisMetricKey": "",
     },
 }
+
+
+def _page(address: str, experiment_id: str) -> str:
+    return f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning"
 
 
 def _query(tags: Mapping[str, str], key: str, otherwise: Mapping[str, str]) -> str:

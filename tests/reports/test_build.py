@@ -27,7 +27,7 @@ def test_a_report_has_every_promised_file(
     names = {str(path.relative_to(tmp_path / "new")) for path in report.folder.rglob("*.*")}
     files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv"}
     files |= {"provenance.json", "verdicts.csv"}
-    files |= {f"sensitivity.{kind}" for kind in ("md", "csv")}
+    files |= {f"{name}.{kind}" for name in ("sensitivity", "seeds") for kind in ("md", "csv")}
     for name in ("learning_curves", "final_values"):
         files |= {f"figures/{name}.{kind}" for kind in ("svg", "png", "csv", "txt")}
     assert names == {f"small/{name}" for name in files}

@@ -3,6 +3,7 @@ import io
 import struct
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from decay import RampConfig, decay_study, decayed
@@ -11,7 +12,7 @@ from synthetic import finish, make_study
 
 from reports import figures
 from reports.colours import arm_looks
-from reports.figures import Figure, clip, draw_figures, legend
+from reports.figures import Figure, Strip, clip, draw_figures, legend
 from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -56,6 +57,32 @@ def test_curve_numbers_are_the_summary_of_every_epoch(
     summary = tabulate(study, results).rows[2].summaries["test/error"]
     assert (float(last["mean"]), float(last["ci_low"])) == (summary.mean, summary.ci_low)
     assert sum(float(last[f"seed_{seed}"]) for seed in range(5)) / 5 == pytest.approx(summary.mean)
+
+
+@pytest.mark.parametrize("epochs", [10, 150])
+def test_curves_tell_their_means_in_strips_that_cover_each_panel_once(epochs: int) -> None:
+    study = make_study()
+    arms = {arm: replace(config, epochs=epochs) for arm, config in study.arms.items()}
+    study = replace(study, arms=arms)
+    results = tuple(finish(run, epochs=epochs) for run in study.runs())
+    figure = draw(study, results)["learning_curves"]
+    panels: dict[float, list[Strip]] = {}
+    for strip in figure.strips:
+        panels.setdefault(float(strip.said.startswith("test error")), []).append(strip)
+    assert len(panels) == 2
+    for strips in panels.values():
+        assert len(strips) == min(epochs, 60)
+        assert len({(strip.top, strip.height) for strip in strips}) == 1
+        for left, right in pairwise(strips):
+            assert left.left + left.width == pytest.approx(right.left, abs=2e-4)
+        assert 0 < strips[0].left < strips[-1].left + strips[-1].width < 1
+        assert f"epoch {epochs}\n" in strips[-1].said
+    (mean,) = (
+        float(line["mean"])
+        for line in numbers_of(figure)
+        if (line["metric"], line["arm"], line["epoch"]) == ("test/error", "uniform", str(epochs))
+    )
+    assert f"\nuniform {100 * mean:.2f} [" in panels[1.0][-1].said
 
 
 def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:

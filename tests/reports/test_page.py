@@ -1,4 +1,5 @@
 import base64
+import csv
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,12 +29,15 @@ class Checked(HTMLParser):
         self.addresses: list[str] = []
         self.tags: list[str] = []
         self.words = ""
+        self.said: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         if tag not in _VOID:
             self.open.append(tag)
         for name, value in attrs:
+            if name == "data-said":
+                self.said.append(value or "")
             if name == "id":
                 self.ids.append(value or "")
             if name in {"src", "href"}:
@@ -99,6 +103,40 @@ def test_a_study_without_results_has_a_page() -> None:
     page = check(study, results)
     assert "15 of 15 runs" in page.words
     assert "img" not in page.tags
+
+
+def test_a_curve_that_is_pointed_at_says_means_and_intervals_without_a_script(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    page = check(study, results)
+    table = tabulate(study, results)
+    erm = next(row for row in table.rows if row.arm == "erm").summaries["test/error"]
+    first = next(said for said in page.said if said.startswith("test error, %, epoch 10\n"))
+    low, high = 100 * erm.ci_low, 100 * erm.ci_high  # type: ignore[operator]
+    assert first.splitlines()[1] == f"erm {100 * erm.mean:.2f} [{low:.2f}, {high:.2f}]"
+    assert [line.split()[0] for line in first.splitlines()[1:]] == ["erm", "midpoint", "uniform"]
+
+
+def test_every_seed_and_its_difference_stand_on_the_page(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    report = build_report(study, results, tmp_path / "r", data_checksums={}, command="x")
+    rows = list(csv.DictReader((report.folder / "seeds.csv").read_text().splitlines()))
+    runs = {
+        (row["arm"], row["seed"]): float(row["test/error"])
+        for row in csv.DictReader((report.folder / "runs.csv").read_text().splitlines())
+    }
+    assert len(rows) == 15
+    for row in rows:
+        value = runs[row["arm"], row["seed"]]
+        assert float(row["value"]) == value
+        if row["arm"] != "erm":
+            assert float(row["difference"]) == value - runs["erm", row["seed"]]
+    page = Checked()
+    page.feed((report.folder / "report.html").read_text())
+    assert "Every seed" in page.words
+    assert f"{100 * runs['uniform', '3']:.2f}" in page.words
+    assert "Every seed" not in report.markdown
 
 
 def test_the_page_carries_its_files_for_download(

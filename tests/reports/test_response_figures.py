@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -81,6 +82,40 @@ def test_a_grid_of_alpha_and_switch_epoch_is_a_map_on_which_switch_0_is_erm_ever
     lines = {row["line"] for row in rows_of(figures["response"]) if row["line"] != "erm"}
     assert len(lines) == 3
     assert "Level lines: erm." in figures["response"].caption
+
+
+def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
+    plain = make_study(arms=("erm",), seeds=(0, 1))
+    grid = {
+        f"alpha={alpha} switch={switch}": with_values(
+            plain.arms["erm"], {"mix.law": {"beta": alpha}, "mix.switch_epoch": switch}
+        )
+        for alpha in (0.25, 4.0)
+        for switch in (5, 8, None)
+    }
+    study = replace(plain, arms={**plain.arms, **grid})
+    best = "alpha=4.0 switch=None"
+    short = "alpha=0.25 switch=5"
+    results = tuple(
+        finish(run, 0.15 if run.arm == best else 0.2)
+        for run in study.runs()
+        if (run.arm, run.seed) != (short, 1)
+    )
+    figure = draw(study, results)["phase_map"]
+    places = [(row["mix.law.alpha"], row["mix.switch_epoch"]) for row in rows_of(figure)]
+    assert places == [
+        ("0.25", "5.0"), ("4.0", "5.0"), ("0.25", "8.0"), ("4.0", "8.0"), ("0.25", ""),
+        ("4.0", ""),
+    ]  # fmt: skip
+    said = re.findall(rb"<!-- (.+?) -->", figure.svg)  # text is drawn as paths, after what it says
+    assert said.count(b"null") == 1
+    assert said.count(b"15.0") == 1
+    assert b"n=1" in said
+    assert "null: mix.switch_epoch is not set" in figure.caption
+    assert "Framed: best mean" in figure.caption
+    assert f"each arm n = 2/2 but {short} n = 1/2" in figure.caption
+    framed = re.findall(rb"stroke: #d55e00", figure.svg)
+    assert len(framed) == 1
 
 
 def test_a_map_of_two_by_three_is_drawn_and_one_of_two_by_two_is_not(decay: None) -> None:

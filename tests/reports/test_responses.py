@@ -5,7 +5,7 @@ import pytest
 
 from mixup_core.problem import problem_named
 from mixup_core.tree import with_values
-from reports.responses import is_geometric, plane_of, response_of
+from reports.responses import ascending, is_geometric, plane_of, response_of
 from sweeps.study import Study
 
 CONFIG = problem_named("two-layer").config()
@@ -18,7 +18,7 @@ def study_of(arms: dict[str, dict[str, Any]]) -> Study:
         description="",
         arms={arm: with_values(CONFIG, values) for arm, values in arms.items()},
         seeds=(0,),
-        baseline=next(iter(arms)),
+        baseline=next(iter(arms), "erm"),
         source="",
     )
 
@@ -90,6 +90,45 @@ def test_two_numbers_each_by_each_make_a_map() -> None:
     ((_, cells),) = plane.maps.items()
     assert len(cells) == 8
     assert cells[(4.0, 2.0)] == "p=2 c=4"
+
+
+def test_a_switch_that_never_is_stands_after_all_others() -> None:
+    config = problem_named("images").config(epochs=40, batch_size=8)
+    arms = {"erm": {}} | {
+        f"a={alpha} s={switch}": {"mix.law": {"beta": alpha}, "mix.switch_epoch": switch}
+        for alpha in (0.5, 2.0)
+        for switch in (None, 1, 0)
+    }
+    study = study_of({})
+    study = replace(study, arms={arm: with_values(config, v) for arm, v in arms.items()})
+    plane = plane_of(study, tuple(arms))
+    assert plane is not None
+    assert (plane.across, plane.up) == ("mix.switch_epoch", "mix.law.alpha")
+    ((_, cells),) = plane.maps.items()
+    assert [place for place in sorted(cells, key=ascending) if place[1] == 0.5] == [
+        (0.0, 0.5), (1.0, 0.5), (None, 0.5),
+    ]  # fmt: skip
+    assert cells[(None, 2.0)] == "a=2.0 s=None"
+    assert "erm" not in cells.values()
+
+
+def test_a_number_that_no_arm_of_a_map_sets_is_no_axis_of_it() -> None:
+    config = problem_named("images").config(epochs=40, batch_size=8)
+    arms = {
+        f"{law} e={epochs} s={switch}": {
+            "mix.law": law, "epochs": epochs, "mix.switch_epoch": switch
+        }
+        for law, switches in (("midpoint", (1, 2)), ("erm", (None,)))
+        for epochs in (10, 20, 30)
+        for switch in switches
+    }  # fmt: skip
+    study = study_of({})
+    study = replace(study, arms={arm: with_values(config, v) for arm, v in arms.items()})
+    plane = plane_of(study, tuple(arms))
+    assert plane is not None
+    assert {arm.split()[0] for cells in plane.maps.values() for arm in cells.values()} == {
+        "midpoint"
+    }
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,26 @@ def test_the_map_is_of_any_two_numbers_and_left_out_where_there_is_one(grown: St
     assert "search_map" not in draw(one, history)
 
 
+def test_a_switch_from_a_list_with_null_is_an_axis_of_the_map(grown: Study) -> None:
+    search = grown.search
+    assert search is not None
+    switches = (None, 4, 8)
+    switch = Parameter(path="mix.switch_epoch", distribution=Categorical(choices=switches))
+    space = Space(parameters=(search.space.parameters[0], switch))
+    points = tuple(
+        replace(p, values={**p.values, "mix.switch_epoch": switches[p.number % 3]})
+        for p in HISTORY.points
+    )
+    study = replace(grown, search=replace(search, space=space))
+    figure = draw(study, replace(HISTORY, points=points))["search_map"]
+    assert figure.title == "Map of mix.switch_epoch and mix.law.alpha"
+    assert "null: mix.switch_epoch is not set." in figure.caption
+    said = re.findall(rb"<!-- (.+?) -->", figure.svg)
+    assert {b"null", b"4", b"8"} <= set(said)
+    rows = list(csv.DictReader(io.StringIO(figure.numbers)))
+    assert [row["mix.switch_epoch"] for row in rows] == ["", "4", "8", ""]
+
+
 def test_several_objectives_have_the_figure_of_a_front() -> None:
     points = tuple(
         replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p

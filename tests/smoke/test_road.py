@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 REPORT = {
     "table.md", "table.csv", "table.tex", "runs.csv", "verdicts.csv", "sensitivity.md",
     "sensitivity.csv", "calibration.md", "calibration.csv", "ensembles.md", "ensembles.csv",
-    "classes.md", "classes.csv", "report.html", "provenance.json", "figures",
+    "classes.md", "classes.csv", "seeds.md", "seeds.csv", "report.html", "provenance.json",
+    "figures",
 }  # fmt: skip
 
 

@@ -139,4 +139,4 @@ def test_the_study_and_the_search_of_the_readme_are_accepted(tmp_path: Path) -> 
     file.write_text(study + search)
     found = load_study(str(file)).search
     assert found is not None
-    assert len(found.space.parameters) == 4
+    assert len(found.space.parameters) == 5

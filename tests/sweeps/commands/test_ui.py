@@ -41,9 +41,14 @@ def port(command_line: Callable[..., CommandLine]) -> Iterator[int]:
     [
         ("127.0.0.1:{port}", 200),
         ("localhost:{port}", 200),
+        ("localhost:8080", 200),  # `ssh -L 8080:localhost:5000` from another machine
+        ("127.0.0.1:8080", 200),
+        ("localhost", 200),
         ("elsewhere.example", 403),
         ("elsewhere.example:{port}", 403),
         ("localhost.elsewhere.example:{port}", 403),
+        ("localhost.elsewhere.example:8080", 403),
+        ("localhost.:8080", 403),
         ("127.0.0.1.elsewhere.example:{port}", 403),
         ("10.elsewhere.example:{port}", 403),  # `10.*` is on MLflow's own list
         ("192.168.1.7:{port}", 403),
@@ -52,9 +57,7 @@ def port(command_line: Callable[..., CommandLine]) -> Iterator[int]:
         ("", 403),
     ],
 )
-def test_only_the_addresses_that_were_printed_are_answered(
-    port: int, host: str, status: int
-) -> None:
+def test_only_this_machine_by_its_own_names_is_answered(port: int, host: str, status: int) -> None:
     for path in ("/", f"{SEARCH}?max_results=1"):
         assert _status(port, "GET", path, Host=host.format(port=port)) == status
 

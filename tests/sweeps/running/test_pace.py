@@ -8,6 +8,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.tree import with_values
 from sweeps.running.console import Board
 from sweeps.running.pace import Pace
+from sweeps.searching.outlook import Outlook
 from sweeps.study import Run, Study
 
 
@@ -27,7 +28,13 @@ def test_what_runs_take_beside_training_counts_for_those_to_come() -> None:
     pace.begin("a", 10.0)
     pace.train("a", 50.0, 5.0)
     assert pace.seconds_left([], 4, 200.0, 1) == 20.0
-    pace.end("a", 18.0)
+    pace.end(
+        "a", 118.0
+    )  # its process had to start, which the next run in the slot does not wait for
+    assert pace.seconds_left([], 4, 200.0, 1) == 20.0
+    pace.begin("b", 118.0)
+    pace.train("b", 50.0, 5.0)
+    pace.end("b", 126.0)
     assert pace.seconds_left([], 4, 200.0, 1) == 32.0
 
 
@@ -103,6 +110,33 @@ def test_the_first_eta_is_right_within_a_factor_of_two(
     )  # fmt: skip
     said, was = launch.first_eta()
     assert was / 2 <= said <= was * 2, (said, was)
+
+
+@pytest.mark.parametrize(
+    ("outlook", "seconds"),
+    [
+        (Outlook(), 18.0),
+        (Outlook(num_runs=6, at_once=2), 78.0),
+        (Outlook(num_runs=6, at_once=2, hours=1.0), 78.0),  # all of it fits
+        (Outlook(num_runs=6, at_once=2, hours=45 / 3600), 65.0),  # one more pair begins before
+        (Outlook(num_runs=6, at_once=2, hours=15 / 3600), 18.0),  # spent before a slot is free
+        (Outlook(num_runs=6, at_once=2, hours=15 / 3600, num_last=4), 58.0),
+        (Outlook(num_runs=6, at_once=2, num_last=4), 118.0),
+    ],
+)
+def test_what_may_still_join_counts_as_long_as_its_budget_lasts(
+    outlook: Outlook, seconds: float
+) -> None:
+    base = TrainConfig(epochs=10, batch_size=8)
+    arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
+    study = Study(name="s", description="", arms=arms, seeds=(0, 1, 2, 3), baseline="erm",
+                  source="")  # fmt: skip
+    board = Board(study=study, slots=2, clock=lambda: 0.0, outlook=outlook)
+    for run in study.runs()[:2]:
+        board.expect(run, epochs=10, work_per_epoch=1)
+        board.start(run)
+        board.advance(run, 1, trained=True, seconds=[2.0])
+    assert board.seconds_left() == pytest.approx(seconds)
 
 
 def test_runs_of_unequal_work_are_told_by_their_work() -> None:

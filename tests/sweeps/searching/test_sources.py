@@ -34,6 +34,7 @@ from sweeps.commands.summaries import plan_summary, spell_plan
 from sweeps.ledger import enter
 from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.search import Point, SearchHistory
+from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals, read_history
 from sweeps.searching.selection import grown_study
 from sweeps.searching.sources import BudgetedSource, SearchSource
@@ -536,6 +537,45 @@ def test_a_budget_of_a_grid_lets_every_arm_have_the_same_seeds_and_adds_up_over_
     more = read(tmp_path, GRID + f"budget: {{{budget.replace('3', '5')}}}\n")
     assert "no new seed after" in spell_plan(plan_summary(more, SearchHistory(), store, slots=1))
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
+
+
+def test_what_a_budget_still_lets_join_is_foreseen(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    by_runs = budgeted(read(tmp_path, GRID + "budget: {runs: 3}\n"), store)
+    assert by_runs.outlook(1) == Outlook(num_runs=4, at_once=2)
+    by_runs.more(())
+    assert by_runs.outlook(1) == Outlook(num_runs=2, at_once=2)
+    by_runs.more(())
+    assert by_runs.outlook(1) == Outlook(num_runs=0, at_once=2)
+
+    now = [0.0]
+    study = read(tmp_path, GRID + "budget: {hours: 1, gpu_hours: 3}\n")
+    source = BudgetedSource(study, plan_study(study, store), store, lambda: now[0])
+    assert source.outlook(8).hours == 1  # no GPUs are known yet
+    source.gpus_per_run = 0.5
+    assert source.outlook(8).hours == pytest.approx(3 / 4)
+    now[0] = 1800.0
+    assert source.outlook(8).hours == pytest.approx(1 / 4)
+    assert source.outlook(1).hours == pytest.approx(1 / 2)
+    drained(source, store, until=2)
+    source.more(())  # reads that 0.2 hours are spent, whatever the clock says
+    assert source.outlook(1).hours == pytest.approx(0.8)
+
+
+def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    search = study.search
+    assert search is not None
+    proposals = Proposals(study, str(tmp_path / "journal.log"))
+    source = SearchSource(study, Store(str(tmp_path / "store")), proposals)
+    asked = len(study.seeds) * search.points
+    last, seeds = len(search.confirm_seeds) * 3, len(study.seeds)
+    assert source.outlook(1) == Outlook(num_runs=asked, at_once=seeds, num_last=last)
+    source.more(())  # the arms
+    source.more(())
+    assert source.outlook(1) == Outlook(num_runs=asked - seeds, at_once=seeds, num_last=last)
+    done = Driver(study, tmp_path).run().source
+    assert done.outlook(1) == Outlook(at_once=seeds)
 
 
 def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from mlflow import MlflowClient
 from mixup_core.tree import with_values
 from sweeps.home import Home
 from sweeps.study import Study
-from sweeps.tracking.links import study_links
+from sweeps.tracking.database import experiment_in
+from sweeps.tracking.experiment import experiments
+from sweeps.tracking.links import links_of, study_links
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -65,10 +67,14 @@ def test_settings_that_differ_between_arms_of_one_name_are_columns(
 def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: MlflowClient) -> None:
     projection_of(study, home).settle()
     number = client.get_experiment_by_name(study.name).experiment_id
-    links = study_links(Home(folder=home).tracking_uri, "http://127.0.0.1:5001")[study.name]
+    links = study_links(experiments(Home(folder=home).tracking_uri), "http://127.0.0.1:5001")[
+        study.name
+    ]
     page = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning"
     assert links.arms == f"{page}&viewStateShareKey=arms"
     assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
+    assert experiment_in(home / "mlflow.db", study.name) == number
+    assert links_of(number, "http://127.0.0.1:5001") == links
 
 
 def test_a_study_from_before_there_were_views_is_linked_with_filter_and_order(
@@ -76,7 +82,7 @@ def test_a_study_from_before_there_were_views_is_linked_with_filter_and_order(
 ) -> None:
     number = client.create_experiment(study.name)
     client.set_experiment_tag(number, "mlflow.experiment.primaryMetric.name", "test/error_mean")
-    links = study_links(Home(folder=home).tracking_uri)[study.name]
+    links = study_links(experiments(Home(folder=home).tracking_uri))[study.name]
     assert links.arms.endswith(
         "&searchFilter=tags.level%20%3D%20%27config%27"
         "&orderByKey=metrics.%60test%2Ferror_mean%60&orderByAsc=true"
@@ -87,9 +93,10 @@ def test_experiments_of_others_are_not_linked(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     client.create_experiment(study.name)
-    assert study.name not in study_links(Home(folder=home).tracking_uri)
+    assert study.name not in study_links(experiments(Home(folder=home).tracking_uri))
 
 
 def test_a_home_without_a_database_has_no_links(tmp_path: Path) -> None:
-    assert study_links(Home(folder=tmp_path).tracking_uri) == {}
+    assert study_links(experiments(Home(folder=tmp_path).tracking_uri)) == {}
+    assert experiment_in(tmp_path / "mlflow.db", "digits") is None
     assert list(tmp_path.iterdir()) == []
