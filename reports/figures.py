@@ -274,7 +274,7 @@ def _multiples(
         axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
         clip(axes, shown)
         axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(curves))
-    told = [
+    told: list[Told] = [
         (axes, _told({table.baseline: baseline, arm: curve}, shown, axis))
         for axes, (arm, curve) in zip(panels, curves.items(), strict=True)
     ]
