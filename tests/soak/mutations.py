@@ -99,8 +99,8 @@ def verdict(file: Path) -> tuple[str, str | None]:
         told = "read"
     except StudyError as error:
         told = "refused"
-        if not error.problems or any("\n" in problem for problem in error.problems):
-            return told, f"is refused in other than lines: {error.problems[:1]}"
+        if not error.faults or any("\n" in problem for problem in error.faults):
+            return told, f"is refused in other than lines: {error.faults[:1]}"
     except TimeoutError:
         return "hung", f"takes more than {HANGS_AFTER} s"
     except Exception as error:  # any other type is a traceback to the user
