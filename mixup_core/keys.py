@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.problem import Config, Keying, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree import default_at, flatten, with_values
+from mixup_core.tree import defaults, flatten, with_values
 
 NUMERICS_VERSION = 1
 """Raised whenever the numbers of all problems move; part of every key, so old results are not mixed
@@ -105,7 +105,7 @@ def _keyed(config: Config) -> dict[str, Any]:
         RuleError: If what stands for a path is not filled in yet.
     """
     keying = problem_of(config).keying
-    flat = flatten(config, brief=True)
+    flat, usual = flatten(config, brief=True), defaults(config, brief=True)
     for path, stand_in in keying.stands_for.items():
         if flat.get(path) is not None and flat.get(stand_in) is None:
             rule = f"{path} has a {stand_in} before it has a key"
@@ -114,7 +114,7 @@ def _keyed(config: Config) -> dict[str, Any]:
     for path, value in flat.items():
         if path in keying.never or path in keying.stands_for:
             continue
-        if path in keyed or value != default_at(type(config), path, flat, brief=True):
+        if path in keyed or value != usual[path]:
             keyed[path] = value
     return keyed
 

@@ -16,7 +16,8 @@ Nothing here knows what the values mean.
 import dataclasses
 import functools
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import (
     Annotated,
@@ -42,7 +43,7 @@ class SpellingError(ValueError):
     """A value of the wrong type, or a name that is none of those known."""
 
     def __init__(
-        self, expected: str, value: object, names: Sequence[str] = (), path: str = ""
+        self, expected: str, value: object, names: Collection[str] = (), path: str = ""
     ) -> None:
         super().__init__(f"{path}{': ' * bool(path)}expected {expected}, got {shown(value)}")
         self.expected = expected
@@ -66,7 +67,7 @@ class SpellingError(ValueError):
 class Among:
     """Marks text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
 
-    names: tuple[str, ...]
+    names: Collection[str] = dataclasses.field(hash=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,22 +107,24 @@ def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
     default = field.default
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
-    members = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
-    kinds: list[Any] = [member for member in members if dataclasses.is_dataclass(member)]
-    others = [member for member in members if member not in {*kinds, type(None)}]
-    is_choice = bool(kinds) and not others and all(map(_kind_name, kinds))
-    if is_choice:
-        return Part(
-            name=field.name,
-            hint=hint,
-            default=default,
-            options={_kind_name(kind): kind for kind in kinds},
-            is_named=not any(hasattr(kind, "tag") for kind in kinds),
-            is_optional=type(None) in members,
-        )
+    kinds: list[Any] = [member for member in members(hint) if dataclasses.is_dataclass(member)]
+    others = [member for member in members(hint) if member not in {*kinds, type(None)}]
+    options = {} if others else {_kind_name(kind): kind for kind in kinds}
+    options = {} if "" in options else options
     return Part(
-        name=field.name, hint=hint, default=default, is_group=bool(kinds) and len(members) == 1
+        name=field.name,
+        hint=hint,
+        default=default,
+        is_group=hint in kinds and not options,
+        options=options,
+        is_named=bool(options) and not any(hasattr(kind, "tag") for kind in kinds),
+        is_optional=bool(options) and type(None) in members(hint),
     )
+
+
+def members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union; of any other type, itself."""
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def _kind_name(kind: Any) -> str:
@@ -137,21 +140,31 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
         node: The tree.
         brief: As for `spelled`; only what stands in lists is concerned.
     """
-    flat: dict[str, Any] = {}
-    _flatten(node, "", brief, flat)
-    return flat
+    return {path: spelled(value, brief=brief) for path, value, _ in _walked(node, "")}
 
 
-def _flatten(node: Any, prefix: str, brief: bool, flat: dict[str, Any]) -> None:
+def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
+    """Return the defaults of the paths of `flatten`, `REQUIRED` where there is none.
+
+    Below a choice they are those of the kind that is chosen.
+    """
+    return {path: spelled(default, brief=brief) for path, _, default in _walked(node, "")}
+
+
+def _walked(node: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield each path, its value and its default; of a choice, the names of their kinds."""
     kind: Any = type(node)
     for part in parts(kind):
-        value, path = getattr(node, part.name), f"{prefix}{part.name}"
+        value, default = getattr(node, part.name), part.default
+        if not part.options and not part.is_group:
+            yield f"{prefix}{part.name}", value, default
+            continue
         if part.options:
-            flat[f"{prefix}{part.kind_path}"] = None if value is None else _kind_name(type(value))
-        if part.is_group or (part.options and value is not None):
-            _flatten(value, f"{path}.", brief, flat)
-        elif not part.options:
-            flat[path] = spelled(value, brief=brief)
+            usual = default if default in {None, REQUIRED} else _kind_name(type(default))
+            chosen = None if value is None else _kind_name(type(value))
+            yield f"{prefix}{part.kind_path}", chosen, usual
+        if value is not None:
+            yield from _walked(value, f"{prefix}{part.name}.")
 
 
 def spelled(value: Any, *, brief: bool = False) -> Any:
@@ -376,12 +389,10 @@ def parsed(hint: Any, value: Any) -> Any:
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        among = next((mark for mark in arguments[1:] if isinstance(mark, Among)), None)
-        if among is not None and (not isinstance(value, str) or value not in among.names):
-            raise SpellingError(expected(hint), value, among.names)
+        mark = next((mark for mark in arguments[1:] if isinstance(mark, Among)), None)
+        if mark is not None and (not isinstance(value, str) or value not in mark.names):
+            raise SpellingError(expected(hint), value, mark.names)
         return parsed(arguments[0], value)
-    if origin in {Union, types.UnionType}:
-        return _parsed_union(hint, arguments, value)
     if origin is Literal:
         if value not in arguments or isinstance(value, bool) != isinstance(arguments[0], bool):
             raise SpellingError(expected(hint), value, tuple(map(str, arguments)))
@@ -390,35 +401,37 @@ def parsed(hint: Any, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)
         return tuple(_parsed_at(str(at), arguments[0], item) for at, item in enumerate(value))
-    if dataclasses.is_dataclass(hint):
-        assert isinstance(hint, type)
-        return _parsed_dataclass(hint, value)
+    kinds = {_kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
+    if value is None and type(None) in members(hint):
+        return None
+    return _parsed_choice(hint, kinds, value) if kinds else _parsed_plain(hint, value)
+
+
+def _parsed_plain(hint: Any, value: Any) -> Any:
+    """Return a value of a type without parts, or of one of several types.
+
+    Raises:
+        SpellingError: If it is none.
+    """
+    if hint not in members(hint):
+        for member in members(hint):
+            with suppress(SpellingError):
+                return parsed(member, value)
+        raise SpellingError(expected(hint), value)
     is_right = isinstance(value, int | float if hint is float else hint)
-    if not is_right or (isinstance(value, bool) and hint is not bool):
+    if not is_right or (isinstance(value, bool) and hint not in {bool, object}):
         raise SpellingError(expected(hint), value)
     return float(value) if hint is float else value
-
-
-def _parsed_union(hint: Any, members: tuple[Any, ...], value: Any) -> Any:
-    kinds = [member for member in members if dataclasses.is_dataclass(member)]
-    if value is None and type(None) in members:
-        return None
-    if kinds:
-        return _parsed_choice(hint, {_kind_name(kind): kind for kind in kinds}, value)
-    for member in members:
-        try:
-            return parsed(member, value)
-        except SpellingError:
-            continue
-    raise SpellingError(expected(hint), value)
 
 
 def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if type(value) in options.values():
         return value
     plain = options.get("")
-    if plain and isinstance(value, Mapping) and set(value) <= {part.name for part in parts(plain)}:
-        return built(plain, value)
+    if plain and isinstance(value, Mapping):
+        names = {part.name for part in parts(plain)}
+        if len(options) == 1 or set(value) <= names:
+            return _parsed_fields(plain, value)
     options = {tag: kind for tag, kind in options.items() if tag}
     if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
         if name not in options:
@@ -435,16 +448,6 @@ def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if len(names) != 1:
         raise SpellingError(expected(hint), value, tuple(options))
     return built(options[tag], {names[0]: content})
-
-
-def _parsed_dataclass(hint: type, value: Any) -> Any:
-    if isinstance(value, hint):
-        return value
-    if _kind_name(hint):
-        return _parsed_choice(hint, {_kind_name(hint): hint}, value)
-    if not isinstance(value, Mapping):
-        raise SpellingError(expected(hint), value)
-    return _parsed_fields(hint, value)
 
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
@@ -475,8 +478,8 @@ def expected(hint: Any) -> str:
         return f"a list of {_plural(arguments[0])}"
     if dataclasses.is_dataclass(hint):
         return _spelling_of(hint)
-    members = ["null" if part is type(None) else expected(part) for part in arguments]
-    return " or ".join([", ".join(members[:-1]), members[-1]] if members[:-1] else members)
+    each = ["null" if part is type(None) else expected(part) for part in arguments]
+    return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
 
 
 def _plural(hint: Any) -> str:
@@ -500,15 +503,10 @@ class Leaf:
     """A dotted path that a value may be given under."""
 
     path: str
-    hint: Any
-    """Type of the value; of the tag of a choice, the type of the whole choice."""
-    is_required: bool
+    part: Part
+    """The field, of a named choice with the type of the name alone."""
     owner: type
     """The dataclass whose field it is."""
-    options: Mapping[str, type] = dataclasses.field(default_factory=dict)
-    """Of the tag or name of a choice: to the dataclass it means."""
-    is_named: bool = False
-    """Whether it is the name of a named choice."""
 
 
 @functools.cache
@@ -525,55 +523,9 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
     for part in parts(kind):
-        path = f"{prefix}{part.name}"
-        if part.options:
-            names = tuple(part.options)
-            yield Leaf(
-                path=f"{prefix}{part.kind_path}",
-                hint=Literal[names] if part.is_named else part.hint,
-                is_required=part.default is REQUIRED,
-                owner=kind,
-                options=part.options,
-                is_named=part.is_named,
-            )
-            for option in part.options.values():
-                yield from _leaves(option, f"{path}.")
-        elif part.is_group:
-            yield from _leaves(part.hint, f"{path}.")
-        else:
-            is_required = part.default is REQUIRED
-            yield Leaf(path=path, hint=part.hint, is_required=is_required, owner=kind)
-
-
-def default_at(kind: type, path: str, flat: Mapping[str, Any], *, brief: bool = False) -> Any:
-    """Return the default of a path in a tree with some values; `REQUIRED` if it has none.
-
-    Args:
-        kind: Type of the tree.
-        path: A path of `flat`.
-        flat: The flattened tree: below a choice, the kind that is chosen decides.
-        brief: As for `spelled`.
-
-    Raises:
-        KeyError: If the path is none of the tree.
-    """
-    node: Any = kind
-    names = path.split(".")
-    for depth, name in enumerate(names):
-        part = next((part for part in parts(node) if part.name == name), None)
-        if part is None:
-            break
-        if depth == len(names) - 1 or (part.is_named and names[depth + 1] == "name"):
-            if part.default is REQUIRED or part.default is None:
-                return part.default
-            return (
-                _kind_name(type(part.default))
-                if part.options
-                else spelled(part.default, brief=brief)
-            )
-        if part.options:
-            chosen = flat[".".join([*names[:depth], part.kind_path])]
-            node = part.options[chosen]
-        else:
-            node = part.hint
-    raise KeyError(path)
+        names = tuple(part.options)
+        named = dataclasses.replace(part, hint=Literal[names]) if part.is_named else part
+        if not part.is_group:
+            yield Leaf(path=f"{prefix}{part.kind_path}", part=named, owner=kind)
+        for below in [part.hint] if part.is_group else part.options.values():
+            yield from _leaves(below, f"{prefix}{part.name}.")

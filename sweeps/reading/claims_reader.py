@@ -1,85 +1,62 @@
-"""Baseline, references and claims of a study file, checked against its arms and metrics."""
+"""What a study file says of arms and metrics by name: references and claims, checked."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any
 
 from mixup_core.problem import Problem
 from sweeps.claims import Claim
-from sweeps.reading.node_reader import NodeReader
-from sweeps.reading.strict_yaml import REFUSED, Node
-from sweeps.reading.study_keys import ClaimKeys, StudyKeys
+from sweeps.reading.strict_yaml import REFUSED, At
+from sweeps.reading.study_keys import ClaimKeys
+from sweeps.reading.typed_reader import TypedReader
+
+Arms = Collection[str] | None
+"""Names of all arms; None while an arm is wrong, and no name is judged."""
 
 
-class ClaimsReader:
-    """Checks what is said of arms and metrics by name; what is wrong is reported and left out."""
+def check_arm(read: TypedReader, at: At, name: str, arms: Arms) -> None:
+    """Report a name that is no arm's."""
+    if arms is not None and name not in arms:
+        read.report(at, f"names no arm of the study, got {name!r}", name, arms)
 
-    def __init__(
-        self,
-        read: NodeReader,
-        problem: Problem,
-        nodes: Mapping[str, Node],
-        arms: Mapping[str, Any] | None,
-    ) -> None:
-        """Make a reader.
 
-        Args:
-            read: Reads nodes, and collects faults.
-            problem: Of the study.
-            nodes: Sections of the file by key.
-            arms: By name; None if some could not be read, so that their names are unknown.
-        """
-        self._read = read
-        self._problem = problem
-        self._nodes = nodes
-        self._arms = arms
+def read_references(
+    read: TypedReader, written: Any, problem: Problem, arms: Arms
+) -> dict[str, dict[str, float]]:
+    """Return the numbers that a paper prints: arm to metric to number; faults are reported."""
+    references: dict[str, dict[str, float]] = {}
+    for arm, row in read.mapping(written, ("references",)).items():
+        at = ("references", arm)
+        check_arm(read, at, arm, arms)
+        references[arm] = {}
+        for metric, number in read.mapping(row, at).items():
+            _check_metric(read, (*at, metric), metric, problem)
+            references[arm][metric] = read.value(float, number, (*at, metric))
+    return references
 
-    def baseline(self, keys: StudyKeys) -> str:
-        """Return the arm that others are compared with: the one named, or the problem's own."""
-        arms, default = self._arms or {}, self._problem.baseline
-        if keys.baseline is not None:
-            self._check_arm(self._nodes["baseline"], keys.baseline)
-        return keys.baseline or (default if default in arms else next(iter(arms), ""))
 
-    def references(self) -> dict[str, dict[str, float]]:
-        """Return the numbers that a paper prints: arm to metric to number."""
-        references: dict[str, dict[str, float]] = {}
-        for arm, row in self._read.mapping(self._nodes.get("references")).items():
-            self._check_arm(row, arm)
-            values = references[arm] = {}
-            for metric, node in self._read.mapping(row).items():
-                self._check_metric(node, metric)
-                value = self._read.value(float, node)
-                values[metric] = 0.0 if value is REFUSED else value
-        return references
+def read_claims(read: TypedReader, written: Any, problem: Problem, arms: Arms) -> tuple[Claim, ...]:
+    """Return what the sources say; faults are reported."""
+    claims = []
+    for number, words in enumerate(read.filled(written, ("claims",), "claim")):
+        at = ("claims", number)
+        keys = read.value(ClaimKeys, words, at)
+        if keys is REFUSED:
+            continue
+        claim = keys.claim()
+        claims.append(claim)
+        for side in (claim.left, claim.right):
+            if isinstance(side, str):
+                check_arm(read, at, side, arms)
+        if claim.metric not in problem.predicted:
+            _check_metric(read, at, claim.metric, problem)
+        elif claim.readout is not None:
+            told = f"{claim.metric} is of the last epoch, so it takes no readout of its own"
+            read.report(at, told)
+    return tuple(claims)
 
-    def claims(self) -> tuple[Claim, ...]:
-        """Return what the sources say."""
-        found = []
-        nodes = self._nodes.get("claims")
-        for node in () if nodes is None else self._read.filled(nodes, "claim"):
-            keys = self._read.value(ClaimKeys, node)
-            if keys is REFUSED:
-                continue
-            claim = keys.claim()
-            found.append(claim)
-            for side in (claim.left, claim.right):
-                if isinstance(side, str):
-                    self._check_arm(node, side)
-            if claim.metric not in self._problem.predicted:
-                self._check_metric(node, claim.metric)
-            elif claim.readout is not None:
-                told = f"{claim.metric} is of the last epoch, so it takes no readout of its own"
-                self._read.report(node, told)
-        return tuple(found)
 
-    def _check_arm(self, node: Node, name: str) -> None:
-        if self._arms is not None and name not in self._arms:
-            hint = self._read.did_you_mean(name, self._arms)
-            self._read.report(node, f"names no arm of the study, got {name!r}{hint}")
-
-    def _check_metric(self, node: Node, name: str) -> None:
-        """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
-        if name.removesuffix("_averaged") not in self._problem.metrics:
-            known = [*self._problem.metrics, *self._problem.predicted]
-            hint = self._read.did_you_mean(name, known)
-            self._read.report(node, f"names no metric, got {name!r}{hint}")
+def _check_metric(read: TypedReader, at: At, name: str, problem: Problem) -> None:
+    """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
+    if name.removesuffix("_averaged") not in problem.metrics:
+        known = [*problem.metrics, *problem.predicted]
+        read.report(at, f"names no metric, got {name!r}", name, known)

@@ -1,53 +1,56 @@
-"""Overrides: the `--set PATH=VALUE` texts of the command line, set in a study file's tree."""
+"""Overrides: the `--set PATH=VALUE` texts of the command line, set in a study file's document."""
+
+from typing import Any
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
-from sweeps.reading.strict_yaml import Fault, Node, Place, read_yaml
+from sweeps.reading.strict_yaml import Document, Fault, Place, dotted, read_yaml
 from sweeps.reading.tree_paths import config_paths
 
 
-def override(root: Node, text: str) -> list[Fault]:
-    """Set one value in the tree of a study file, as if the file had said so.
+def override(document: Document, text: str) -> None:
+    """Set one value in the document of a study file, as if the file had said so.
 
     The path is not checked here: an unknown one becomes an unknown key of the file, reported with
-    `--set` as its place.
+    `--set` as its place. What is wrong with the text itself is reported.
 
     Args:
-        root: Tree of the file, a mapping; changed in place.
+        document: Of the file, a mapping; changed in place.
         text: `PATH=VALUE`. PATH leads through the file (`seeds`, `base.epochs`,
             `arms.uniform.mix.law`, `grid.optimizer.lr`), VALUE is YAML.
-
-    Returns:
-        What is wrong with the text itself.
     """
     place = Place(source=f"--set {text}")
     path, equals, spelled = text.partition("=")
     if not path or not equals:
         rule = "`PATH=VALUE` must hold, for example seeds=6"
-        return [Fault(place=place, path="", text=rule)]
-    value, faults = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, path)
-    keys = _keys(root, path)
+        document.faults.append(Fault(place=place, path="", text=rule))
+        return
+    keys = _keys(document.value, path)
+    at = tuple(keys) or (path,)
+    given = read_yaml(spelled.encode("utf-8", "surrogatepass"), lambda _: place, at)
+    document.faults.extend(given.faults)
+    document.places.update(given.places)
     if not keys:
-        arms = ", ".join(_parts(root, "arms")) or "none"
-        rule = f"names no arm of the file; its arms: {arms}"
-        return [*faults, Fault(place=place, path=path, text=rule)]
-    parent = root.value
+        arms = ", ".join(_arms(document.value)) or "none"
+        document.report(at, f"names no arm of the file; its arms: {arms}")
+        return
+    parent = document.value
     for depth, key in enumerate(keys[:-1], start=1):
-        assert isinstance(parent, dict)
-        reached = ".".join(keys[:depth])
-        parent = parent.setdefault(key, Node(value={}, place=place, path=reached)).value
+        if key not in parent:
+            document.places[at[:depth]] = place
+        parent = parent.setdefault(key, {})
         if not isinstance(parent, dict):
-            return [*faults, Fault(place=place, path=reached, text="has no parts")]
-    assert isinstance(parent, dict)
-    parent[keys[-1]] = value
-    return faults
+            fault = Fault(place=place, path=dotted(at[:depth]), text="has no parts")
+            document.faults.append(fault)
+            return
+    parent[keys[-1]] = given.value
 
 
-def _keys(root: Node, path: str) -> list[str]:
+def _keys(study: dict[str, Any], path: str) -> list[str]:
     """Return the keys that lead to a path, none for an unknown arm; arm names may hold dots."""
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:
-            return ["base", *_nested(root, rest)]
+            return ["base", *_nested(study, rest)]
         case "grid" | "zip" if rest:
             return [section, rest]
         case "search" if rest.startswith("space."):
@@ -55,29 +58,24 @@ def _keys(root: Node, path: str) -> list[str]:
         case "search" | "references" if rest:
             return [section, *rest.split(".")]
         case "arms" if rest:
-            for name in sorted(_parts(root, "arms"), key=len, reverse=True):
-                if rest == name:
-                    return ["arms", name]
-                if rest.startswith(f"{name}."):
-                    return ["arms", name, rest.removeprefix(f"{name}.")]
-            return []
+            names = [name for name in _arms(study) if f"{rest}.".startswith(f"{name}.")]
+            name = max(names, key=len, default=None)
+            after = rest.removeprefix(name or "")
+            return [] if name is None else ["arms", name, after[1:]] if after else ["arms", name]
         case _:
             return [path]
 
 
-def _nested(root: Node, path: str) -> list[str]:
+def _arms(study: dict[str, Any]) -> list[str]:
+    arms = study.get("arms")
+    return list(arms) if isinstance(arms, dict) else []
+
+
+def _nested(study: dict[str, Any], path: str) -> list[str]:
     """Return the keys of a path of the base, which is nested as far as its groups go."""
-    assert isinstance(root.value, dict)
-    named = root.value.get("problem")
-    is_meant = (name for name in PROBLEMS if named is not None and named.value == name)
-    name = next(is_meant, DEFAULT_PROBLEM)
-    groups = config_paths(problem_named(name)).groups
+    named = study.get("problem")
+    is_known = isinstance(named, str) and named in PROBLEMS
+    groups = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM)).groups
     names = path.split(".")
     deep = max((n for n in range(len(names)) if ".".join(names[:n]) in groups), default=0)
     return [*names[:deep], ".".join(names[deep:])]
-
-
-def _parts(root: Node, key: str) -> list[str]:
-    assert isinstance(root.value, dict)
-    node = root.value.get(key)
-    return list(node.value) if node is not None and isinstance(node.value, dict) else []

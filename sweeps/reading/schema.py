@@ -5,16 +5,16 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, parts
+from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, members, parts
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
-from sweeps.reading.tree_paths import TreePaths, config_paths, members, stand_in
+from sweeps.reading.tree_paths import TreePaths, config_paths, stand_in
 
 Schema = dict[str, Any]
 
@@ -41,7 +41,9 @@ def study_schema() -> Schema:
     for name in PROBLEMS:
         problem = problem_named(name)
         paths = config_paths(problem)
-        definitions[name] = _mapping({path: _leaf(leaf) for path, leaf in paths.leaves.items()})
+        definitions[name] = _mapping(
+            {path: _field(leaf.owner, leaf.part) for path, leaf in paths.leaves.items()}
+        )
         is_named = {"properties": {"problem": {"const": name}}}
         is_meant = is_named | ({} if name == DEFAULT_PROBLEM else {"required": ["problem"]})
         cases.append({"if": is_meant, "then": {"properties": _sections(problem, paths)}})
@@ -79,16 +81,16 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
 
 def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
     """Return the schema of a path in a space: a distribution, or a choice with its fields."""
-    if leaf.is_named or not leaf.options:
+    if leaf.part.is_named or not leaf.part.options:
         return _distribution(values[leaf.path])
     kinds = []
-    for tag, kind in leaf.options.items():
+    for tag, kind in leaf.part.options.items():
         names = [part.name for part in parts(kind) if f"{leaf.path}.{part.name}" in values]
         below = {name: values[f"{leaf.path}.{name}"] for name in names}
         fields = {name: {"anyOf": [_distribution(value), value]} for name, value in below.items()}
         alone = list(fields.values()) if len(fields) == 1 else []
         kinds.append(_mapping({tag: {"anyOf": [_mapping(fields), *alone]}}) | {"minProperties": 1})
-    listed = _list({"anyOf": [{"enum": [*leaf.options, None]}, *kinds]})
+    listed = _list({"anyOf": [{"enum": [*leaf.part.options, None]}, *kinds]})
     when: Schema = {"type": "object"}
     chosen = _mapping({"categorical": listed, "when": when}) | {"required": ["categorical"]}
     return {"anyOf": [*kinds, chosen]}
@@ -134,12 +136,6 @@ def _schema(hint: Any) -> Schema:
     if isinstance(getattr(kind, "name", None), str):
         whole["properties"]["name"] = {"const": kind.name}
     return about | whole
-
-
-def _leaf(leaf: Leaf) -> Schema:
-    name = leaf.path.removesuffix(".name" if leaf.is_named else "").rpartition(".")[2]
-    part = next(part for part in parts(leaf.owner) if part.name == name)
-    return _field(leaf.owner, replace(part, hint=leaf.hint))
 
 
 def _field(kind: Any, part: Part) -> Schema:

@@ -1,15 +1,14 @@
 """From the `search:` section of a study file to a checked search."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from mixup_core.problem import Problem
 from sweeps.budget import Budget
-from sweeps.reading.node_reader import NodeReader
 from sweeps.reading.space_reader import SpaceReader
-from sweeps.reading.strict_yaml import Node
 from sweeps.reading.study_keys import SearchKeys
 from sweeps.reading.tree_paths import TreePaths
+from sweeps.reading.typed_reader import TypedReader
 from sweeps.search import Search
 from sweeps.space import MAX_GRID
 
@@ -17,35 +16,33 @@ KEYS: Final = TreePaths(SearchKeys)
 
 
 def read_search(
-    read: NodeReader, node: Node, problem: Problem, seeds: Sequence[int], spaces: SpaceReader
+    read: TypedReader, written: Any, problem: Problem, seeds: Sequence[int], spaces: SpaceReader
 ) -> Search | None:
-    """Return the search of a node; None if there was a problem.
+    """Return the search of a study; None if there was a problem.
 
     Args:
-        read: Reads nodes, and collects faults.
-        node: Value of the key `search`.
+        read: Reads the file, and collects faults.
+        written: What stands under the key `search`.
         problem: Of the study.
         seeds: Of the study.
         spaces: Reads its space.
     """
-    keys: SearchKeys | None = read.section(KEYS, node)
-    given = read.mapping(node)
-    if keys is None or "space" not in given:
+    keys, gone = read.section(KEYS, written, ("search",))
+    if keys is None or "space" in gone:
         return None
     is_grid = keys.sampler == "grid"
-    space = spaces.space(given["space"], problem.unsearchable, is_grid=is_grid)
+    space = spaces.space(keys.space, is_grid=is_grid)
     points = keys.points
     if is_grid:
         points = None if space is None else space.size()
         if points is not None and points > MAX_GRID:
-            read.report(given["space"], f"the grid has more than {MAX_GRID:,} points")
-    elif "points" not in given:
-        read.report(node, "missing key 'points'")
+            read.report(("search", "space"), f"the grid has more than {MAX_GRID:,} points")
+    elif points is None and "points" not in gone:
+        read.report(("search",), "missing key 'points'")
     names = (keys.objective,) if isinstance(keys.objective, str) else keys.objective
-    if "objective" in given and not read.has_problem(given["objective"]):
-        _check_objectives(read, given["objective"], names, problem.objectives)
-    confirm_seeds = () if keys.confirm is None else keys.confirm.seeds
-    _check_seeds(read, given, keys, seeds)
+    if "objective" not in gone:
+        _check_objectives(read, names, problem.objectives)
+    _check_seeds(read, keys, seeds)
     if space is None or points is None or read.faults:
         return None  # corners of what is wrong would repeat what was said of it
     base = spaces.base(space)
@@ -63,37 +60,29 @@ def read_search(
         stop_after=None if keys.stop is None else keys.stop.after,
         warm_start=keys.warm_start,
         select=keys.select,
-        confirm_seeds=confirm_seeds,
+        confirm_seeds=() if keys.confirm is None else keys.confirm.seeds,
     )
 
 
-def _check_seeds(
-    read: NodeReader, given: Mapping[str, Node], keys: SearchKeys, seeds: Sequence[int]
-) -> None:
+def _check_seeds(read: TypedReader, keys: SearchKeys, seeds: Sequence[int]) -> None:
     if keys.prune is not None and keys.prune.after >= len(seeds):
         values = f"(after={keys.prune.after}, seeds={len(seeds)})"
-        read.report(given["prune"], f"`2 <= after < number of seeds` must hold, got {values}.")
+        read.report(("search", "prune"), f"`2 <= after < number of seeds` must hold, got {values}.")
     if keys.stop is not None and len(seeds) < 2:
-        read.report(given["stop"], "needs two seeds or more, whose spread is the noise")
-    confirm_seeds = () if keys.confirm is None else keys.confirm.seeds
-    if shared := sorted(set(seeds).intersection(confirm_seeds)):
+        read.report(("search", "stop"), "needs two seeds or more, whose spread is the noise")
+    if shared := sorted(set(seeds) & set(keys.confirm.seeds if keys.confirm else ())):
         text = f"must be seeds that the search does not use, got {shared[:5]}"
-        read.report(given["confirm"], text)
+        read.report(("search", "confirm"), text)
 
 
-def _check_objectives(
-    read: NodeReader, node: Node, names: Sequence[str], known: Collection[str]
-) -> None:
+def _check_objectives(read: TypedReader, names: Sequence[str], known: Collection[str]) -> None:
+    at = ("search", "objective")
     for i, name in enumerate(names):
         if name.startswith("test/"):
-            text = f"only val/* may be searched, got {name!r}: test data chooses nothing"
+            read.report(at, f"only val/* may be searched, got {name!r}: test data chooses nothing")
         elif name not in known:
-            hint = read.did_you_mean(name, known)
-            text = f"expected one of {', '.join(known)}, got {name!r}{hint}"
+            read.report(at, f"expected one of {', '.join(known)}, got {name!r}", name, known)
         elif name in names[:i]:
-            text = f"got {name!r} twice"
-        else:
-            continue
-        read.report(node, text)
+            read.report(at, f"got {name!r} twice")
     if not names:
-        read.report(node, "needs at least one")
+        read.report(at, "needs at least one")

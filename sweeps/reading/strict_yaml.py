@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,6 +45,16 @@ class Fault:
         return ": ".join(printable(part) for part in parts if part)
 
 
+At = tuple[str | int, ...]
+"""Where something stands in a document: keys of mappings and numbers of items, outermost first."""
+
+
+def dotted(at: At) -> str:
+    """Return a place in a document as messages name it: `arms.a.mix.law`, `seeds[0]`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
+    return "".join(parts).lstrip(".")
+
+
 class Refused:
     """Stands for a value that was reported already: nothing more is said of it."""
 
@@ -52,42 +62,33 @@ class Refused:
 REFUSED: Final = Refused()
 
 
+def holds_refused(value: Any) -> bool:
+    """Return whether a value, or any value inside it, was refused."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return value is REFUSED or any(map(holds_refused, inside))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
-    """A value and where it was written; for the value of a key, where the key was."""
+class Document:
+    """One YAML document: what it says, where it says it, and what is wrong with it."""
 
-    value: "dict[str, Node] | list[Node] | str | int | float | bool | Refused | None"
-    place: Place
-    path: str = ""
-    """Dotted path inside the file; empty for the file as a whole."""
+    value: Any
+    """Mappings, lists and scalars; `REFUSED` where a value was refused, all of it if it is no YAML
+    at all."""
+    places: dict[At, Place]
+    """Where each part was written; of the value of a key, where the key was."""
+    faults: list[Fault]
 
-
-def plain(node: Node) -> Any:
-    """Return the value without its places: mappings, lists and scalars, `REFUSED` where it was."""
-    match node.value:
-        case dict():
-            return {key: plain(child) for key, child in node.value.items()}
-        case list():
-            return [plain(child) for child in node.value]
-        case scalar:
-            return scalar
+    def report(self, at: At, text: str) -> None:
+        """Add a fault of a part, placed where that or the nearest part around it was written."""
+        written = at
+        while written not in self.places:
+            written = written[:-1]
+        self.faults.append(Fault(place=self.places[written], path=dotted(at), text=text))
 
 
-def holds_refused(node: Node) -> bool:
-    """Return whether the value, or any value inside it, was refused."""
-    match node.value:
-        case dict():
-            return any(holds_refused(child) for child in node.value.values())
-        case list():
-            return any(holds_refused(child) for child in node.value)
-        case scalar:
-            return scalar is REFUSED
-
-
-def read_yaml(
-    content: bytes, place_at: Callable[[int], Place], path: str = ""
-) -> tuple[Node, list[Fault]]:
-    """Return one YAML document as a tree of nodes, and everything refused in it.
+def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
+    """Return one YAML document, with everything refused in it in the order of the lines.
 
     Accepted are mappings with text keys, lists, text, decimal numbers (`1e-3` is one), `true`,
     `false` and null. YAML's other spellings of booleans and numbers, dates, tags, anchors, aliases,
@@ -96,27 +97,22 @@ def read_yaml(
     Args:
         content: UTF-8; a byte order mark is accepted.
         place_at: 1-based line to the place that faults name.
-        path: Dotted path of the document, where it is part of another.
-
-    Returns:
-        The tree, `REFUSED` where a value was refused (the whole tree if it is no YAML at all), and
-        the faults in the order of the lines.
+        at: Where the document stands, if it is part of another.
     """
-    reader = _Reader(place_at, path)
+    reader = _Reader(place_at)
     try:
-        root = reader.document(_decoded(content))
+        value = reader.document(_decoded(content), at)
     except _NoYamlError as error:
-        reader.refuse(error.line, path, error.text)
-        root = Node(value=REFUSED, place=place_at(error.line), path=path)
+        line, text = error.line, error.text
     except yaml.MarkedYAMLError as error:
-        line, fault = _syntax_problem(error, content)
-        reader.refuse(line, path, fault)
-        root = Node(value=REFUSED, place=place_at(line), path=path)
+        line, text = _syntax_problem(error, content)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets some escapes (\UFFFFFFFF) and version numbers fail in int() and chr().
-        reader.refuse(1, path, f"not valid YAML: {error}")
-        root = Node(value=REFUSED, place=place_at(1), path=path)
-    return root, reader.faults
+        line, text = 1, f"not valid YAML: {error}"
+    else:
+        return Document(value=value, places=reader.places, faults=reader.faults)
+    reader.refuse(line, at, text)
+    return Document(value=REFUSED, places={at: place_at(line)}, faults=reader.faults)
 
 
 def write_yaml(document: Any) -> str:
@@ -127,8 +123,7 @@ def write_yaml(document: Any) -> str:
 class _NoYamlError(Exception):
     def __init__(self, line: int, text: str) -> None:
         super().__init__(text)
-        self.line = line
-        self.text = text
+        self.line, self.text = line, text
 
 
 def _decoded(content: bytes) -> str:
@@ -157,104 +152,96 @@ def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, s
 
 
 class _Reader:
-    """Composes nodes from parser events: aliases are never followed, so a bomb stays small."""
+    """Reads parser events: aliases are never followed, so a bomb stays small."""
 
-    def __init__(self, place_at: Callable[[int], Place], path: str) -> None:
+    def __init__(self, place_at: Callable[[int], Place]) -> None:
         self.faults: list[Fault] = []
+        self.places: dict[At, Place] = {}
         self._place_at = place_at
-        self._path = path
 
-    def refuse(self, line: int, path: str, text: str) -> None:
-        self.faults.append(Fault(place=self._place_at(line), path=path, text=text))
+    def refuse(self, line: int, at: At, text: str) -> Refused:
+        self.faults.append(Fault(place=self._place_at(line), path=dotted(at), text=text))
+        return REFUSED
 
-    def document(self, text: str) -> Node:
-        events = iter(yaml.parse(text, Loader=_LOADER))
-        root = None
-        for event in events:
-            if not isinstance(event, yaml.DocumentStartEvent):
-                continue
-            if root is not None:
-                raise _NoYamlError(_line(event), "expected one document")
-            root = self._node(next(events), events, self._path, 1)
-        return root or Node(value=None, place=self._place_at(1), path=self._path)
+    def document(self, text: str, at: At) -> Any:
+        self._events = iter(yaml.parse(text, Loader=_LOADER))
+        starts, value = 0, None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                starts += 1
+                if starts > 1:
+                    raise _NoYamlError(_line(event), "expected one document")
+                value = self._value(next(self._events), at, 1)
+        self.places.setdefault(at, self._place_at(1))
+        return value
 
-    def _node(self, event: yaml.Event, events: Iterator[yaml.Event], path: str, depth: int) -> Node:
+    def _value(self, event: yaml.Event, at: At, depth: int) -> Any:
         line = _line(event)
+        self.places.setdefault(at, self._place_at(line))
         if depth > MAX_DEPTH:
             raise _NoYamlError(line, f"nested deeper than {MAX_DEPTH}")
         value: Any
         match event:
             case yaml.MappingStartEvent():
-                value = self._mapping(events, path, depth)
+                value = self._mapping(at, depth)
             case yaml.SequenceStartEvent():
-                value = self._sequence(events, path, depth)
+                value = self._sequence(at, depth)
             case yaml.ScalarEvent():
-                value = self._scalar(event, path)
+                value = self._scalar(event, at)
             case _:
                 assert isinstance(event, yaml.AliasEvent)
-                self.refuse(line, path, f"aliases are not allowed, got *{event.anchor}")
-                return Node(value=REFUSED, place=self._place_at(line), path=path)
+                return self.refuse(line, at, f"aliases are not allowed, got *{event.anchor}")
         if event.tag is not None:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self.refuse(line, path, f"tags are not allowed, got {tag}")
-            value = REFUSED
+            value = self.refuse(line, at, f"tags are not allowed, got {tag}")
         if event.anchor is not None:
-            self.refuse(line, path, f"anchors are not allowed, got &{event.anchor}")
-            value = REFUSED
-        return Node(value=value, place=self._place_at(line), path=path)
+            value = self.refuse(line, at, f"anchors are not allowed, got &{event.anchor}")
+        return value
 
-    def _mapping(self, events: Iterator[yaml.Event], path: str, depth: int) -> dict[str, Node]:
-        nodes: dict[str, Node] = {}
+    def _mapping(self, at: At, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
         lines: dict[str, int] = {}
-        while not isinstance(event := next(events), yaml.MappingEndEvent):
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line = _line(event)
-            key = self._key(event, events, path, depth)
-            child_path = path if key is None else f"{path}.{key}".lstrip(".")
-            child = self._node(next(events), events, child_path, depth + 1)
-            if key is None:
-                continue
-            if key in nodes:
-                text = f"key {key!r} appears twice (lines {lines[key]} and {line})"
-                self.refuse(line, path, text)
-                continue
-            nodes[key] = Node(value=child.value, place=self._place_at(line), path=child_path)
-            lines[key] = line
-        return nodes
+            key = self._key(event, at, depth)
+            inside = at if key is None else (*at, key)
+            self.places.setdefault(inside, self._place_at(line))
+            value = self._value(next(self._events), inside, depth + 1)
+            if key in values:
+                self.refuse(line, at, f"key {key!r} appears twice (lines {lines[key]} and {line})")
+            elif key is not None:
+                values[key], lines[key] = value, line
+        return values
 
-    def _key(
-        self, event: yaml.Event, events: Iterator[yaml.Event], path: str, depth: int
-    ) -> str | None:
+    def _key(self, event: yaml.Event, at: At, depth: int) -> str | None:
         line = _line(event)
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-            self.refuse(line, path, "merge keys are not allowed, got <<")
+            self.refuse(line, at, "merge keys are not allowed, got <<")
             return None
-        key = self._node(event, events, path, depth + 1).value
-        if isinstance(key, str):
-            return key
-        if not isinstance(key, Refused):
-            hint = "" if isinstance(key, dict | list) else "; quote it"
-            got = "a collection" if isinstance(key, dict | list) else shown(key)
-            self.refuse(line, path, f"keys must be text, got {got}{hint}")
+        match self._value(event, at, depth + 1):
+            case str(key):
+                return key
+            case dict() | list():
+                self.refuse(line, at, "keys must be text, got a collection")
+            case scalar if scalar is not REFUSED:
+                self.refuse(line, at, f"keys must be text, got {shown(scalar)}; quote it")
         return None
 
-    def _sequence(self, events: Iterator[yaml.Event], path: str, depth: int) -> list[Node]:
-        nodes: list[Node] = []
-        while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            nodes.append(self._node(event, events, f"{path}[{len(nodes)}]", depth + 1))
-        return nodes
+    def _sequence(self, at: At, depth: int) -> list[Any]:
+        values: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            values.append(self._value(event, (*at, len(values)), depth + 1))
+        return values
 
-    def _scalar(self, event: yaml.ScalarEvent, path: str) -> Any:
+    def _scalar(self, event: yaml.ScalarEvent, at: At) -> Any:
         text = event.value
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            self.refuse(_line(event), path, f"half a surrogate pair is no text, got {text!r}")
-            return REFUSED
-        if not event.implicit[0]:
-            return text
+            text = f"half a surrogate pair is no text, got {text!r}"
+            return self.refuse(_line(event), at, text)
         try:
-            return _resolved(text)
+            return _resolved(text) if event.implicit[0] else text
         except ValueError as error:
-            self.refuse(_line(event), path, str(error))
-            return REFUSED
+            return self.refuse(_line(event), at, str(error))
 
 
 def _line(event: yaml.Event) -> int:

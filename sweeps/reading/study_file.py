@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from sweeps.reading.node_reader import did_you_mean
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
+from sweeps.reading.typed_reader import did_you_mean
 from sweeps.study import Study
 
 
@@ -36,13 +36,13 @@ def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
         StudyError: If the file, an override or the study is not right.
     """
     content, name, folder = _content_of(reference)
-    root, faults = read_yaml(content, lambda line: Place(source=name, line=line))
-    if isinstance(root.value, dict):
+    document = read_yaml(content, lambda line: Place(source=name, line=line))
+    if isinstance(document.value, dict):
         for text in overrides:
-            faults += override(root, text)
-    study = StudyReader(folder, faults).study(root)
+            override(document, text)
+    study = StudyReader(document, folder).study()
     if study is None:
-        faults.sort(key=lambda fault: fault.place.line or math.inf)
+        faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         raise StudyError(tuple(dict.fromkeys(map(str, faults))))
     return study
 

@@ -5,10 +5,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Annotated, get_args
 
-from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED
+from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
+from mixup_core.tree import Among
 from sweeps.budget import Budget
 from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout, Last, Readout
@@ -157,27 +158,12 @@ class EntryKeys:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PruneKeys:
-    """When a point clearly worse than the best is left."""
+class Patience:
+    """How long something is given before it may end."""
 
     after: int
-    """Seeds after which it may be, at least 2 and fewer than the study has."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If there are fewer than two.
-        """
-        require(self.after >= 2, "after >= 2", self, "after")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StopKeys:
-    """When a search that gains nothing more asks for no more points."""
-
-    after: int
-    """Points in a row that gain less than the noise of the seeds, at least 2."""
+    """Seeds of a point before it may be left (`prune`), or points in a row that gain nothing before
+    a search may end (`stop`); at least 2."""
 
     def __post_init__(self) -> None:
         """Check the range.
@@ -218,12 +204,12 @@ class SearchKeys:
     """How points are proposed."""
     seed: int = 0
     """Of the sampler."""
-    prune: PruneKeys | None = None
-    """When a point clearly worse than the best is left."""
+    prune: Patience | None = None
+    """When a point clearly worse than the best is left: fewer seeds than the study has."""
     budget: Budget | None = None
     """When no more points are asked for."""
-    stop: StopKeys | None = None
-    """When no more points are asked for, because they gain nothing."""
+    stop: Patience | None = None
+    """When no more points are asked for, because they gain less than the noise of the seeds."""
     warm_start: bool = False
     """Tells the sampler of points whose results are stored already; they count as points."""
     select: SelectionRule = "val-mean"
@@ -261,7 +247,7 @@ class StudyKeys:
 
     study: str
     """Name of the study and of its MLflow experiment."""
-    problem: str = DEFAULT_PROBLEM
+    problem: Annotated[str, Among(PROBLEMS)] = DEFAULT_PROBLEM
     """What the runs are."""
     description: str = ""
     """What the study asks."""

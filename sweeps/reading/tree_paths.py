@@ -5,21 +5,21 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
-from mixup_core.tree import REQUIRED, Among, Leaf, built, leaves, parts
-from sweeps.reading.strict_yaml import REFUSED, Node
+from mixup_core.tree import REQUIRED, Among, Leaf, built, leaves, members, parts
+from sweeps.reading.strict_yaml import REFUSED, At
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A value given under a path, and where."""
+    """A value given under a path of a tree, and where."""
 
     value: Any
     """Of the type of its path; a choice by its tag alone stays text; `REFUSED` if reported."""
-    node: Node
+    at: At
 
 
 Settings = Mapping[str, Setting]
@@ -44,15 +44,18 @@ class TreePaths:
             path: leaf for path, leaf in leaves(kind).items() if path not in reserved
         }
         self.choices = frozenset(
-            path for path, leaf in self.leaves.items() if leaf.options and not leaf.is_named
-        )
+            path
+            for path, leaf in self.leaves.items() if leaf.part.options and not leaf.part.is_named
+        )  # fmt: skip
         """Paths of choices told apart by tag: a value may be given whole, or below."""
         prefixes = {prefix for path in self.leaves for prefix in above(path)}
         self.groups = {p for p in prefixes if self.choices.isdisjoint([p, *above(p)])}
         """Paths that a study file nests."""
-        named = {path.removesuffix(".name") for path, leaf in self.leaves.items() if leaf.is_named}
+        named = {
+            path.removesuffix(".name") for path, leaf in self.leaves.items() if leaf.part.is_named
+        }
         self.required = tuple(
-            path for path, leaf in self.leaves.items() if leaf.is_required
+            path for path, leaf in self.leaves.items() if leaf.part.default is REQUIRED
             and (self.choices | named).isdisjoint(above(path.removesuffix(".name")))
         )  # fmt: skip
         """Paths that every tree of the type needs a value under."""
@@ -90,7 +93,7 @@ class TreePaths:
         while True:
             kept = {p: value for p, value in given.items() if gone.isdisjoint([p, *above(p)])}
             try:
-                stand_ins = {p: stand_in(self.leaves[p].hint) for p in self.required}
+                stand_ins = {p: stand_in(self.leaves[p].part.hint) for p in self.required}
                 return built(self.kind, stand_ins | kept), frozenset(gone), errors
             except RuleError as error:
                 fields = set(error.fields)
@@ -120,11 +123,6 @@ def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting 
 def above(path: str) -> list[str]:
     """Return the paths that a path lies below: `a` and `a.b` of `a.b.c`."""
     return list(accumulate(path.split(".")[:-1], lambda head, name: f"{head}.{name}"))
-
-
-def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union; of any other type, itself."""
-    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def stand_in(hint: Any) -> Any:

@@ -51,7 +51,7 @@ def trees(draw: st.DrawFn, start: Any) -> Any:
     known = leaves(type(start))
     for path in draw(st.lists(st.sampled_from(sorted(known)), max_size=12)):
         try:
-            node = with_values(node, {path: draw(spellings(known[path].hint))})
+            node = with_values(node, {path: draw(spellings(known[path].part.hint))})
         except RuleError:
             continue
     return node

@@ -19,7 +19,7 @@ from mixup_core.tree import (
     Among,
     SpellingError,
     built,
-    default_at,
+    defaults,
     expected,
     flatten,
     leaves,
@@ -310,26 +310,24 @@ def test_a_path_that_names_no_field_is_refused(path: str) -> None:
 
 
 def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
-    flat = flatten(with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"}))
-    defaults = {path: default_at(Journey, path, flat) for path in flat}
-    assert defaults == {
+    journey = with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"})
+    assert defaults(journey) == {
         "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
         "detour": None, "vehicle.name": "bus", "vehicle.speed": 0.5, "spare.name": None,
         "stay.place": "inn", "stay.is_paid": False, "days": REQUIRED, "roads": (), "fleet": None,
         "cost": None, "stops": (),
     }  # fmt: skip
-    with pytest.raises(KeyError):
-        default_at(Journey, "nights", flat)
+    assert list(defaults(journey)) == list(flatten(journey))
 
 
 def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
     found = leaves(Journey)
-    assert found["vehicle.name"].is_named
-    assert set(found["road"].options) == {"straight", "winding", "ramp", "wrapped"}
-    assert found["days"].is_required
-    assert not found["vehicle.speed"].is_required
+    assert found["vehicle.name"].part.is_named
+    assert set(found["road"].part.options) == {"straight", "winding", "ramp", "wrapped"}
+    assert found["days"].part.default is REQUIRED
+    assert found["vehicle.speed"].part.default == 1.0
     assert found["road.legs"].owner is Winding
-    assert expected(found["road.legs"].hint) == "a list of ({law: LAW, until: UNTIL})"
+    assert expected(found["road.legs"].part.hint) == "a list of ({law: LAW, until: UNTIL})"
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -339,9 +337,9 @@ def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.Dat
     """Of every problem: its defaults with what is required, then random changes."""
     kind = problem_named(name).config
     required = {
-        path: data.draw(spellings(leaf.hint))
+        path: data.draw(spellings(leaf.part.hint))
         for path, leaf in leaves(kind).items()
-        if leaf.is_required and leaf.owner is kind
+        if leaf.part.default is REQUIRED and leaf.owner is kind
     }
     try:
         start = built(kind, required)

@@ -61,7 +61,7 @@ BAD = {
     "no validation images": (
         ", val_size: 200",
         "",
-        "2: base.data.val_size: `val_size >= 1 in a search, which is judged on images held out` *",
+        "3: base.data.val_size: `val_size >= 1 in a search, which is judged on images held out` *",
     ),
     "test images": (
         "val_size: 200",

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from sweeps.reading.strict_yaml import (
     MAX_BYTES,
     REFUSED,
-    Node,
     Place,
-    plain,
+    dotted,
     read_yaml,
     write_yaml,
 )
@@ -18,9 +17,9 @@ def place_at(line: int) -> Place:
 
 
 def read(text: str) -> object:
-    root, faults = read_yaml(text.encode(), place_at)
-    assert faults == []
-    return plain(root)
+    document = read_yaml(text.encode(), place_at)
+    assert document.faults == []
+    return document.value
 
 
 @pytest.mark.parametrize(
@@ -58,9 +57,9 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
     .split(),
 )
 def test_what_readers_of_yaml_disagree_on_is_refused(text: str) -> None:
-    root, faults = read_yaml(text.replace(",", " ").encode(), place_at)
-    assert root.value is REFUSED
-    assert len(faults) == 1
+    document = read_yaml(text.replace(",", " ").encode(), place_at)
+    assert document.value is REFUSED
+    assert len(document.faults) == 1
 
 
 _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quote '0777'"
@@ -101,21 +100,20 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
     ],
 )  # fmt: skip
 def test_what_is_refused_is_named_with_its_line_and_path(content: bytes, fault: str) -> None:
-    _, faults = read_yaml(content, place_at)
-    assert [str(found) for found in faults] == [fault]
+    assert list(map(str, read_yaml(content, place_at).faults)) == [fault]
 
 
 @pytest.mark.parametrize(
     ("content", "line"), [(b"a: [1\n", 2), (b"a: b: c\n", 1), (b"a: 1\n b: 2\n", 2)]
 )
 def test_what_is_no_yaml_is_refused_at_its_line(content: bytes, line: int) -> None:
-    _, (fault,) = read_yaml(content, place_at)
+    (fault,) = read_yaml(content, place_at).faults
     assert str(fault).startswith(f"f:{line}: not valid YAML: ")
     assert str(fault).endswith(")")
 
 
 def test_a_path_may_begin_elsewhere() -> None:
-    _, (fault,) = read_yaml(b"x: 0777", place_at, "base.y")
+    (fault,) = read_yaml(b"x: 0777", place_at, ("base", "y")).faults
     assert str(fault) == f"f:1: base.y.x: {_NO_NUMBER}"
 
 
@@ -124,37 +122,35 @@ def test_a_document_may_be_empty_begin_with_a_mark_and_have_a_million_bytes() ->
     assert read("\ufeffa: 1") == {"a": 1}
     assert read("'<<': 1") == {"<<": 1}
     assert len(str(read("x" * MAX_BYTES))) == MAX_BYTES == 1_000_000
-    _, (fault,) = read_yaml(b"x" * (MAX_BYTES + 1), place_at)
+    (fault,) = read_yaml(b"x" * (MAX_BYTES + 1), place_at).faults
     assert str(fault) == "f:1: larger than 1 MB"
 
 
 def test_a_value_knows_the_line_of_its_key_and_an_item_its_own() -> None:
-    root, _ = read_yaml(b"# first\na:\n  b:\n\n    - 1\n    - 2\n", place_at)
-    assert lines(root) == [2, 3, 5, 6]
+    document = read_yaml(b"# first\na:\n  b:\n\n    - 1\n    - 2\n", place_at)
+    lines = {dotted(at): place.line for at, place in document.places.items() if at}
+    assert lines == {"a": 2, "a.b": 3, "a.b[0]": 5, "a.b[1]": 6}
 
 
-def lines(node: Node) -> list[int | None]:
-    match node.value:
-        case dict(children):
-            inner = list(children.values())
-        case list(inner):
-            pass
-        case _:
-            return []
-    return [line for child in inner for line in (child.place.line, *lines(child))]
+def test_a_fault_is_placed_at_the_nearest_path_that_was_written() -> None:
+    document = read_yaml(b"a:\n  b:\n    - 1\n    - c: 2\n", place_at)
+    for at in (("a", "b", 1, "c"), ("a", "b", 1, "d"), ("a", "b", 2, "c"), ("a", "x"), ("x",), ()):
+        document.report(at, "wrong")
+    assert [fault.place.line for fault in document.faults] == [4, 4, 2, 1, 1, 1]
+    assert str(document.faults[1]) == "f:4: a.b[1].d: wrong"
 
 
 def test_reading_goes_on_after_a_refused_value() -> None:
-    root, faults = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
-    assert plain(root) == {"a": REFUSED, "b": REFUSED, "c": 3}
-    assert [fault.place.line for fault in faults] == [1, 2, 4]
+    document = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
+    assert document.value == {"a": REFUSED, "b": REFUSED, "c": 3}
+    assert [fault.place.line for fault in document.faults] == [1, 2, 4]
 
 
 def test_nothing_is_nested_deeper_than_32() -> None:
     assert read("[" * 32 + "]" * 32) != []
-    root, faults = read_yaml(b"[" * 33 + b"]" * 33, place_at)
-    assert root.value is REFUSED
-    assert [str(fault) for fault in faults] == ["f:1: nested deeper than 32"]
+    document = read_yaml(b"[" * 33 + b"]" * 33, place_at)
+    assert document.value is REFUSED
+    assert list(map(str, document.faults)) == ["f:1: nested deeper than 32"]
 
 
 scalars = (

@@ -7,7 +7,7 @@ from plants import Bed, Drip, Flood, Plant, Sand
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.tree import parts
-from sweeps.reading.strict_yaml import REFUSED, Node, Place
+from sweeps.reading.strict_yaml import REFUSED
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, blamed, stand_in
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
@@ -15,9 +15,9 @@ BLANK = {"species": "rose", "days": 4}
 
 
 def level(**values: Any) -> Settings:
-    node = Node(value=None, place=Place(source="s.yaml"))
     return {
-        path.replace("__", "."): Setting(value=value, node=node) for path, value in values.items()
+        path.replace("__", "."): Setting(value=value, at=("base",))
+        for path, value in values.items()
     }
 
 

@@ -3,33 +3,37 @@ from typing import Any
 import pytest
 from plants import Bed, Drip, Flood, Plant, Sand, Visit
 
-from sweeps.reading.node_reader import MAX_HINTS, NodeReader, did_you_mean
-from sweeps.reading.strict_yaml import REFUSED, Node, Place, read_yaml
+from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
 from sweeps.reading.tree_paths import TreePaths
+from sweeps.reading.typed_reader import MAX_HINTS, TypedReader, did_you_mean
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 
 
-def nodes(text: str) -> tuple[NodeReader, Node]:
-    root, faults = read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
-    return NodeReader(faults), root
+def reader_of(text: str) -> TypedReader:
+    return TypedReader(read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line)))
+
+
+def section(read: TypedReader) -> Any:
+    tree, _ = read.section(PATHS, read.document.value, ())
+    return tree
 
 
 def problems_of(text: str, hint: Any = None) -> list[str]:
-    read, root = nodes(text)
+    read = reader_of(text)
     if hint is None:
-        read.section(PATHS, root)
+        section(read)
     else:
-        assert read.value(hint, root) is REFUSED
+        assert read.value(hint, read.document.value, ()) is REFUSED
     return list(map(str, read.faults))
 
 
 def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
-    read, root = nodes(
+    read = reader_of(
         "species: fern\ndays: 9\nbed: {soil: {name: sand, grain: 1}, width: 2}\n"
         "water: {flood: {depth: 1}}\nvisits: [{day: 2, water: {drip: 3}}, {day: 5}]\n"
     )
-    assert read.section(PATHS, root) == Plant(
+    assert section(read) == Plant(
         species="fern",
         days=9,
         bed=Bed(soil=Sand(grain=1.0), width=2.0),
@@ -40,8 +44,8 @@ def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
 
 
 def test_a_choice_may_stand_beside_its_fields() -> None:
-    read, root = nodes("species: fern\ndays: 9\nwater: drip\nwater.rate: 2\n")
-    assert read.section(PATHS, root).water == Drip(rate=2.0)
+    read = reader_of("species: fern\ndays: 9\nwater: drip\nwater.rate: 2\n")
+    assert section(read).water == Drip(rate=2.0)
 
 
 def test_every_problem_of_a_section_is_reported_at_its_line() -> None:
