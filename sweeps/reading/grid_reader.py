@@ -98,9 +98,12 @@ class GridReader:
             near = [p for p in self._taken if p == path or p in above(path) or path in above(p)]
             if near:
                 self._read.report(here, f"{self._taken[near[0]]} sets this path too")
-            elif listed := self._read.listed(self._paths, path, values, here, "value"):
-                axes[path] = [{path: setting} for setting in listed]
-        return axes
+                continue
+            axes[path] = [
+                {path: self._read.setting(self._paths, path, value, (*here, number))}
+                for number, value in enumerate(self._read.filled(values, here, "value"))
+            ]
+        return {path: steps for path, steps in axes.items() if steps}
 
     def _zipped(self, zipped: Any) -> list[Settings]:
         axes = self._axes(zipped, ("zip",))

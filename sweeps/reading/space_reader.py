@@ -1,13 +1,12 @@
 """SpaceReader: from `search.space` of a study file to a checked space."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mixup_core.problem import Config
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree import REQUIRED, parsed, parts, spelled
-from sweeps.reading.strict_yaml import REFUSED, At, Place, holds_refused
+from sweeps.reading.strict_yaml import REFUSED, At, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, stand_in
 from sweeps.reading.typed_reader import TypedReader
@@ -70,7 +69,8 @@ class SpaceReader:
                 self._read.report(at, f"{inside[0]} is in the space; write the {field} there")
             else:
                 is_choice = path in self._paths.choices
-                found += (self._choice if is_choice else self._parameter)(path, entry, at)
+                kinds = self._paths.leaves[path].part.options if is_choice else ()
+                found += self._entry(path, entry, at, {}, kinds)
         for parameter in found:
             if is_grid and parameter.distribution.values() is None:
                 text = "a grid needs `values`, a number of values, beside the bounds"
@@ -100,48 +100,72 @@ class SpaceReader:
                 broken.add(rule)
         return self._configure(self._fixed)
 
-    def _choice(self, path: str, entry: Any, at: At) -> list[Parameter]:
-        """Return the parameters of a choice: its fields, or its tag and the fields under each."""
-        part, entry = self._paths.leaves[path].part, self._read.mapping(entry, at)
-        if (tag := _only_key(entry)) in part.options:
-            found = self._fields(path, entry, at, {})
-            self._fixed[path] = Setting(value=self._fixed_at(path, tag, found), at=at)
+    def _entry(
+        self, path: str, entry: Any, at: At, when: When, kinds: Collection[str] = ()
+    ) -> list[Parameter]:
+        """Return the parameters of an entry: its own, then those of the fields of some kinds."""
+        if (kind := _only_key(entry)) in kinds:
+            found = self._fields(path, entry, at, when)
+            self._fixed[path] = Setting(value=self._fixed_at(path, kind, found), at=at)
             return found
-        choices = entry.get("categorical")
-        if not isinstance(choices, list):
-            if entry:
-                tags = [f"{{{tag}: ...}}" for tag, kind in part.options.items() if parts(kind)]
-                forms = " or ".join([*tags, "{categorical: [...]}"])
-                self._read.report(at, f"expected {forms}, got {shown(entry)}")
+        if kinds and isinstance(entry, dict) and "categorical" not in entry:
+            forms = [f"{{{kind}: ...}}" for kind in kinds if self._names(path, kind)]
+            text = f"expected {' or '.join([*forms, '{categorical: [...]}'])}"
+            self._read.report(at, f"{text}, got {shown(entry)}")
             return []
-        self._read.only(entry, ("categorical", "when"), at)
+        keys = self._read.value(EntryKeys, entry, at)
+        if keys is REFUSED:
+            return []
+        when, among = {**when, **self._when(entry, at)}, keys.range()
+        if "categorical" in entry:
+            return self._categorical(path, entry["categorical"], at, when, kinds)
+        if among is None:
+            self._read.report(at, f"expected one of {', '.join(KINDS)}, got {shown(entry)}")
+            return []
+        # Bounds are integers under a path of integers too; what lies between is not.
+        between = among.low + (among.high - among.low) / 2
+        between += 1e-6 * max(1.0, abs(between)) * float(between).is_integer()
+        probes = [among.low, among.high, between][: 2 if keys.int is not None else 3]
+        if any(self._value(path, value, at) is REFUSED for value in probes):
+            return []
+        return self._found(path, among, at, when)
+
+    def _categorical(
+        self, path: str, choices: Any, at: At, when: When, kinds: Collection[str]
+    ) -> list[Parameter]:
+        default = getattr(self._paths.leaves[path].part.default, "tag", None)
         chosen: list[Any] = []
         fields: list[Parameter] = []
-        for number, choice in enumerate(choices):
-            here = (*at, "categorical", number)
-            if (tag := _only_key(choice)) in part.options:
-                chosen.append(tag)
-                fields += self._fields(path, choice, here, {path: (tag,)})
-            elif self._value(path, choice, here) is not REFUSED:
-                chosen.append(choice)
-                if path in self._given and choice == getattr(part.default, "tag", None):
-                    self._read.report(here, f"{choice} has nothing to search; make it an arm")
-        when = self._when(entry, at)
+        within = (*at, "categorical")
+        for number, choice in enumerate(self._read.filled(choices, within, "choice")):
+            here = (*within, number)
+            if (kind := _only_key(choice)) in kinds:
+                chosen.append(kind)
+                fields += self._fields(path, choice, here, {path: (kind,)})
+                continue
+            chosen.append(self._value(path, choice, here))
+            if kinds and path in self._given and choice == default:
+                self._read.report(here, f"{choice} has nothing to search; make it an arm")
         return [*self._listed(path, chosen, at, when), *fields]
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> list[Parameter]:
-        """Return the fields of one kind of a choice; a value stands for the one choice there is."""
-        ((tag, content),) = choice.items()
-        kind, at = self._paths.leaves[path].part.options[tag], (*at, tag)
-        names = [p.name for p in parts(kind) if f"{path}.{p.name}" in self._paths.leaves]
+        """Return the fields of one kind of a choice; a value stands for the one field there is."""
+        ((kind, content),) = choice.items()
+        names, at = self._names(path, kind), (*at, kind)
         if len(names) == 1 and not (isinstance(content, dict) and names[0] in content):
             return self._field(f"{path}.{names[0]}", content, at, when)
-        content = self._read.mapping(content, at)
-        self._read.only(content, names, at)
-        return [
-            parameter for name in content if name in names
-            for parameter in self._field(f"{path}.{name}", content[name], (*at, name), when)
-        ]  # fmt: skip
+        found: list[Parameter] = []
+        for name, entry in self._read.mapping(content, at).items():
+            if name in names:
+                found += self._field(f"{path}.{name}", entry, (*at, name), when)
+            else:
+                self._read.report((*at, name), f"unknown key {name!r}", name, names)
+        return found
+
+    def _names(self, path: str, kind: str) -> list[str]:
+        """Return the fields of a kind of a choice that may be given."""
+        fields = parts(self._paths.leaves[path].part.options[kind])
+        return [part.name for part in fields if f"{path}.{part.name}" in self._paths.leaves]
 
     def _field(self, path: str, entry: Any, at: At, when: When) -> list[Parameter]:
         if not self._may_vary(path, at):
@@ -151,7 +175,7 @@ class SpaceReader:
         if "when" in entry:
             text = "exists wherever its choice does; it has no `when`"
             self._read.report((*at, "when"), text)
-        return [replace(parameter, when=when) for parameter in self._parameter(path, entry, at)]
+        return self._entry(path, entry, at, when)
 
     def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
         """Return a choice of one kind, with stand-ins for what is searched in it."""
@@ -165,30 +189,10 @@ class SpaceReader:
                 continue
         return tag
 
-    def _parameter(self, path: str, entry: Any, at: At) -> list[Parameter]:
-        keys = self._read.value(EntryKeys, entry, at)
-        if keys is REFUSED or holds_refused(entry):
-            return []
-        when, distribution = self._when(entry, at), keys.range()
-        if "categorical" in entry:
-            choices, here = entry["categorical"], (*at, "categorical")
-            listed = self._read.listed(self._paths, path, choices, here, "choice")
-            return self._listed(path, [setting.value for setting in listed], at, when)
-        if distribution is None:
-            self._read.report(at, f"expected one of {', '.join(KINDS)}, got {shown(entry)}")
-            return []
-        # Bounds are integers under a path of integers too; what lies between is not.
-        low, high = distribution.low, distribution.high
-        between = low + (high - low) / 2
-        between += 1e-6 * max(1.0, abs(between)) * float(between).is_integer()
-        probes = [low, high] if keys.int is not None else [low, high, between]
-        if any(self._value(path, value, at) is REFUSED for value in probes):
-            return []
-        return self._found(path, distribution, at, when)
-
     def _listed(self, path: str, choices: Sequence[Any], at: At, when: When) -> list[Parameter]:
-        """Return the parameter of a list of choices, none if they are wrong."""
-        if REFUSED in choices:
+        """Return the parameter of those choices that were not refused, none if they are wrong."""
+        choices = [choice for choice in choices if choice is not REFUSED]
+        if not choices:
             return []
         for choice in map(spelled, choices):
             if isinstance(choice, tuple | dict):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, get_args, get_origin
 
@@ -42,11 +42,6 @@ class TypedReader:
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
         return value if isinstance(value, list) else ()
-
-    def only(self, given: Iterable[str], names: Collection[str], at: At) -> None:
-        """Report the keys of a mapping that are not among some names."""
-        for key in (key for key in given if key not in names):
-            self.report((*at, key), f"unknown key {key!r}", key, names)
 
     def value(self, hint: Any, value: Any, at: At) -> Any:
         """Return a value of a type, lists and sections read part by part; else `REFUSED`.
@@ -154,13 +149,6 @@ class TypedReader:
                 if (inside := f"{path}.{key}") in paths.reserved:
                     self.report((*at, tag, key), paths.reserved[inside])
         return Setting(value=read, at=at)
-
-    def listed(self, paths: TreePaths, path: str, values: Any, at: At, what: str) -> list[Setting]:
-        """Return what a list gives under a path of a tree, item by item; see `filled`."""
-        return [
-            self.setting(paths, path, value, (*at, number))
-            for number, value in enumerate(self.filled(values, at, what))
-        ]
 
     def is_path(self, paths: TreePaths, path: str, at: At) -> bool:
         """Return whether a dotted path names one value; one that does not is reported."""

@@ -23,6 +23,7 @@ BAD = {
     "objective twice": ("val/error", "[val/error, val/error]", "16: *got 'val/error' twice"),
     "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
     "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),
+    "points of nothing": ("points: 6", "points: null", "11: search: missing key 'points'"),
     "zero points": (
         "points: 6",
         "points: 0",

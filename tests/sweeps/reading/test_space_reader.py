@@ -114,6 +114,16 @@ BAD = {
         "uniform: [0, 32]",
         "13: search.space.mix.law.beta: `0 < Beta.alpha <= 1e6` must hold, got (alpha=0.0)*",
     ),
+    "choice of nothing": (
+        ALPHA,
+        "mix.law: {}",
+        "13: search.space.mix.law: expected {beta: ...} or {categorical: [...]}, got {}",
+    ),
+    "choice without choices": (
+        ALPHA,
+        "mix.law: {categorical: []}",
+        "13: search.space.mix.law.categorical: expected a list of at least one choice, got []",
+    ),
     "alpha twice": (
         SWITCH,
         "mix.law.alpha: {uniform: [1, 2]}",
