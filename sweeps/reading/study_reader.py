@@ -90,16 +90,14 @@ class StudyReader:
 
     def _arms(self) -> dict[str, Config]:
         """Return every arm, grid points included, in the order of the file."""
-        is_based = "base" in self._written
-        self._base = (
-            self._read.nested(self._paths, self._written["base"], ("base",)) if is_based else {}
-        )
+        base = self._written.get("base", REFUSED)
+        self._base = self._read.nested(self._paths, base, ("base",))
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
         grid = GridReader(self._read, self._paths, self._written, self._overrides)
         num_arms = len(self._overrides) * grid.num_points
         num_seeds = self._seeds.stop if isinstance(self._seeds, range) else len(self._seeds)
         self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
-        if not is_based or num_arms > MAX_RUNS:
+        if num_arms > MAX_RUNS:
             return {}
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
@@ -116,7 +114,8 @@ class StudyReader:
             names[key] = name
         if not self._read.faults:
             self._check_teachers(arms, arms)
-        grid.report_unmet()
+        if base is not REFUSED:
+            grid.report_unmet()
         if not arms and not self._read.faults:
             self._read.report(("exclude",), "leaves out every arm")
         if num_arms * num_seeds <= MAX_RUNS:
@@ -217,7 +216,7 @@ class StudyReader:
         return config, errors
 
     def _search(self, arms: Mapping[str, Config]) -> Search | None:
-        if not {"search", "base"} <= self._written.keys():
+        if "search" not in self._written:
             return None
         for key in {"grid", "zip", "exclude"} & self._written.keys():
             text = "a study has a grid or a search; a search with `sampler: grid` is both"

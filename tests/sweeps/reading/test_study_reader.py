@@ -48,6 +48,14 @@ def test_without_its_problem_nothing_else_is_judged_of_a_base(tmp_path: Path) ->
     assert line.endswith("toy, got 3")
 
 
+def test_a_missing_base_does_not_hide_what_is_wrong_with_arms_and_search(tmp_path: Path) -> None:
+    text = "study: x\nseeds: 2\narms:\n  a: {epochs: 0}\nexclude: [{epochs: 3}]\n"
+    assert refusals(tmp_path, text) == [
+        "1: missing key 'base'",
+        "4: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
+    ]
+
+
 def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4, batch_size: 8", "optimizer: {lr: 0}")
     assert refusals(tmp_path, text) == [
