@@ -33,7 +33,6 @@ def study_schema() -> Schema:
     schema = _schema(StudyKeys)
     properties = schema["properties"]
     properties["study"]["pattern"] = f"^{STUDY_NAME}$"
-    properties["problem"]["enum"] = list(PROBLEMS)
     numbers = {"type": "object", "additionalProperties": {"type": "number"}}
     properties["claims"] |= _list(_schema(ClaimKeys))
     properties["references"] |= {"type": "object", "additionalProperties": numbers}
