@@ -429,8 +429,8 @@ def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
         return value
     plain = options.get("")
     if plain and isinstance(value, Mapping):
-        names = {part.name for part in parts(plain)}
-        if len(options) == 1 or set(value) <= names:
+        known = {part.name for part in parts(plain)}
+        if len(options) == 1 or set(value) <= known:
             return _parsed_fields(plain, value)
     options = {tag: kind for tag, kind in options.items() if tag}
     if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
@@ -527,5 +527,6 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
         named = dataclasses.replace(part, hint=Literal[names]) if part.is_named else part
         if not part.is_group:
             yield Leaf(path=f"{prefix}{part.kind_path}", part=named, owner=kind)
-        for below in [part.hint] if part.is_group else part.options.values():
-            yield from _leaves(below, f"{prefix}{part.name}.")
+        below = {part.name: part.hint} if part.is_group else part.options
+        for inside in below.values():
+            yield from _leaves(inside, f"{prefix}{part.name}.")

@@ -69,7 +69,7 @@ class SpaceReader:
                 self._read.report(at, f"{inside[0]} is in the space; write the {field} there")
             else:
                 is_choice = path in self._paths.choices
-                kinds = self._paths.leaves[path].part.options if is_choice else ()
+                kinds: Collection[str] = self._paths.leaves[path].part.options if is_choice else ()
                 found += self._entry(path, entry, at, {}, kinds)
         for parameter in found:
             if is_grid and parameter.distribution.values() is None:

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree import SpellingError, members, parsed
-from sweeps.reading.strict_yaml import REFUSED, At, Document, holds_refused
+from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
 MAX_HINTS = 20
@@ -33,7 +33,7 @@ class TypedReader:
 
     def mapping(self, value: Any, at: At) -> Mapping[str, Any]:
         """Return a value that must be a mapping; an empty one if it is not, or was refused."""
-        if not isinstance(value, dict | type(REFUSED)):
+        if not isinstance(value, dict | Refused):
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
