@@ -34,7 +34,8 @@ soak: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m tests.soak.damage
 	$(BIN)/python -m tests.soak.mutations --files 100000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
-	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 10 --kills 100
+	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 20 --kills 200 --minutes 180
+	$(NAMESPACE) $(BIN)/python -m tests.soak.interrupts
 	$(NAMESPACE) $(BIN)/python -m tests.soak.disks --fillings 50 --launches 3
 	$(NAMESPACE) $(BIN)/python -m tests.soak.load --runs 500 --epochs 100
 	$(NAMESPACE) $(BIN)/python -m tests.soak.nodes

@@ -15,6 +15,8 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
+from sweeps.searching.proposals import read_history
+from sweeps.searching.selection import grown_study
 from sweeps.study import Run, Study
 from tests.conftest import CommandLine
 
@@ -38,8 +40,12 @@ class Task:
         return [self.file, *(part for text in self.overrides for part in ("--set", text))]
 
     def results(self, store: Path | str) -> tuple[RunResult, ...]:
-        """Return what a store holds of every run."""
-        return read_results(self.study.runs(), Store(str(store)))
+        """Return what a store holds of every run; of a search, as far as it has got."""
+        known, study = Store(str(store)), self.study
+        if study.search is not None:
+            history = read_history(study, f"sqlite:///{Path(store).parent / 'optuna.db'}")
+            study = grown_study(study, history, known)
+        return read_results(study.runs(), known)
 
     def acknowledged(self, store: Path | str) -> Mapping[str, tuple[EpochFacts, ...]]:
         """Return, by run key, time and duration of every stored epoch: no later launch may train

@@ -8,6 +8,7 @@ import argparse
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -17,12 +18,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
+from reports.provenance import describe_code
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES, Damage
 from tests.faults.launches import Task
@@ -42,6 +45,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "verify": ("store", "verify"),
     "prune": ("store", "prune", *STUDY.arguments, "--yes"),
 }
+KEPT = Path("build") / "damage.jsonl"
+"""How cells ended at a commit: a soak that was cut short goes on with the others."""
 _PUBLISHED_EVERY = 25
 _MODES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 """Lets root read no more than the modes of its files say."""
@@ -205,6 +210,17 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
     return None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A cell, and what was seen of it."""
+
+    cell: Cell
+    code: int | None
+    """None: it hung."""
+    wrong: str | None
+    seconds: float
+
+
 @dataclass(kw_only=True)
 class Found:
     """What the cells gone through so far showed."""
@@ -212,14 +228,15 @@ class Found:
     cells: int = 0
     endings: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
-    started: float = field(default_factory=time.monotonic)
+    seconds: float = 0.0
 
-    def add(self, cell: Cell, ending: Ending, wrong: str | None) -> None:
+    def add(self, seen: Seen) -> None:
         """Count how a cell ended."""
         self.cells += 1
-        self.endings[f"{cell.command}: {ending.code}"] += 1
-        if wrong is not None:
-            self.violations.append(f"{cell}: {wrong}")
+        self.seconds += seen.seconds
+        self.endings[f"{seen.cell.command}: {seen.code}"] += 1
+        if seen.wrong is not None:
+            self.violations.append(f"{seen.cell}: {seen.wrong}")
             print(f"{self.cells}: {self.violations[-1]}", flush=True)  # noqa: T201
 
     def figures(self, *, of: int) -> dict[str, Any]:
@@ -229,18 +246,19 @@ class Found:
             "cells_in_all": of,
             "exit_codes": dict(sorted(self.endings.items())),
             "violations": self.violations,
-            "minutes": (time.monotonic() - self.started) / 60,
+            "minutes": self.seconds / 60,
         }
 
 
 def main() -> None:
-    """Go through the cells and publish what was found; exit 1 if one is wrong."""
+    """Go through the cells and publish what was found; exit 1 if one is wrong or was not seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, known in (("kind", KINDS), ("command", COMMANDS)):
         parser.add_argument(f"--{name}", choices=list(known), action="append")
     parser.add_argument("--damage", action="append")
     parser.add_argument("--sample", type=int, help="that many cells, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of that")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no cell begins after")
     options = parser.parse_args()
     chosen = [
         cell
@@ -251,28 +269,68 @@ def main() -> None:
     ]
     if options.sample is not None:
         chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
-    place, found = Place(), Found()
-    with Warm.started(_MODES if _is_root() else (), place.folder) as warm:
-        for _ in _go_through(chosen, place, warm, found):
-            if found.cells % _PUBLISHED_EVERY == 0 or found.cells == len(chosen):
-                publish("damage", _title(found), found.figures(of=len(list(cells()))))
-    raise SystemExit(1 if found.violations else 0)
+    found, kept, until = Found(), _kept(), time.monotonic() + 60 * options.minutes
+    for cell in chosen:
+        if cell in kept:
+            found.add(kept[cell])
+    left = [cell for cell in chosen if cell not in kept]
+    if left:
+        _go_through(left, until, found)
+    print(f"{found.cells} of {len(chosen)} cells seen")  # noqa: T201
+    raise SystemExit(1 if found.violations or found.cells < len(chosen) else 0)
 
 
 def _title(found: Found) -> str:
     return f"{found.cells} cells of kind of file x damage x command"
 
 
-def _go_through(chosen: Sequence[Cell], place: Place, warm: Warm, found: Found) -> Iterator[None]:
-    sound = _finished(place)
-    exports = sound.exports()
-    assert exports, "the study wrote no report"
-    for number, cell in enumerate(chosen):
-        home = _copied(sound, place, f"{number}")
-        ending = _end(cell, home, warm)
-        found.add(cell, ending, judge(cell, ending, exports))
-        shutil.rmtree(home.mixsweep.home.parent)
-        yield
+def _go_through(cells_left: Sequence[Cell], until: float, found: Found) -> None:
+    place, all_cells = Place(), len(list(cells()))
+    with Warm.started(_MODES if _is_root() else (), place.folder) as warm:
+        sound = _finished(place)
+        exports = sound.exports()
+        assert exports, "the study wrote no report"
+        for number, cell in enumerate(cells_left):
+            if time.monotonic() > until:
+                break
+            started = time.monotonic()
+            home = _copied(sound, place, f"{number}")
+            ending = _end(cell, home, warm)
+            wrong = judge(cell, ending, exports)
+            seconds = time.monotonic() - started
+            seen = Seen(cell=cell, code=ending.code, wrong=wrong, seconds=seconds)
+            _keep(seen)
+            found.add(seen)
+            shutil.rmtree(home.mixsweep.home.parent)
+            if found.cells % _PUBLISHED_EVERY == 0:
+                publish("damage", _title(found), found.figures(of=all_cells))
+    publish("damage", _title(found), found.figures(of=all_cells))
+
+
+def _kept() -> dict[Cell, Seen]:
+    """Return what was seen of cells at this commit."""
+    lines = KEPT.read_text().splitlines() if KEPT.exists() else []
+    found = {}
+    for commit, cell, code, wrong, seconds in map(json.loads, lines):
+        if commit == _commit():
+            seen = Seen(cell=Cell(**cell), code=code, wrong=wrong, seconds=seconds)
+            found[seen.cell] = seen
+    return found
+
+
+def _keep(seen: Seen) -> None:
+    KEPT.parent.mkdir(exist_ok=True)
+    content = [_commit(), dataclasses.asdict(seen.cell), seen.code, seen.wrong, seen.seconds]
+    with KEPT.open("a") as file:
+        file.write(json.dumps(content) + "\n")
+
+
+@cache
+def _commit() -> str:
+    """Return the commit, and a name of its own for what no commit holds."""
+    code = describe_code()
+    is_known = code is not None and not code["dirty"]
+    return str(code["commit"]) if code is not None and is_known else f"changed {time.time_ns()}"
 
 
 def _finished(place: Place) -> Home:

@@ -23,18 +23,20 @@ from tests.faults.launches import TWO_LAWS, Launch, Task, is_ray_worker, ray_wor
 from tests.faults.tracking_server import TrackingServer
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.remains import remains, remains_after
 
-FORKS = str(Path(TWO_LAWS.file).with_name("forks.yaml"))
 EVERY_NTH_WITH_SERVER = 3
 """Sweeps that write to a tracking server, which is killed once; the others write to a database."""
 START_UPS = 0.25
 """Share of the kills that do not wait until a run is in training."""
 PAUSE_SECONDS = (0.2, 2.5)
 """From one kill, or the first run in training, to the next kill, at random."""
-ENDING = ("driver", "raylet", "gcs_server")
-"""Processes without which a launch cannot go on; the last two have these names below the driver."""
-OWN_WORDS = "Ray is gone: its "
-"""How a launch says that one of the last two is gone."""
+HEADS = ("raylet", "gcs_server")
+"""Processes of a launch's Ray, by the names that they have below the driver."""
+ENDING = ("driver", *HEADS)
+"""Processes without which a launch cannot go on."""
+OWN_WORDS = ("Ray is gone: its ", "Ray did not start on this machine")
+"""How a launch says that one of them is gone, or was before it had begun."""
 SERVER_PORT = 5000
 INTERVAL_SECONDS = 20.0
 """Training after which a stage is stored at the latest, unless one epoch takes longer."""
@@ -55,8 +57,8 @@ class Kill:
     the whole epochs that can have been trained in them."""
     gone_ms: int
     """When the last victim was gone; a killed driver's workers take a moment."""
-    ended_after: float = 0.0
-    """Seconds until the launch had ended, where it ends with the victim."""
+    ended_after: float | None = None
+    """Seconds until the launch had ended; None if it did not end with the victim."""
 
 
 @dataclass(kw_only=True)
@@ -69,6 +71,8 @@ class Toll:
     """Per killed raylet or GCS: until its launch had ended."""
     launches_without_own_words: int = 0
     """Of those, the ones that did not say what was gone."""
+    left_behind: list[str] = field(default_factory=list)
+    """Processes and folders of a sweep 10 s after its last launch."""
     sweeps: int = 0
     sweeps_differing: int = 0
     """From the undisturbed one in a table, a weight or a point of MLflow."""
@@ -139,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sweeps", type=int, default=10)
     parser.add_argument("--kills", type=int, default=100, help="in all sweeps together, at most")
+    parser.add_argument("--heads", type=int, default=3, help="kills of each kind in a sweep")
     parser.add_argument("--minutes", type=float, default=60.0, help="no sweep begins after them")
     parser.add_argument("--seed", type=int, default=0, help="of victims and moments")
     options = parser.parse_args()
@@ -159,26 +164,39 @@ def main() -> None:
         folder.mkdir()
         server = TrackingServer(folder, SERVER_PORT) if served else None
         task = TASKS[number % len(TASKS)]
-        kinds = schedule(per_sweep, served=served, rng=rng)
+        kinds = schedule(per_sweep, heads=options.heads, served=served, rng=rng)
         _sweep(place.home(folder.name), references[task], task, server, kinds, rng, toll)
         minutes = (time.monotonic() - started) / 60
         figures = {**_figures(toll), "minutes": minutes, "seed": options.seed}
         publish("kills", _title(toll), figures)
-    raise SystemExit(1 if toll.violations else 0)
+    raise SystemExit(1 if toll.violations or toll.left_behind else 0)
 
 
 QUICK_AND_MANY = ("base.model={name: mlp}", "base.epochs=240")
-TASKS = tuple(Task(file, QUICK_AND_MANY) for file in (TWO_LAWS.file, FORKS))
-"""Small studies, with and without forks, of enough epochs to outlive ten kills."""
+TASKS = tuple(
+    Task(file, QUICK_AND_MANY)
+    for file in (
+        str(Path(__file__).with_name("points.yaml")),
+        str(Path(__file__).with_name("teachers.yaml")),
+        str(Path(TWO_LAWS.file).with_name("forks.yaml")),
+        TWO_LAWS.file,
+    )
+)
+"""Small studies, a search, of teachers, forks and runs alone, that outlive ten kills."""
 
 
-def schedule(kills: int, *, served: bool, rng: random.Random) -> list[str]:
-    """Return the victims of a sweep in random order: mostly workers, and one or two of each else.
+def schedule(kills: int, *, heads: int, served: bool, rng: random.Random) -> list[str]:
+    """Return the victims of a sweep in random order: one or two drivers, and the rest workers.
 
     A killed driver, raylet or GCS ends its launch.
+
+    Args:
+        kills: In all.
+        heads: Of each of `HEADS`.
+        served: Whether there is a tracking server to kill.
+        rng: Of the order.
     """
-    others = [kind for kind in ENDING for _ in range(rng.randint(1, 2))]
-    others += ["tracking server"] * served
+    others = [*HEADS * heads, *["driver"] * rng.randint(1, 2), *["tracking server"] * served]
     kinds = others + ["worker"] * (kills - len(others))
     rng.shuffle(kinds)
     return kinds
@@ -223,6 +241,7 @@ def _disturb(
 ) -> list[Kill]:
     """Launch a study until it is finished, with the kills that it lives long enough for."""
     kills: list[Kill] = []
+    before = remains()
     while True:
         toll.launches += 1
         with Launch(mixsweep, task, *tracking) as launch:
@@ -238,10 +257,11 @@ def _disturb(
             _, said = launch.process.communicate()
             code = launch.process.returncode
         if code == 0:
+            toll.left_behind += [f"{mixsweep.home.name}: {name}" for name in remains_after(before)]
             return kills
-        if kills and kills[-1].kind in ENDING[1:] and code == 1:
-            toll.seconds_to_end.append(kills[-1].ended_after)
-            toll.launches_without_own_words += OWN_WORDS not in said
+        if kills and (seconds := kills[-1].ended_after) is not None:
+            toll.seconds_to_end.append(seconds)
+            toll.launches_without_own_words += not any(words in said for words in OWN_WORDS)
         if code not in OTHER_EXIT_CODES:
             toll.violations.append(f"{mixsweep.home.name}: a launch ended with {code}")
 
@@ -257,7 +277,7 @@ def _kill(
             return None
     results = launch.task.results(launch.store)
     at_ms = time.time_ns() // 1_000_000
-    ended_after = 0.0
+    ended_after = None
     try:
         match kind:
             case "worker":
@@ -268,12 +288,9 @@ def _kill(
                 launch.process.kill()
                 launch.process.wait()
             case "raylet" | "gcs_server":
-                victim = _below(launch, kind)
-                if victim is None:
+                if (victim := _below(launch, kind)) is None:
                     return None
-                victim.kill()
-                wait_for(lambda: launch.process.poll() is not None)
-                ended_after = time.time_ns() / 1e9 - at_ms / 1000
+                ended_after = _behead(launch, kind, victim)
             case _:
                 assert server is not None
                 server.kill()
@@ -295,10 +312,22 @@ def _kill(
     )
 
 
+def _behead(launch: Launch, kind: str, victim: psutil.Process) -> float | None:
+    """Kill a launch's raylet or GCS; return `Kill.ended_after`."""
+    killed_at = time.monotonic()
+    victim.kill()
+    # A launch that was starting Ray may start it once more, and goes on.
+    wait_for(
+        lambda: launch.process.poll() is not None or _below(launch, kind) not in {None, victim}
+    )
+    return None if launch.process.poll() is None else time.monotonic() - killed_at
+
+
 def _below(launch: Launch, name: str) -> psutil.Process | None:
     """Return the process of a name that a launch has started; None if there is none yet."""
     found = psutil.Process(launch.process.pid).children()
-    return next((process for process in found if process.name() == name), None)
+    living = (process for process in found if process.status() != psutil.STATUS_ZOMBIE)
+    return next((process for process in living if process.name() == name), None)
 
 
 def _is_training(launch: Launch) -> bool:
@@ -350,6 +379,7 @@ def _figures(toll: Toll) -> dict[str, Any]:
         "launches": toll.launches,
         "seconds_from_killed_raylet_or_gcs_to_end_of_launch": _spread(toll.seconds_to_end),
         "launches_that_did_not_say_what_was_gone": toll.launches_without_own_words,
+        "left_after_10_seconds": toll.left_behind,
         "stored_epochs_trained_again": toll.epochs_trained_again,
         "stored_epochs_lost": toll.epochs_lost,
         "runs_in_training_when_killed": len(toll.epochs_redone),
