@@ -54,7 +54,10 @@ def main() -> NoReturn:
         code = error.exit_code
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
-    except (StoreFullError, SearchLostError, HeadLostError) as error:
+    except StoreFullError as error:
+        hint = "what is stored stays; `mixsweep store prune STUDY` says what can be freed"
+        code = _say(f"{error}\n{hint}", SOME_FAILED)
+    except (SearchLostError, HeadLostError) as error:
         is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)

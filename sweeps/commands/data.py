@@ -4,6 +4,7 @@ import click
 
 from mixup_core.problem import DataError, all_data_needs
 from sweeps.commands.request import DONE
+from sweeps.running.console import still
 
 
 @click.group()
@@ -28,5 +29,7 @@ def fetch_data(name: str) -> int:
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")
-    click.echo(f"{name}: {known[name].fetch(name)}")
+    with still(f"fetching {name}"):
+        source = known[name].fetch(name)
+    click.echo(f"{name}: {source}")
     return DONE

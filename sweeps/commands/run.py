@@ -1,6 +1,7 @@
 """run: train what is missing of a study, then write its report."""
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.files import Folder, StoreError, StoreFullError
 from sweeps.commands.conclusion import keep, recall
+from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep
 from sweeps.commands.ending import Ending
+from sweeps.commands.housekeeping import state_bytes, take_stock
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
     RefusedError,
@@ -21,6 +24,7 @@ from sweeps.commands.request import (
     command_line,
     on_study,
     placement_options,
+    program,
 )
 from sweeps.commands.sync import log_network, open_tracker
 from sweeps.leasing.lease import Lease
@@ -44,6 +48,8 @@ class SearchLostError(Exception):
 
 _CLUSTER_PATIENCE = 10.0
 """Seconds to wait for a cluster's port."""
+_LEAST_FREE = 1_000_000
+"""Bytes on a disk below which nothing is begun: MLflow's database alone takes half of them."""
 
 
 @click.command()
@@ -87,13 +93,15 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             click.echo(left.markdown)
             return conclude(request, stored, left)
         if not is_over:
+            require_room(request, plan)
             _look_at_data(study)
         if not plan.finished:
             request.say_elsewhere()
         enter(request.grown, store, command_line())
         source = _source(request, plan)
-        tracker = open_tracker(request, lease)
-        tracker.start(request.results())
+        with still("opening MLflow"):
+            tracker = open_tracker(request, lease)
+            tracker.start(request.results())
         try:
             if is_over:
                 results = request.results()
@@ -104,7 +112,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                     results = _train(source, store, tracker, lease, placement, keep_final_states)
             _require_whole(source, request)
             request = request.refreshed()
-            report, is_shown = write_report(request, source.study, results, None)
+            with still("writing the report"):
+                report, is_shown = write_report(request, source.study, results, None)
             ending.report = report.folder
             tracker.grow(source.study)
             if is_shown:
@@ -194,7 +203,8 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
     stored: Sequence[RunResult] = ()
     with suppress(StoreError):  # the store may be what ended the launch
         stored = read_results(source.study.runs(), store)
-    return tracker.close(stored)
+    with still("bringing MLflow up to date"):
+        return tracker.close(stored)
 
 
 def _require_data(study: Study) -> None:
@@ -204,6 +214,33 @@ def _require_data(study: Study) -> None:
     missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
     if missing:
         raise RefusedError("\n".join(missing))
+
+
+def require_room(request: Request, plan: Plan) -> None:
+    """Check that what a launch is known to leave fits on the disks of the home and the store.
+
+    The states that runs go on from while they are trained are not counted: how large they are is
+    known once the first is stored.
+
+    Raises:
+        StoreFullError: If it does not; the text says what can be freed.
+    """
+    files, places = request.store.files, {request.home.folder: _LEAST_FREE}
+    if isinstance(files, Folder):
+        places[files.root] = bytes_of_predictions(p.run.config for p in plan.pending)
+        if any(planned.keep for planned in plan.pending):
+            places[files.root] += bytes_to_keep(plan, request.results()) or 0
+    for place, needed in places.items():
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        if free < needed:
+            (own, _) = take_stock([request.grown], request.store)
+            held = state_bytes(own.prunable) + sum(own.predictions.values())
+            raise StoreFullError(
+                f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
+                f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
+                f"frees {held / 1e6:,.1f} MB, with another study's name what that holds"
+            )
 
 
 def _look_at_data(study: Study) -> None:

@@ -15,6 +15,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
 from mixup_core.store.prediction_store import prediction_name
 from mixup_core.tree import flatten
+from sweeps.readouts import Last, Readout
 from sweeps.results import Outcome
 from sweeps.study import Run, Study
 from sweeps.tracking.experiment import (
@@ -31,7 +32,7 @@ from sweeps.tracking.experiment import (
 from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
 from sweeps.tracking.networks import export_network
 from sweeps.tracking.progress import Progress, Row, epochs_of
-from sweeps.tracking.summaries import Summarise, curves, texts
+from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
 """Where the store has the logits of a finished run, unless they were pruned since."""
@@ -147,6 +148,8 @@ class Projection:
             if len(complete) == expected:
                 tags["seeds"] = _fitting(sorted(complete, key=int))
                 rows = list(curves(runs, study.problem, self._summarise))
+                row = headline_row(runs, self._compared, self._readout, self._summarise)
+                rows += [] if row is None else [row]
         children = experiment.children(entry)
         if not complete.keys() >= set(entry.tags.get("seeds", "").split()):
             experiment.drop(entry)  # its metrics are of seeds that the store has lost
@@ -226,10 +229,21 @@ class Projection:
             self._opened = experiment
         return self._opened
 
+    @property
+    def _compared(self) -> str:
+        """The metric that arms are sorted by."""
+        search = self.study.search
+        return self.study.headline if search is None else search.objectives[0]
+
+    @property
+    def _readout(self) -> Readout:
+        """Which number of a run that is; points of a search are told the last epoch."""
+        return self.study.readout if self.study.search is None else Last()
+
     def _views(self, experiment: Experiment) -> dict[str, str]:
         """Return what the pages on the study are to show, by what its arms differ in by now."""
-        study = self.study
-        metric = study.headline if study.search is None else study.search.objectives[0]
+        study, metric = self.study, self._compared
+        headline = headline_name(metric, self._readout)
         is_lower_better = study.problem.metric(metric).is_lower_better
         arms = [entry for entry in experiment.entries.values() if entry.level == "config"]
         params = dict.fromkeys(study.varying())
@@ -238,10 +252,10 @@ class Projection:
                 params[path] = None
         said = {name for arm in arms for name in arm.tags}
         return {
-            PRIMARY_TAG: f"{metric}_mean",
+            PRIMARY_TAG: headline,
             PRIMARY_IS_GREATER_BETTER_TAG: str(not is_lower_better),
             **view_tags(
-                metric=f"{metric}_mean",
+                metric=headline,
                 is_lower_better=is_lower_better,
                 metrics=sorted({name for arm in arms for name in arm.metric_names}),
                 results=sorted(

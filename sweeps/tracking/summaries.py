@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mixup_core.problem import Problem
-from sweeps.readouts import Readout
+from sweeps.readouts import Last, Readout
 from sweeps.tracking.progress import Epoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
@@ -46,6 +46,40 @@ def curves(
             summary = summarise([{name: value} for value in by_epoch[epoch]])
             for statistic, value in summary.items():
                 yield Row(statistic, epoch + 1, times[epoch] + len(seeds), value)
+
+
+def headline_name(metric: str, readout: Readout) -> str:
+    """Return the metric of arms that they are sorted by: what the table compares.
+
+    At the last epoch it is where the curve ends. Another read-out has a metric named for it.
+    """
+    if readout == Last():
+        return f"{metric}_mean"
+    return f"{metric} {readout}".replace(",", "")  # MLflow takes no comma in a name
+
+
+def headline_row(
+    seeds: Sequence[Sequence[Epoch]], metric: str, readout: Readout, summarise: Summarise
+) -> Row | None:
+    """Return the number of an arm by another read-out than the last epoch, at its last step.
+
+    Args:
+        seeds: Of each complete run, at least one, its epochs.
+        metric: Compared.
+        readout: Which number stands for a run.
+        summarise: Gives the mean.
+
+    Returns:
+        None if the curve ends there, or a run has no finite number.
+    """
+    read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
+    values = [value for value in read if value is not None and math.isfinite(value)]
+    if readout == Last() or len(values) < len(seeds):
+        return None
+    step = max(epochs[-1][0].epoch for epochs in seeds) + 1
+    at_ms = max(epochs[-1][1].stored_at_ms for epochs in seeds) + len(seeds)
+    mean = summarise([{metric: value} for value in values])[f"{metric}_mean"]
+    return Row(headline_name(metric, readout), step, at_ms, mean)
 
 
 def texts(

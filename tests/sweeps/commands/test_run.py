@@ -1,12 +1,18 @@
+import shutil
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from trained import train
 
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreFullError
 from sweeps.cli import commands
-from sweeps.commands.run import with_room
+from sweeps.commands.request import Request
+from sweeps.commands.run import require_room, with_room
+from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Placement
 from sweeps.searching.sources import FixedSource, RunSource
@@ -60,6 +66,33 @@ def test_what_ends_a_second_attempt_ends_it_with_the_source_of_that_attempt(
             if source is second:
                 raise KeyboardInterrupt
     assert source is second
+
+
+def test_a_disk_without_room_is_named_before_anything_starts_with_what_to_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "runs"
+    train(home)
+    free = [10**12]
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=free[0]))
+    study = load_study("digits", ["seeds=9"])
+    request = Request(
+        reference="digits", overrides=("seeds=9",), study=study, home=Home(folder=home)
+    )
+    plan = plan_study(study, request.store)
+    require_room(request, plan)
+    free[0] = 999_999
+    with pytest.raises(StoreFullError, match=r"^disk full: .*runs has 1.0 MB free") as caught:
+        require_room(request, plan)
+    held = sum(dict(request.store.predictions.sizes(request.store.predictions.keys())).values())
+    assert f"`mixsweep store prune digits --yes` frees {held / 1e6:.1f} MB" in str(caught.value)
+    large = replace(study, seeds=tuple(range(60)))
+    free[0] = 1_100_000
+    with pytest.raises(
+        StoreFullError, match=r"store has 1.1 MB free, and this launch needs \d\.\d MB"
+    ):
+        require_room(request, plan_study(large, request.store))
 
 
 def test_a_share_of_a_gpu_is_a_number_or_auto() -> None:

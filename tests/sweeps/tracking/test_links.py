@@ -11,6 +11,7 @@ from mlflow import MlflowClient
 
 from mixup_core.tree import with_values
 from sweeps.home import Home
+from sweeps.readouts import MeanOfLast
 from sweeps.study import Study
 from sweeps.tracking.database import experiment_in
 from sweeps.tracking.experiment import experiments
@@ -50,6 +51,31 @@ def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_what_arms_differ_i
     assert view_of(tags, "seeds")["searchFilter"] == "tags.level = 'seed'"
     assert tags["mlflow.experiment.primaryMetric.name"] == "test/error_mean"
     assert tags["mlflow.experiment.primaryMetric.greaterIsBetter"] == "False"
+
+
+def test_arms_are_sorted_by_the_read_out_of_their_study(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    reading = replace(study, readout=MeanOfLast(evaluations=2))
+    results = results_of(reading, 3, 3, 3, 3)
+    projection = projection_of(reading, home)
+    reconcile(projection, results)
+    projection.settle()
+    experiment = client.get_experiment_by_name(study.name)
+    name = "test/error mean of the last 2 evaluations"
+    arms = view_of(experiment.tags, "arms")
+    assert arms["orderByKey"] == f"metrics.`{name}`"
+    assert arms["selectedColumns"][1] == f"metrics.`{name}`"
+    assert study_links(experiments(Home(folder=home).tracking_uri))[study.name].arms
+    runs = client.search_runs(
+        [experiment.experiment_id], "tags.level = 'config'", order_by=[f"metrics.`{name}`"]
+    )
+    assert len(runs) == 2
+    for run in runs:
+        value = run.data.metrics[name]
+        assert run.data.tags["test/error"] == f"{100 * value:.2f} %"
+        assert value != run.data.metrics["test/error_mean"]
+    assert runs[0].data.metrics[name] < runs[1].data.metrics[name]
 
 
 def test_settings_that_differ_between_arms_of_one_name_are_columns(

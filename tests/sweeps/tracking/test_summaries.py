@@ -8,9 +8,17 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
 from reports.statistics import summarise_runs
-from sweeps.readouts import Last, MeanOfLast
+from sweeps.readouts import Averaged, Last, MeanOfLast
 from sweeps.tracking.progress import Epoch
-from sweeps.tracking.summaries import MAIN_POINTS, OTHER_POINTS, curves, main_metrics, texts
+from sweeps.tracking.summaries import (
+    MAIN_POINTS,
+    OTHER_POINTS,
+    curves,
+    headline_name,
+    headline_row,
+    main_metrics,
+    texts,
+)
 
 NOON_MS = 1_700_000_000_000
 
@@ -36,6 +44,18 @@ def test_a_curve_has_mean_spread_and_interval_at_each_number_of_epochs_trained()
     assert by_place["test/error_ci_low", 2].value == pytest.approx(0.2 - half, rel=1e-3)
     assert by_place["test/error_ci_high", 2].value == pytest.approx(0.2 + half, rel=1e-3)
     assert by_place["test/error_mean", 2].at_ms == NOON_MS + 1 + 7 + 2
+
+
+def test_another_read_out_than_the_last_epoch_has_a_metric_of_its_own() -> None:
+    seeds = [run_of(0.4, 0.1, 0.3), run_of(0.6, 0.3, 0.5, late=7)]
+    assert headline_row(seeds, "test/error", Last(), summarise_runs) is None
+    assert headline_name("test/error", Last()) == "test/error_mean"
+    row = headline_row(seeds, "test/error", MeanOfLast(evaluations=2), summarise_runs)
+    assert row is not None
+    assert row.name == "test/error mean of the last 2 evaluations"
+    assert (row.step, row.at_ms, row.value) == (3, NOON_MS + 2 + 7 + 2, pytest.approx(0.3))
+    assert headline_row(seeds, "test/error", MeanOfLast(evaluations=4), summarise_runs) is None
+    assert headline_name("test/error", Averaged()) == "test/error averaged weights last epoch"
 
 
 def test_an_epoch_that_one_run_did_not_evaluate_has_no_mean() -> None:
