@@ -3,6 +3,8 @@
 import errno
 import os
 import sys
+import threading
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -29,12 +31,15 @@ from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
-from sweeps.signals import hear
+from sweeps.signals import hear, leave
 from sweeps.sqlite_files import DatabaseError
 
 _REFUSALS = (
     StudyError, DataError, StoreError, DatabaseError, PlacementError, RefusedError, SearchError,
 )  # fmt: skip
+
+_PATIENCE = 15.0
+"""Seconds for Ray to end its processes; it takes one, and a minute if some are gone."""
 
 
 def main() -> NoReturn:
@@ -78,12 +83,22 @@ def main() -> NoReturn:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """End this process; where a launch was cut short, Ray's way would wait for what is gone."""
+    """End this process; one that has trained as it stands: taking it apart would take a second.
+
+    Where a launch was cut short nothing of it is waited for: it may wait for what is gone.
+    """
     ending.close(code)
-    if is_cut:
-        sys.stdout.flush()
-        os._exit(code)
-    sys.exit(code)
+    if not (is_cut or ending.has_trained):
+        sys.exit(code)
+    if not is_cut:
+        hear(leave)
+        for thread in threading.enumerate():
+            if not thread.daemon and thread is not threading.main_thread():
+                thread.join(_PATIENCE)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody reads any more
+            stream.flush()
+    os._exit(code)
 
 
 def _say_version(context: click.Context) -> NoReturn:

@@ -18,6 +18,8 @@ class Ending:
     study: str = ""
     report: Path | None = None
     """Folder of the report that was written; None if none was."""
+    has_trained: bool = False
+    """Whether the process has loaded all that trains."""
 
     def close(self, code: int) -> None:
         """Run the command with MIXSWEEP_STUDY, _EXIT_CODE and _REPORT in its environment.

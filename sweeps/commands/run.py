@@ -99,9 +99,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             request.say_elsewhere()
         enter(request.grown, store, command_line())
         source = _source(request, plan)
-        with still("opening MLflow"):
-            tracker = open_tracker(request, lease)
-            tracker.start(request.results())
+        tracker = _started_tracker(request, lease, is_over=is_over)
+        ending.has_trained = not is_over
         try:
             if is_over:
                 results = request.results()
@@ -146,10 +145,27 @@ def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     placement: Placement,
     keep_final_states: bool,
 ) -> tuple[RunResult, ...]:
-    with still("loading Ray"):
-        from sweeps.running.launch import train
+    from sweeps.running.launch import train
 
     return train(source, store, tracker, lease, placement, keep_final_states=keep_final_states)
+
+
+def _started_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracker":
+    """Return a tracker at work. Before a training its thread imports MLflow while Ray starts.
+
+    Ray is imported before that, and for a search, whose sampler may import anything, MLflow too:
+    where two threads import what shares packages, each may meet half of one.
+    """
+    if not is_over:
+        with still("loading Ray"):
+            import sweeps.running.launch  # noqa: F401
+    at_once = is_over or request.study.search is not None
+    with still("opening MLflow"):
+        tracker = open_tracker(request, lease, loads_mlflow=at_once)
+        tracker.start(request.results())
+    if not is_over:
+        tracker.load_ahead("reports.build")
+    return tracker
 
 
 def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
@@ -278,13 +294,14 @@ def _join(address: str | None) -> None:
 
 
 def _source(request: Request, plan: Plan) -> "RunSource":
-    from sweeps.searching.proposals import Proposals
     from sweeps.searching.sources import BudgetedSource, FixedSource, SearchSource
 
     if request.study.search is None:
         if request.study.budget.limits:
             return BudgetedSource(request.study, plan, request.store)
         return FixedSource(request.study, plan)
+    from sweeps.searching.proposals import Proposals
+
     proposals = Proposals(request.study, request.home.optuna_url)
     source = SearchSource(request.study, request.store, proposals)
     if source.num_known:

@@ -45,13 +45,23 @@ def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
         tracker.log_model(run, state)
 
 
-def open_tracker(request: Request, lease: Lease) -> "Tracker":
-    """Return the tracker of a study, for the driver that holds its lease."""
+def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -> "Tracker":
+    """Return the tracker of a study, for the driver that holds its lease.
+
+    Args:
+        request: The study and its places.
+        lease: Of the study.
+        loads_mlflow: Whether MLflow is imported here and now; otherwise by the tracker's thread,
+            which nobody else may disturb by importing then.
+    """
     from reports.provenance import origin_tags
     from reports.statistics import summarise_runs
+    from sweeps.tracking import experiment
     from sweeps.tracking.projection import Projection
     from sweeps.tracking.tracker import Tracker
 
+    if loads_mlflow:
+        experiment.load()
     return Tracker(
         Projection(
             request.grown,

@@ -4,8 +4,9 @@ import logging
 import os
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,18 +77,21 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     failures: dict[str, Failure] = {}
     first = source.more(())
     if first:
-        with (
-            scratch() as folder,
-            _cluster(placement, folder) as head,
-            head.watched(lambda: _leave(tracker, store, lease, folder)),
-            Interrupts() as interrupts,
-        ):
-            slots = _slots(placement, runs=source.num_waiting)
-            require_gpus(source.study, slots)
-            source.gpus_per_run = slots.gpus_per_run
-            watch = Watch(source, store, tracker, lease, slots.count)
-            _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
-            failures = watch.failures
+        with ExitStack() as open_things:
+            folder = open_things.enter_context(scratch())
+            head = open_things.enter_context(_cluster(placement, folder))
+            with (
+                head.watched(lambda: _leave(tracker, store, lease, folder)),
+                Interrupts() as interrupts,
+            ):
+                slots = _slots(placement, runs=source.num_waiting)
+                require_gpus(source.study, slots)
+                source.gpus_per_run = slots.gpus_per_run
+                watch = Watch(source, store, tracker, lease, slots.count)
+                _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
+                failures = watch.failures
+            if not source.lacked_memory:  # else a cluster is started again
+                _close_aside(open_things.pop_all())
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
         for result in read_results(source.study.runs(), store)
@@ -193,6 +197,14 @@ def _cluster(placement: Placement, folder: Path) -> Iterator[Head]:
     ray.shutdown()
 
 
+def _close_aside(open_things: ExitStack) -> None:
+    """Close what nobody needs any more, in a thread: Ray takes a second to end its processes.
+
+    The interpreter waits for the thread. A process that is ended before takes them along.
+    """
+    threading.Thread(target=open_things.close, name="ending Ray").start()
+
+
 def _joins() -> bool:
     return "RAY_ADDRESS" in os.environ
 
@@ -220,16 +232,18 @@ def _start_ray(placement: Placement, folder: Path) -> None:
     """
     for tries_left in reversed(range(_STARTS)):
         try:
-            ray.init(
-                address="local",
-                num_cpus=max((placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1),
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                logging_level="WARNING",
-                log_to_driver=False,
-                runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-                _temp_dir=str(folder / "ray"),
-            )
+            with _environment(OMP_NUM_THREADS="1"):
+                ray.init(
+                    address="local",
+                    num_cpus=max(
+                        (placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1
+                    ),
+                    include_dashboard=False,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    logging_level="WARNING",
+                    log_to_driver=False,
+                    _temp_dir=str(folder / "ray"),
+                )
         except Exception as error:  # Ray has no type of its own for this
             ray.shutdown()
             end_children()
@@ -241,6 +255,25 @@ def _start_ray(placement: Placement, folder: Path) -> None:
                 ) from error
         else:
             return
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Set variables for the processes that are started within a `with`, and those below them.
+
+    A `runtime_env` would do it too, but Ray has begun a process for each slot by the time it hears
+    of one, and begins as many again.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _nodes() -> list[Node]:

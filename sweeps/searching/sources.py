@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import variance
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
@@ -14,7 +14,6 @@ from sweeps.ledger import launches
 from sweeps.results import RunResult, begun_seeds, read_results, spending_of
 from sweeps.search import Point, Search, SearchError
 from sweeps.searching.outlook import Outlook
-from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import (
     confirmation_is_due,
     has_settled,
@@ -23,6 +22,9 @@ from sweeps.searching.selection import (
 )
 from sweeps.stages import Plan, PlannedRun, plan_runs, proven_stages
 from sweeps.study import Run, Study
+
+if TYPE_CHECKING:
+    from sweeps.searching.proposals import Proposals  # it loads Optuna
 
 _SECONDS_PER_HOUR = 3600
 
@@ -203,7 +205,7 @@ class SearchSource:
         self,
         study: Study,
         store: Store,
-        proposals: Proposals,
+        proposals: "Proposals",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Adopt what was proposed before.

@@ -12,29 +12,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-# MLflow reads the first of these when it is imported. With its own seven retries one call would
-# block for minutes; the outbox repeats instead.
+# MLflow is imported by whoever calls it first, the tracker's thread while Ray starts: it takes
+# seconds. It reads the first of these then. With its own seven retries one call would block for
+# minutes; the outbox repeats instead.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
-
-import mlflow
-from mlflow import MlflowClient
-from mlflow.entities import (
-    Dataset,
-    DatasetInput,
-    InputTag,
-    LoggedModelOutput,
-    LoggedModelStatus,
-    Metric,
-    Param,
-    RunTag,
-)
-from mlflow.entities import Run as MlflowRun
-from mlflow.exceptions import MlflowException
 
 from sweeps.sqlite_files import alone, database_file
 from sweeps.tracking.database import (
@@ -46,6 +32,10 @@ from sweeps.tracking.database import (
     relocate,
 )
 from sweeps.tracking.progress import Row
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run as MlflowRun
 
 Level = Literal["sweep", "config", "seed"]
 Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
@@ -137,7 +127,7 @@ class Experiment:
     After a failure nobody knows what arrived: open the experiment again.
     """
 
-    client: MlflowClient
+    client: "MlflowClient"
     experiment_id: str
     tags: dict[str, str]
     entries: dict[Identity, Entry]
@@ -283,6 +273,8 @@ class Experiment:
         params = {name: value for name, value in (params or {}).items() if name not in entry.params}
         if not (rows or tags or params):
             return
+        from mlflow.entities import Metric, Param, RunTag
+
         self.client.log_batch(
             entry.run_id,
             metrics=[Metric(row.name, row.value, row.at_ms, row.step) for row in rows],
@@ -313,6 +305,8 @@ class Experiment:
             name: Name of the data set.
             checksums: File to checksum.
         """
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
         source = json.dumps({"tags": dict(checksums)}, sort_keys=True)
         digest = hashlib.sha256(source.encode()).hexdigest()[:_DIGEST]
         if digest not in entry.data_digests:
@@ -332,6 +326,8 @@ class Experiment:
             described: MLflow's description of it (`sweeps.tracking.networks`).
             folder: Its files.
         """
+        from mlflow.entities import LoggedModelOutput, LoggedModelStatus
+
         left = self.client.search_logged_models(
             [self.experiment_id], filter_string=f"source_run_id = '{entry.run_id}'"
         )
@@ -362,6 +358,11 @@ class Experiment:
         self.client.log_artifacts(entry.run_id, str(folder))
 
 
+def load() -> None:
+    """Import MLflow, in this thread: where two import at once, each may meet half of a package."""
+    import mlflow  # noqa: F401
+
+
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     """Return name to identity and tags of each experiment; none where there is no database."""
     database = database_file(uri)
@@ -380,11 +381,16 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 def is_refusal(error: Exception) -> bool:
     """Return whether MLflow was reached and will not have what it was sent."""
+    from mlflow.exceptions import MlflowException
+
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
     return isinstance(error, MlflowException) and error.error_code in refusals
 
 
-def _connect(uri: str) -> MlflowClient:
+def _connect(uri: str) -> "MlflowClient":
+    import mlflow
+    from mlflow import MlflowClient
+
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # It warns of every retry; an outage is told once, by the outbox.
@@ -398,7 +404,7 @@ def _connect(uri: str) -> MlflowClient:
     return client
 
 
-def _search(client: MlflowClient, experiment_id: str) -> Iterator[MlflowRun]:
+def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]":
     """Yield the runs of an experiment that are not in the trash, the oldest first."""
     token = None
     while True:
@@ -414,7 +420,7 @@ def _search(client: MlflowClient, experiment_id: str) -> Iterator[MlflowRun]:
             return
 
 
-def _entry(run: MlflowRun) -> Entry:
+def _entry(run: "MlflowRun") -> Entry:
     metric_names = tuple(run.data.metrics)
     return Entry(
         run_id=run.info.run_id,

@@ -1,5 +1,6 @@
 """Tracker: a projection kept up to date by a background thread: training never waits for MLflow."""
 
+import importlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
 """What has changed: `run` and its key, `arm` and its name, `report`,
-`model` and the key of its run, or `end`."""
+`model` and the key of its run, or `end`; or `load` and the name of a module."""
 
 
 class Tracker:
@@ -112,6 +113,13 @@ class Tracker:
         """
         self._model = run, state
         self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run is there
+
+    def load_ahead(self, module: str) -> None:
+        """Import what the end of a launch needs, once what was found in the store is written.
+
+        Nobody else imports then: this thread does it after MLflow, while the runs train.
+        """
+        self._outbox.post(("load", module), rank=_FOUND_SUMMARY)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
@@ -203,6 +211,8 @@ class Tracker:
             case "report", _:
                 assert self._report is not None, "a report is posted once it is there"
                 self._projection.log_report(*self._report)
+            case "load", module:
+                importlib.import_module(module)
             case "model", _:
                 assert self._model is not None, "a network is posted once it is there"
                 self._projection.log_model(*self._model)

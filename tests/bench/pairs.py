@@ -25,10 +25,12 @@ class Ratio:
     rounds: tuple[float, ...]
     goal: float | None = None
     """The least median asked for, if one is."""
+    least: float | None = None
+    """What every round is to reach, if that is asked for."""
 
     def plain(self) -> Mapping[str, float | int | str | None]:
         """Return the ratio for a file."""
-        return {**spread(self.rounds), "goal": self.goal}
+        return {**spread(self.rounds), "goal": self.goal, "goal of every round": self.least}
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:

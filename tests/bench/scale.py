@@ -32,6 +32,8 @@ STUDY = str(Path(__file__).with_name("scale.yaml"))
 ARMS = 20
 SLOTS = 2
 SAMPLE_SECONDS = 0.5
+GOAL = 0.05
+"""Seconds of a slot per run without training, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,11 +55,12 @@ class Sample:
 def main() -> None:
     """Measure each size and publish the figures with the slopes between them."""
     parser = arguments_of(__doc__)
-    parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000])
+    parser.add_argument("runs", nargs="*", type=int, default=[200, 1_000, 10_000])
     parser.add_argument("--more", nargs=2, type=int, default=[500, 200], help="epochs of a run")
     options = parser.parse_args()
     sizes = options.runs
     figures: dict[str, Any] = {"slots": SLOTS, "arms": ARMS, "sample_seconds": SAMPLE_SECONDS}
+    figures["goal, slot_seconds_per_run"] = GOAL
     measured = {}
     for runs in sizes:
         with tempfile.TemporaryDirectory(prefix="scale-") as folder:
@@ -99,6 +102,7 @@ def measure(folder: Path, runs: int) -> Mapping[str, float]:
     return {
         "wall_seconds": ends[-1] - begun,
         "runs_per_second": runs / (ends[-1] - begun),
+        "slot_seconds_per_run": SLOTS * (ends[-1] - begun) / runs,
         "seconds_from_start_to_first_epoch": begun - started,
         "seconds_from_last_epoch_to_exit": ended - ends[-1],
         "driver_cpu_seconds": trained.cpu,

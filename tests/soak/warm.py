@@ -27,6 +27,7 @@ _NEEDED = (
     "sweeps.cli",
     "sweeps.running.launch",
     "sweeps.searching.proposals",
+    "mlflow",
     "sweeps.tracking.projection",
     "reports.figures",
 )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
@@ -57,6 +58,28 @@ def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
     command = f'{sys.executable} -c "{program}" | head -c 10'
     ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(("is_cut", "said"), [(False, "said, ended"), (True, "said")])
+def test_a_launch_ends_once_its_threads_have_unless_it_was_cut_short(
+    is_cut: bool, said: str
+) -> None:
+    program = f"""
+    import threading, time
+    from sweeps.cli import _end
+    from sweeps.commands.ending import Ending
+
+    def end() -> None:
+        time.sleep(0.5)
+        print(", ended", end="")
+
+    threading.Thread(target=end).start()
+    print("said", end="")
+    _end(Ending(has_trained=True), 1, is_cut={is_cut})
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])

@@ -1,11 +1,14 @@
 """What a launch gives to Tune, without a cluster."""
 
+import os
+import subprocess
 from typing import Any
 
+import pytest
 from ray import cloudpickle
 from ray.tune.trainable.function_trainable import wrap_function
 
-from sweeps.running.launch import _named
+from sweeps.running.launch import _environment, _named
 from sweeps.running.trainable import train_run
 
 
@@ -21,3 +24,20 @@ def test_a_named_function_does_in_a_worker_what_it_did_here() -> None:
     assert sent.__name__ == "mixsweep digits"
     _named(seen.append, "digits")({"run_key": "a"})
     assert seen == [{"run_key": "a"}]
+
+
+@pytest.mark.parametrize("before", [None, "4"])
+def test_processes_started_within_have_the_variables_and_others_have_not(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seen_by_a_process() -> str:
+        shown = subprocess.run(["/bin/sh", "-c", "echo $OMP_NUM_THREADS"], stdout=-1, check=True)
+        return shown.stdout.decode().strip()
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if before is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", before)
+    with _environment(OMP_NUM_THREADS="1"):
+        assert seen_by_a_process() == "1"
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    assert seen_by_a_process() == (before or "")

@@ -98,6 +98,26 @@ def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last
     assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
 
 
+def test_what_the_end_needs_is_imported_by_the_tracker_once_what_was_found_is_written(
+    study: Study,
+    home: Path,
+    client: MlflowClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = tmp_path / "needed_at_the_end.py"
+    module.write_text("import threading\nIMPORTED_BY = threading.current_thread().name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    tracker = tracker_of(study, home)
+    tracker.start(results_of(study, *[3] * len(study.runs())))
+    tracker.load_ahead(module.stem)
+    wait_until(lambda: module.stem in sys.modules)
+    assert len(finished(study, client)) == len(study.runs())
+    assert tracker.close([])
+    imported_by = sys.modules.pop(module.stem).IMPORTED_BY
+    assert imported_by.startswith("outbox")
+
+
 def test_what_a_launch_found_waits_for_what_it_trains(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
