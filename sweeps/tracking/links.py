@@ -28,6 +28,8 @@ _MAX_DRAWN = 20
 """Arms in a chart."""
 _WIDE, _NARROW = 150, 70
 """Pixels of a column."""
+_LETTER = 7
+"""Pixels of a letter of its heading, about."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +96,7 @@ def view_tags(
     """
     columns = {
         **dict.fromkeys((_column("tags", name) for name in results[:1]), _WIDE),
-        _column("metrics", metric): _WIDE,
+        _column("metrics", metric): max(_WIDE, _LETTER * len(metric)),
         _column("tags", "n"): _NARROW,
         **dict.fromkeys((_column("params", path) for path in params), _WIDE),
         **dict.fromkeys((_column("tags", name) for name in results[1:]), _WIDE),

@@ -112,6 +112,22 @@ def test_the_printed_link_shows_the_learning_curves_of_each_run(
     assert re.search(CHARTS, page)
 
 
+def test_every_chart_of_the_arms_is_a_mean_over_seeds_by_epoch(
+    finished: CommandLine, links: dict[str, str], tmp_path: Path
+) -> None:
+    table = next(csv.DictReader(finished.report("digits", "table.csv").decode().splitlines()))
+    drawn: set[str] = set()
+    for patience in (30_000, 60_000, 120_000):
+        page = _seen(f"{links['arms']}&compareRunsMode=CHART", tmp_path / "profile", patience)
+        drawn = set(re.findall(r'<h4[^>]* title="([^"]+)"', page))
+        if "test/error_mean" in drawn:
+            break
+    assert "test/error_mean" in drawn
+    assert all(title.endswith("_mean") for title in drawn)
+    assert {title for title in drawn if title.startswith("test/")} <= table.keys()
+    assert "mean over seeds" in page
+
+
 def test_mlflow_answers_this_machine_only(links: dict[str, str]) -> None:
     address = links["arms"].partition("/#")[0]
     port = int(address.rpartition(":")[2])
