@@ -1,0 +1,104 @@
+"""A wall clock that is set back and forward, and a disk that is slow, during a launch."""
+
+import os
+import shutil
+import signal
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.manifests import EpochFacts
+from tests.conftest import CommandLine
+from tests.faults.invariants import assert_nothing_was_lost
+from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
+
+_COMPILER = shutil.which("cc") or shutil.which("gcc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.long,
+    pytest.mark.timeout(300, func_only=True),
+    pytest.mark.skipif(_COMPILER is None, reason="NOT CHECKED: no C compiler on this machine"),
+]
+
+DAY = 86_400
+QUICK = Task(TWO_LAWS.file, ("base.model={name: mlp}", "base.epochs=60", "seeds=4"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
+    """Return a home in which the quick study was run without any fault."""
+    mixsweep = command_line()
+    with Launch(mixsweep, QUICK) as launch:
+        launch.end(0)
+    return mixsweep
+
+
+@pytest.fixture(scope="module")
+def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the library that comes between processes and the C library."""
+    assert _COMPILER is not None
+    library = tmp_path_factory.mktemp("interposed") / "interposed.so"
+    source = Path(__file__).with_name("interposed.c")
+    flags = ("-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror")
+    subprocess.run([_COMPILER, *flags, "-o", library, source], check=True)
+    return str(library)
+
+
+def test_a_clock_set_back_and_forward_by_a_day_changes_nothing(
+    command_line: Callable[..., CommandLine],
+    undisturbed: CommandLine,
+    interposed: str,
+    tmp_path: Path,
+) -> None:
+    shift = tmp_path / "shift"
+    _set(shift, 0)
+    mixsweep = command_line(LD_PRELOAD=interposed, CLOCK_SHIFT=str(shift))
+    with Launch(mixsweep, QUICK) as launch:
+        for seconds in (-DAY, DAY, -DAY):
+            before = len(_facts(launch))
+            wait_for(lambda: _has_ended(launch) or len(_facts(launch)) > before)  # noqa: B023
+            _set(shift, seconds)
+        launch.end(0)
+    stored = {facts.stored_at_ms for facts in _facts(launch)}
+    assert max(stored) - min(stored) > 1000 * DAY, "the clock did not move"
+    assert_nothing_was_lost(QUICK, mixsweep, undisturbed)
+    _set(shift, -2 * DAY)
+    assert "nothing to train" in mixsweep("run", *QUICK.arguments, "--keep-final-states").stderr
+    assert mixsweep.json("status", *QUICK.arguments)["driver"] is None
+
+
+def test_a_store_that_takes_five_seconds_to_write_costs_time_alone(
+    command_line: Callable[..., CommandLine], undisturbed: CommandLine, interposed: str
+) -> None:
+    """Each stage is a state and a manifest, each of them a file and its folder: four times."""
+    slow = {"LD_PRELOAD": interposed, "SLOW_MS": "1250"}
+    mixsweep = command_line(**slow, SLOW_BELOW="/store/sta")  # states and stages
+    runs = QUICK.study.runs()
+    with Launch(mixsweep, QUICK) as launch:
+        launch.stage(runs[0])
+        os.kill(launch.process.pid, signal.SIGTERM)
+        assert "interrupted" in launch.end(130).stderr
+    acknowledged = QUICK.acknowledged(launch.store)
+    assert any(acknowledged.values())
+    with Launch(mixsweep, QUICK) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(QUICK, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+def _set(shift: Path, seconds: int) -> None:
+    """Move the clock, in place: processes have the file mapped."""
+    if not shift.exists():
+        shift.write_bytes(struct.pack("l", 0))
+    with shift.open("r+b") as file:
+        file.write(struct.pack("l", seconds))
+
+
+def _has_ended(launch: Launch) -> bool:
+    return launch.process.poll() is not None
+
+
+def _facts(launch: Launch) -> list[EpochFacts]:
+    return [facts for of_run in QUICK.acknowledged(launch.store).values() for facts in of_run]
