@@ -41,7 +41,9 @@ class GridReader:
             if isinstance(given["grid"], list):
                 listed = read.filled(given["grid"], ("grid",), "grid")
                 grids = {("grid", number): grid for number, grid in enumerate(listed)}
-            found = [list(self._axes(grid, at).values()) for at, grid in grids.items()]
+            found: list[list[Axis]] = [
+                list(self._axes(grid, at).values()) for at, grid in grids.items()
+            ]
             self._grids = found or [[]]
         if "zip" in given:
             self._taken |= {p: "grid" for axes in self._grids for axis in axes for p in axis[0]}

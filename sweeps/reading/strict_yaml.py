@@ -223,8 +223,9 @@ class _Reader:
                 return key
             case dict() | list():
                 self.refuse(line, at, "keys must be text, got a collection")
-            case scalar if scalar is not REFUSED:
-                self.refuse(line, at, f"keys must be text, got {shown(scalar)}; quote it")
+            case scalar:
+                if scalar is not REFUSED:
+                    self.refuse(line, at, f"keys must be text, got {shown(scalar)}; quote it")
         return None
 
     def _sequence(self, at: At, depth: int) -> list[Any]:

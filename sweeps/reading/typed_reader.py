@@ -37,7 +37,7 @@ class TypedReader:
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
-    def filled(self, value: Any, at: At, what: At) -> Sequence[Any]:
+    def filled(self, value: Any, at: At, what: str) -> Sequence[Any]:
         """Return a value that must be a list of at least one thing; none if it was refused."""
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
