@@ -28,7 +28,7 @@ def test_an_interrupted_launch_exits_130_and_the_next_goes_on(
         os.kill(launch.process.pid, signal.SIGTERM)
         assert "interrupted" in launch.end(130).stderr
     with Launch(mixsweep, TWO_LAWS) as launch:
-        launch.stage(runs[0], epochs=15)
+        launch.any_worker(epochs=6)
         os.killpg(launch.process.pid, signal.SIGINT)  # as a terminal sends it, to all at once
         assert "interrupted" in launch.end(130).stderr
     acknowledged = TWO_LAWS.acknowledged(launch.store)
@@ -65,7 +65,7 @@ def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_an
     crashed, acknowledged = killed
     mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
     with Launch(mixsweep, TWO_LAWS) as launch:
-        launch.stage(TWO_LAWS.study.runs()[0], epochs=15)
+        launch.any_worker()
         os.kill(launch.process.pid, signal.SIGSTOP)
         holder = f"study 'two-laws' is driven by pid {launch.process.pid} on "
         assert holder in mixsweep("run", *TWO_LAWS.arguments, code=3).stderr
