@@ -19,7 +19,7 @@ test: check
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 units: $(DEV)
-	nice -n 10 $(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs --numprocesses 2 --dist loadfile
+	nice -n 10 $(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs --numprocesses 3 --dist loadfile
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh

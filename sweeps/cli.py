@@ -61,7 +61,7 @@ def main() -> NoReturn:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
     except StoreFullError as error:
         hint = "what is stored stays; `mixsweep store prune STUDY` says what can be freed"
-        code = _say(f"{error}\n{hint}", SOME_FAILED)
+        code = _say(f"{error}; {hint}", SOME_FAILED)
     except (SearchLostError, HeadLostError) as error:
         is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
     except _REFUSALS as error:
