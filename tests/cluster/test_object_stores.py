@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mixup_core.images.data.datasets import load
-from mixup_core.images.training import fit
 from mixup_core.store.checkpoints import Store
 from sweeps.running.storing import STORE_AT_LEAST_EVERY
 from tests.conftest import CommandLine
@@ -129,6 +128,6 @@ def _train_here(task: Task, store: str) -> None:
     """Train a study's runs in this process and store every epoch."""
     for run in task.study.runs():
         data = load(run.config.data, Path(store))
-        storing, state = resumed(run.config, data, store)
-        for _ in fit(run.config, data, state):
-            storing.add(state, STORE_AT_LEAST_EVERY)
+        storing, training = resumed(run.config, data, store)
+        for _ in training:
+            storing.add(training, STORE_AT_LEAST_EVERY)

@@ -128,14 +128,14 @@ def _assert_goes_on(
     data: Splits, store: Path, damaged: str, final: TrainingState, heard: list[str]
 ) -> None:
     """Assert that a run finds the damage, says so, and ends as the undisturbed one."""
-    _, state = resumed(CONFIG, data, store)
-    assert len(state.records) == STORED[-2], f"resumed at {len(state.records)}"
+    _, training = resumed(CONFIG, data, store)
+    assert len(training.records) == STORED[-2], f"resumed at {len(training.records)}"
     assert any(damaged in line and "quarantine" in line for line in heard), heard
     assert (store / "quarantine" / damaged).exists()
-    for _ in fit(CONFIG, data, state):
+    for _ in training:
         pass
-    assert state.records == final.records
-    assert state.to_bytes() == final.to_bytes()
+    assert training.records == final.records
+    assert training.to_bytes() == final.to_bytes()
 
 
 if __name__ == "__main__":

@@ -107,15 +107,15 @@ def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int
 
     None if the rest of the run did fit.
     """
-    storing, state = resumed(CONFIG, data, store)
+    storing, training = resumed(CONFIG, data, store)
     filler = store.parent / "filler"
     stored = 0
     said = None
-    for _ in fit(CONFIG, data, state):
-        if len(state.records) == full_at:
+    for _ in training:
+        if len(training.records) == full_at:
             _fill(filler, room)
         try:
-            storing.add(state, STORE_AT_LEAST_EVERY)
+            storing.add(training, STORE_AT_LEAST_EVERY)
         except StoreFullError as error:
             said = str(error)
             break
@@ -127,14 +127,14 @@ def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int
 
 def _assert_goes_on(data: Splits, store: Path, stored: int, reference: Reference) -> None:
     """Assert that what was stored before loads, and that the run ends as the undisturbed one."""
-    storing, state = resumed(CONFIG, data, store)
-    assert len(state.records) == stored, f"{len(state.records)} epochs of {stored}"
+    storing, training = resumed(CONFIG, data, store)
+    assert len(training.records) == stored, f"{len(training.records)} epochs of {stored}"
     assert not Store(str(store)).quarantined(), "something was damaged"
     if stored:
-        assert (state.records, state.to_bytes()) == reference[stored], "another state"
-    for _ in fit(CONFIG, data, state):
-        storing.add(state, STORE_AT_LEAST_EVERY)
-    assert (state.records, state.to_bytes()) == reference[-1], "another end"
+        assert (training.records, training.to_bytes()) == reference[stored], "another state"
+    for _ in training:
+        storing.add(training, STORE_AT_LEAST_EVERY)
+    assert (training.records, training.to_bytes()) == reference[-1], "another end"
     _, final = resumed(CONFIG, data, store)
     assert final.records == reference[-1][0], "the end is not stored"
     assert_store_is_whole(store)

@@ -1,18 +1,17 @@
 """Resuming: a run gone on with from a store, in this process, as a trial does it."""
 
-from functools import partial
 from pathlib import Path
 
 import torch
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.training import TrainingState
+from mixup_core.images.training import Training, TrainingState
 from sweeps.running.storing import Assignment, Storing
 
 
-def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, TrainingState]:
-    """Return a run's state after the deepest stage of it that is sound, and what stores the rest.
+def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, Training]:
+    """Return a run after the deepest stage of it that is sound, and what stores the rest.
 
     It keeps its final state, and computes on the CPU.
     """
@@ -26,5 +25,10 @@ def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Stori
         on_gpu=False,
     )
     storing = Storing(assignment, "cpu")
-    initial = partial(TrainingState.initial, config, data.info, torch.device("cpu"))
-    return storing, storing.resume(initial)
+    device = torch.device("cpu")
+
+    def begun() -> Training:
+        state = TrainingState.initial(config, data.info, device)
+        return Training(config=config, data=data, device=device, state=state)
+
+    return storing, storing.resume(begun)
