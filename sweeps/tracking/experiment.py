@@ -47,6 +47,9 @@ NOTE_TAG = "mlflow.note.content"
 """Markdown that MLflow shows when a run or an experiment is opened."""
 MODEL_TAG = "model"
 """Address of the trained network of a run, which `mlflow.pytorch.load_model` takes."""
+STEP_TAG = "step"
+"""What a step of a seed's run counts: the epochs trained, as everywhere else. Runs without it are
+from when a step was the 0-based epoch, and stay so."""
 MAX_TAG = 8000
 """Characters MLflow takes in a tag of a run."""
 
@@ -89,6 +92,12 @@ class Wanted:
         return self.level, self.name
 
     @property
+    def created_tags(self) -> Mapping[str, str]:
+        """The tags of a new run."""
+        steps = {STEP_TAG: "epochs trained"} if self.level == "seed" else {}
+        return {**self.all_tags, **self.first_tags, **steps}
+
+    @property
     def all_tags(self) -> Mapping[str, str]:
         """The tags with those that name the run."""
         names = dict(zip(_NAMED_BY[self.level], self.name, strict=True))
@@ -118,6 +127,11 @@ class Entry:
     def identity(self) -> Identity:
         """What the run stands for; its `config_id` is empty if it was written when none was."""
         return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
+
+    @property
+    def first_step(self) -> int:
+        """The step in MLflow at which one epoch is trained."""
+        return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,7 +233,7 @@ class Experiment:
             created = self.client.create_run(
                 self.experiment_id,
                 start_time=wanted.started_at_ms,
-                tags={**wanted.all_tags, **wanted.first_tags},
+                tags=wanted.created_tags,
             )
             entry = self.entries[wanted.identity] = _entry(created)
             rows = missing(()) if missing is not None else ()
@@ -252,7 +266,7 @@ class Experiment:
         """Return every row of every metric of a run."""
         if entry.rows is None:
             entry.rows = [
-                Row(name, row.step, row.timestamp, row.value)
+                Row(name, row.step + 1 - entry.first_step, row.timestamp, row.value)
                 for name in entry.metric_names
                 for row in self.client.get_metric_history(entry.run_id, name)
             ]
@@ -277,7 +291,10 @@ class Experiment:
 
         self.client.log_batch(
             entry.run_id,
-            metrics=[Metric(row.name, row.value, row.at_ms, row.step) for row in rows],
+            metrics=[
+                Metric(row.name, row.value, row.at_ms, row.step - 1 + entry.first_step)
+                for row in rows
+            ],
             params=[Param(*param) for param in params.items()],
             tags=[RunTag(*tag) for tag in tags.items()],
         )

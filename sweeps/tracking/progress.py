@@ -20,6 +20,7 @@ class Row(NamedTuple):
 
     name: str
     step: int
+    """Epochs trained."""
     at_ms: int
     """Unix time in ms."""
     value: float
@@ -75,12 +76,9 @@ class Progress:
         return replace(self, epochs=in_order, outcome="partial", failure="", is_live=True)
 
     def rows(self) -> list[Row]:
-        """Return every value of the run: its time is from the store too, never a clock (TRAP 26).
-
-        A step is the 0-based epoch.
-        """
+        """Return every value of the run: its time is from the store too, never a clock (TRAP 26)."""
         return [
-            Row(name, record.epoch, facts.stored_at_ms, value)
+            Row(name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in self.epochs
             for name, value in record.metrics.items()
         ]
@@ -95,8 +93,8 @@ def epochs_of(rows: Iterable[Row]) -> tuple[Epoch, ...]:
         times[row.step] = max(row.at_ms, times.get(row.step, 0))
     return tuple(
         (
-            EpochRecord(epoch=epoch, metrics=metrics[epoch]),
-            EpochFacts(seconds=math.nan, stored_at_ms=times[epoch]),
+            EpochRecord(epoch=step - 1, metrics=metrics[step]),
+            EpochFacts(seconds=math.nan, stored_at_ms=times[step]),
         )
-        for epoch in sorted(metrics)
+        for step in sorted(metrics)
     )

@@ -21,9 +21,9 @@ def curves(
 ) -> Iterator[Row]:
     """Yield mean, sd and interval over the complete runs of an arm, epoch by epoch.
 
-    A step is the number of epochs trained, so the last of them, which MLflow's table shows, is the
-    result. The time is the store's, and later with more seeds, so that a rebuilt MLflow has equal
-    rows and seeds that join later are what is shown.
+    The last step, which MLflow's table shows, is the result. The time is the store's, and later
+    with more seeds, so that a rebuilt MLflow has equal rows and seeds that join later are what is
+    shown.
 
     Args:
         seeds: Of each run, at least one, its epochs.

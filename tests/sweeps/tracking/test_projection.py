@@ -16,8 +16,10 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from mixup_core.tree import flatten, with_values
 from sweeps.home import Home
+from sweeps.sqlite_files import database_file
 from sweeps.study import Run, Study
-from sweeps.tracking.experiment import PARENT_TAG
+from sweeps.tracking.database import clear_metrics
+from sweeps.tracking.experiment import PARENT_TAG, STEP_TAG
 from sweeps.tracking.progress import Progress
 from sweeps.tracking.projection import Projection
 from sweeps.tracking.reader import read_runs
@@ -112,6 +114,39 @@ def test_a_finished_run_says_where_the_store_has_its_predictions(
     store = Store(str(tmp_path))
     store.predictions.write(first.stage.key, first.records[-1], b"logits")
     assert (tmp_path / seeds["erm erm seed=0"]["predictions"]).is_file()
+
+
+def test_a_run_counts_the_epochs_trained(study: Study, home: Path, client: MlflowClient) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    reconcile(projection_of(study, home), results)
+    run = runs_of(study, client, "seed")["erm erm seed=0"]
+    rows = client.get_metric_history(run.info.run_id, "test/error")
+    assert [row.step for row in rows] == [1, 2, 3]
+    assert [row.value for row in rows] == [r.metrics["test/error"] for r in results[0].records]
+
+
+def test_a_run_whose_steps_are_zero_based_epochs_goes_on_so(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    uri = Home(folder=home).tracking_uri
+    before, after = results_of(study, 2, 2, 2, 2), results_of(study, 3, 3, 3, 3)
+    reconcile(projection_of(study, home), before)
+    database = database_file(uri)
+    assert database is not None
+    runs = runs_of(study, client, "seed")
+    for result in before:
+        run_id = runs[f"{result.run.arm} {result.run.arm} seed={result.run.seed}"].info.run_id
+        clear_metrics(database, run_id)
+        client.delete_tag(run_id, STEP_TAG)
+        for record, facts in zip(result.records, result.facts, strict=True):
+            for name, value in record.metrics.items():
+                client.log_metric(run_id, name, value, facts.stored_at_ms, record.epoch)
+    reconcile(projection_of(study, home), after)
+    for name, run in runs_of(study, client, "seed").items():
+        assert run.info.run_id == runs[name].info.run_id
+        rows = client.get_metric_history(run.info.run_id, "test/error")
+        assert [row.step for row in rows] == [0, 1, 2]
+    assert [run.records for run in read_runs(uri, study.name)] == [r.records for r in after]
 
 
 def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
