@@ -85,22 +85,26 @@ bench: $(DEV)
 bench-search: $(DEV)
 	$(BIN)/python -m tests.bench.search
 
-# Installs a part of the package, and says every few seconds that it goes on: $(call install,PART).
+# Installs what a lock lists, and says every few seconds that it goes on: $(call install,LOCK). pip
+# takes only files of the sums written there; the package itself is linked here afterwards. A lock is
+# made again by the command at its head, in the versions of constraints.txt.
 define install
 	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check \
-		--constraint constraints.txt --editable $(1) & pip=$$!; \
+		--require-hashes --requirement $(1) & pip=$$!; \
 	{ while sleep 8; do echo "installing, $$(du -sm $(VENV) | cut -f 1) MB so far"; done; } & tell=$$!; \
 	wait $$pip; code=$$?; kill $$tell; exit $$code
 endef
 
 # Made anew when a pinned version or the package's own metadata changes: what running needs, and what
 # testing needs besides.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mixsweep needs Python 3.11 or newer"'
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(call install,.)
+	$(call install,requirements.lock)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
 	touch $@
 
-$(DEV): $(READY)
-	$(call install,'.[dev]')
+$(DEV): $(READY) requirements-dev.lock
+	$(call install,requirements-dev.lock)
 	touch $@

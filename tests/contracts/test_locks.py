@@ -1,0 +1,44 @@
+"""Locks: what `make` installs, as versions and sums of files."""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def _pins(lock: str) -> dict[str, str]:
+    """Return name to version; every line that is no comment pins a version and gives sums."""
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    pins = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            stated, *sums = re.split(r"\s+--hash=", line.strip())
+            assert sums, f"no sum: {line}"
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in sums), line
+            requirement = Requirement(stated)
+            (pin,) = requirement.specifier
+            assert pin.operator == "=="
+            pins[requirement.name.replace("_", "-")] = pin.version
+    return pins
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_has_the_versions_of_the_constraints(lock: str) -> None:
+    constraints = dict(
+        line.lower().replace("_", "-").split("==")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+    )
+    pins = _pins(lock)
+    assert len(pins) > 100
+    differing = {name for name in pins if pins[name] != constraints.get(name, pins[name])}
+    assert not differing
+    assert lock != "requirements-dev.lock" or constraints.keys() <= pins.keys()
+
+
+def test_what_running_needs_is_part_of_what_testing_needs() -> None:
+    run, dev = map(_pins, LOCKS)
+    assert run.items() <= dev.items()
