@@ -18,8 +18,11 @@ test: check
 	$(MAKE) --jobs=2 --output-sync=target units faults
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
+# Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
+UNITS := --ignore=tests/faults --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
 units: $(DEV)
-	nice -n 10 $(BIN)/python -m pytest tests --ignore=tests/faults -m "not long" -rs --numprocesses 3 --dist loadfile
+	nice -n 10 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh

@@ -1,0 +1,58 @@
+"""Every bundled study has a report, whatever its arms differ in."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
+from mixup_core.store.manifests import EpochFacts, Stage
+from reports.build import build_report
+from reports.responses import plane_of, response_of
+from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.results import RunResult
+from sweeps.study import Run, Study
+
+RECORDS = 2
+
+
+def two_seeds(name: str) -> Study:
+    study = load_study(name)
+    return replace(study, seeds=study.seeds[:2])
+
+
+def told(study: Study, run: Run, place: int) -> RunResult:
+    """Return a run whose every metric is a number of its own."""
+    names = [name for name in study.problem.metrics if "{" not in name and "*" not in name]
+    drawn = stream(run.seed, "told", place).random((RECORDS, len(names)))
+    records = tuple(
+        EpochRecord(
+            epoch=epoch,
+            metrics=dict(zip(names, map(float, drawn[epoch] + epoch), strict=True)),
+        )
+        for epoch in range(RECORDS)
+    )
+    facts = (EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000),) * RECORDS
+    stage = Stage(key=run.key, records=records, facts=facts, environment={}, state=None)
+    return RunResult(run=run, stage=stage, failure=None)
+
+
+@pytest.mark.parametrize("name", sorted(bundled_studies()))
+def test_the_numbers_that_arms_differ_in_are_found(name: str) -> None:
+    study = load_study(name)
+    arms = tuple(study.arms)
+    response, plane = response_of(study, arms), plane_of(study, arms)
+    shown = [arm for line in response.lines.values() for arm in line.values()] if response else []
+    shown += [arm for cells in plane.maps.values() for arm in cells.values()] if plane else []
+    assert set(shown) <= set(arms)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(bundled_studies()))
+def test_a_report_is_made_of_any_numbers(name: str, tmp_path: Path) -> None:
+    study = two_seeds(name)
+    results = [told(study, run, place) for place, run in enumerate(study.runs())]
+    report = build_report(study, results, tmp_path, data_checksums={}, command=f"report {name}")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    assert len(report.table.csv().splitlines()) == len(study.arms) + 1
