@@ -47,7 +47,7 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread that each source makes alone; None if no arm varies one alone."""
+    """Return the spread that each source makes alone; None if no arm varies one, or none is done."""
     groups = _groups(study, tuple(arranged))
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
@@ -55,6 +55,8 @@ def variation_table(
     readouts: list[Readout] = list(dict.fromkeys((study.readout, Last(), Averaged())))
     values = {readout: values_of(arranged, study.headline, readout) for readout in readouts}
     shown = [readout for readout in readouts if any(map(len, values[readout].values()))]
+    if not shown:
+        return None
     cells, records = [], []
     for label, of_group in groups.items():
         for source, arm in of_group.items():

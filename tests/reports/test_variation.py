@@ -33,6 +33,11 @@ def varied_results(study: Study) -> list[RunResult]:
     return results
 
 
+def test_before_a_run_is_done_there_is_no_spread() -> None:
+    study = varied_study()
+    assert variation_table(study, arrange(study, [])) is None
+
+
 def test_spread_and_share_are_those_of_the_runs() -> None:
     study = varied_study()
     results = varied_results(study)
