@@ -268,8 +268,9 @@ def _multiples(
         axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
         draw_axis(axes, axis)
         axes.set_xlabel("")
-    lefts, rights = zip(*(axes.get_xlim() for axes in panels), strict=True)
-    lows, highs = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    drawn = [axes for axes in panels if math.isfinite(axes.dataLim.width)] or panels
+    lefts, rights = zip(*(axes.get_xlim() for axes in drawn), strict=True)
+    lows, highs = zip(*(axes.get_ylim() for axes in drawn), strict=True)
     for place, axes in enumerate(panels):
         axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
         clip(axes, shown)

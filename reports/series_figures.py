@@ -58,7 +58,8 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
     if len(arms) > _MOST_ARMS or not shared:
         return None
     seed, axis = shared[0], table.problem.axis
-    curves = {arm: _curves(series, complete[arm][seed].records, table) for arm in arms}
+    found = {arm: _curves(series, complete[arm][seed].records, table) for arm in arms}
+    curves = {arm: by_part for arm, by_part in found.items() if by_part}
     if not any(len(curve) > 1 for by_part in curves.values() for curve in by_part.values()):
         return None
     parts = list(dict.fromkeys(part for by_part in curves.values() for part in by_part))
@@ -67,13 +68,14 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
     norm = mpl.colors.Normalize(min(shown), max(shown))
     with mpl.rc_context(STYLE):
         canvas = Canvas(
-            figsize=(0.6 + len(arms) * 0.85 * PANEL_INCHES, 1.0 + 0.16 * len(parts)),
+            figsize=(0.6 + len(curves) * 0.85 * PANEL_INCHES, 1.0 + 0.16 * len(parts)),
             layout="constrained",
         )
-        panels = canvas.subplots(1, len(arms), squeeze=False, sharey=True)[0]
+        panels = canvas.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for axes, (arm, by_part) in zip(panels, curves.items(), strict=True):
             places = sorted(set().union(*by_part.values()))
-            cells = [[scale * by_part[part].get(x, math.nan) for x in places] for part in parts]
+            lines = [by_part.get(part, {}) for part in parts]
+            cells = [[scale * line.get(x, math.nan) for x in places] for line in lines]
             axes.pcolormesh(
                 places, range(len(parts)), cells, norm=norm, shading="nearest", rasterized=True
             )
@@ -130,7 +132,7 @@ def _along_parts(
                 axes.plot(list(parts), heights, color=colour, alpha=0.3, linewidth=0.6)
             means = {}
             for place in next(iter(by_seed.values())):
-                means[place] = summarise([parts[place] for parts in by_seed.values()])
+                means[place] = summarise([p[place] for p in by_seed.values() if place in p])
                 numbers.append(
                     {"arm": arm, "part": place, "mean": means[place].mean}
                     | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}

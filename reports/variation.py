@@ -47,7 +47,7 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread that each source makes alone; None if no arm varies one, or none is done."""
+    """Return the spread that each source makes alone; None if there is none to show."""
     groups = _groups(study, tuple(arranged))
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None

@@ -170,6 +170,12 @@ def test_more_arms_than_lie_together_have_a_panel_each() -> None:
     assert "Grey" not in figure.caption
 
 
+def test_panels_of_arms_that_are_not_done_leave_the_others_their_scale(decay: None) -> None:
+    study = decay_study(rates=tuple(float(rate) for rate in range(1, 11)))
+    done = [decayed(run) for run in study.runs() if run.arm == "rate 3"]
+    assert "learning_curves" in draw(study, tuple(done))
+
+
 def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -70,6 +70,20 @@ def test_each_part_stands_along_the_axis_at_one_seed(study: Study) -> None:
     assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
 
 
+def test_arms_may_have_parts_of_their_own_or_none(study: Study) -> None:
+    def own(run: Run) -> RunResult:
+        result = decayed(run) if run.arm == "rate 1" else measured(run)
+        assert result.stage is not None
+        extra = {"part/c": 0.1} if run.arm == "rate 2" else {}
+        records = tuple(replace(r, metrics={**r.metrics, **extra}) for r in result.records)
+        return replace(result, stage=replace(result.stage, records=records))
+
+    study = decay_study(rates=(1.0, 2.0, 3.0))
+    rows = rows_of(draw(study, tuple(map(own, study.runs())))["series_part"])
+    parts = {arm: {row["part"] for row in rows if row["arm"] == arm} for arm in study.arms}
+    assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}
+
+
 def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> None:
     figures = draw(study, tuple(map(measured, study.runs())))
     rows = rows_of(figures["series_edge_at"])
