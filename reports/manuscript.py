@@ -98,8 +98,10 @@ class Manuscript:
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
-        """Return the claims of a study with their verdicts, from its `verdicts.csv`."""
+        """Return the claims of a study with their verdicts, from `verdicts.csv`; "" for no claim."""
         rows = self._rows(study, "verdicts.csv")
+        if not rows:
+            return ""
         sources = {claim.says: claim.source for claim in _study(study).claims}
         grid = [["claim", "source", "verdict", "value [interval]", "compared with", "n"]]
         grid += [
