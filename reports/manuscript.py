@@ -98,7 +98,7 @@ class Manuscript:
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
-        """Return the claims of a study with their verdicts, from `verdicts.csv`; "" for no claim."""
+        """Return the claims of a study with their verdicts, from `verdicts.csv`, if it has any."""
         rows = self._rows(study, "verdicts.csv")
         if not rows:
             return ""

@@ -1,6 +1,7 @@
 """report.html: the table, the figures and where they come from, in one self-contained file."""
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
 
 from reports.figures import Figure
 from reports.listings import Listing
@@ -53,7 +55,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["zip"] = zip
+    environment.filters |= {"zip": zip, "coded": _coded}
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         study=study,
         table=table,
@@ -70,6 +72,11 @@ def render_page(  # noqa: PLR0913  what a page is made of
         source=provenance["source"],
         tracked=tracked,
     )
+
+
+def _coded(text: str) -> Markup:
+    """Return a text escaped, with what it has between backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
