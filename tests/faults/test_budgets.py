@@ -15,7 +15,7 @@ from tests.faults.nodes import Nodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
 
-BUDGET = 0.0005
+BUDGET = 0.002
 STUDY = f"""
 study: on-gpus
 base:
