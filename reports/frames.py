@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from mixup_core.tree import flatten
 from reports.predicted import ReadPredictions
-from reports.runs import arrange, run_records
+from reports.runs import arrange, run_records, settings_of
 from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -29,12 +28,12 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 
     Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 after the first, as in
     figures), `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every
-    setting that differs between arms, and each metric that any epoch has.
+    setting that differs between arms, a list as JSON, and each metric that any epoch has.
     """
     varying = study.varying()
     rows = []
     for arm, by_seed in arrange(study, results).items():
-        flat = flatten(study.arms[arm])
+        flat = settings_of(study.arms[arm])
         settings = {f"config.{path}": flat.get(path) for path in varying}
         for seed, result in by_seed.items():
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}

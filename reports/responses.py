@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mixup_core.problem import Config
-from mixup_core.tree import flatten, leaves
+from mixup_core.tree import leaves
+from reports.runs import settings_of
 from sweeps.study import Study
 
 LEAST_VALUES = 3
@@ -61,7 +61,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
         study: Whose configurations they are.
         arms: Those shown.
     """
-    flats = {arm: _flat(study.arms[arm]) for arm in arms}
+    flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
     for path in _numbers(flats, paths, LEAST_VALUES):
         having = {arm: flat for arm, flat in flats.items() if flat.get(path) is not None}
@@ -87,7 +87,7 @@ def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
 
     An optional number that is not set is a value of its own, after all others.
     """
-    flats = {arm: _flat(study.arms[arm]) for arm in arms}
+    flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
     for first, across in enumerate(numbers):
         for up in numbers[first + 1 :]:
@@ -111,11 +111,6 @@ def is_geometric(values: Sequence[float]) -> bool:
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)
-
-
-def _flat(config: Config) -> Flat:
-    """Return the values of a configuration; a tuple, such as its probes, as text that compares."""
-    return {p: str(v) if isinstance(v, tuple) else v for p, v in flatten(config).items()}
 
 
 def _numbers(

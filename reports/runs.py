@@ -1,8 +1,10 @@
 """Runs: a study's results by arm and seed, and the rows of `runs.csv`."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mixup_core.problem import Config
 from mixup_core.tree import flatten
 from reports.spelling import spell_csv
 from sweeps.readouts import ClaimReadout
@@ -69,6 +71,12 @@ def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) ->
     return (*known, *sorted(found - metrics.keys()))
 
 
+def settings_of(config: Config) -> dict[str, Any]:
+    """Return the values of a configuration by dotted path; a list, such as phases, as JSON."""
+    flat = flatten(config)
+    return {p: json.dumps(v) if isinstance(v, tuple) else v for p, v in flat.items()}
+
+
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
     """Return the columns of `runs.csv` by name, one mapping per run, arm by arm, seed by seed.
 
@@ -80,7 +88,7 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
     varying = study.varying()
     records = []
     for arm, by_seed in arranged.items():
-        flat = flatten(study.arms[arm])
+        flat = settings_of(study.arms[arm])
         for seed, result in by_seed.items():
             is_complete = result.outcome == "complete"
             records.append(

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.manifests import EpochFacts, Stage
 from reports.build import build_report
+from reports.frames import epochs_frame, runs_frame
 from reports.responses import plane_of, response_of
 from sweeps.reading.study_file import bundled_studies, load_study
 from sweeps.results import RunResult
@@ -46,6 +48,17 @@ def test_the_numbers_that_arms_differ_in_are_found(name: str) -> None:
     shown = [arm for line in response.lines.values() for arm in line.values()] if response else []
     shown += [arm for cells in plane.maps.values() for arm in cells.values()] if plane else []
     assert set(shown) <= set(arms)
+
+
+@pytest.mark.parametrize("name", sorted(bundled_studies()))
+def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path) -> None:
+    study = two_seeds(name)
+    results = [told(study, run, place) for place, run in enumerate(study.runs())]
+    for frame, rows in ((epochs_frame, RECORDS * len(results)), (runs_frame, len(results))):
+        written = frame(study, results)
+        written.to_parquet(tmp_path / "frame.parquet")
+        assert len(written) == rows
+        assert pd.read_parquet(tmp_path / "frame.parquet").to_csv() == written.to_csv()
 
 
 @pytest.mark.long
