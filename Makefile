@@ -88,26 +88,27 @@ bench: $(DEV)
 bench-search: $(DEV)
 	$(BIN)/python -m tests.bench.search
 
-# Installs what a lock lists, and says every few seconds that it goes on: $(call install,LOCK). pip
-# takes only files of the sums written there; the package itself is linked here afterwards. A lock is
-# made again by the command at its head, in the versions of constraints.txt.
-define install
-	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check \
-		--require-hashes --requirement $(1) & pip=$$!; \
+# Runs a command and says every few seconds that it goes on: $(call told,COMMAND).
+define told
+	$(1) & job=$$!; \
 	{ while sleep 8; do echo "installing, $$(du -sm $(VENV) | cut -f 1) MB so far"; done; } & tell=$$!; \
-	wait $$pip; code=$$?; kill $$tell; exit $$code
+	wait $$job; code=$$?; kill $$tell; exit $$code
 endef
+
+# pip takes only files of the sums that a lock lists; the package itself is linked in afterwards. A
+# lock is made again by the command at its head, in the versions of constraints.txt.
+INSTALL := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check
 
 # Made anew when a pinned version or the package's own metadata changes: what running needs, and what
 # testing needs besides.
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mixsweep needs Python 3.11 or newer"'
-	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(call install,requirements.lock)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+	mkdir -p $(VENV)
+	$(call told,$(PYTHON) -m venv $(VENV))
+	$(call told,$(INSTALL) --require-hashes --requirement requirements.lock)
+	$(INSTALL) --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(DEV): $(READY) requirements-dev.lock
-	$(call install,requirements-dev.lock)
+	$(call told,$(INSTALL) --require-hashes --requirement requirements-dev.lock)
 	touch $@
