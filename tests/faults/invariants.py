@@ -82,7 +82,7 @@ def assert_tracked(results: Collection[RunResult], database: Path | str) -> None
         shown[run_id].append(tuple(point))
     for result in results:
         assert sorted(shown[finished[result.run.key]]) == sorted(
-            (name, record.epoch, facts.stored_at_ms, value)
+            (name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in zip(result.records, result.facts, strict=True)
             for name, value in record.metrics.items()
         ), result.run
