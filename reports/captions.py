@@ -125,6 +125,8 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
 
 def spell_family(family: Family) -> str:
     """Return how the intervals and p of a family are adjusted."""
+    if family.size == 0:
+        return "no two seeds to pair, so no tests"
     if family.size == 1:
         return "one comparison"
     return (

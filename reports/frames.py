@@ -12,6 +12,11 @@ from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
 
+_OF_EPOCHS = (
+    "study", "arm", "seed", "run_key", "outcome", "epoch", "seconds", "stored_at_ms",
+)  # fmt: skip
+"""Columns that `epochs_frame` has of any study."""
+
 
 def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     """Return the columns of `table.csv`, one row per arm."""
@@ -49,7 +54,7 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
                 }
                 for record, facts in zip(result.records, result.facts, strict=True)
             ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=None if rows else _OF_EPOCHS)
 
 
 def prediction_frames(

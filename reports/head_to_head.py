@@ -8,7 +8,7 @@ from typing import Any
 from mixup_core.problem import Metric
 from reports.captions import spell_unpaired
 from reports.listings import Listing, spell_difference, spell_summary
-from reports.runs import arrange, values_of
+from reports.runs import arrange, complete_runs, values_of
 from reports.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
 from reports.statistics import Comparison, compare, summarise
 from sweeps.results import RunResult
@@ -125,7 +125,10 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
     values = [side.values(metric) for side in sides]
     for side, found in zip(sides, values, strict=True):
         if not found:
-            raise ValueError(f"{side.study.name}, {side.arm}: no finished run with {metric}")
+            done = complete_runs(arrange(side.study, side.results)[side.arm]).values()
+            measured = sorted({name for run in done for name in run.records[-1].metrics})
+            have = f"; they have {', '.join(measured)}" if measured else ""
+            raise ValueError(f"{side.study.name}, {side.arm}: no finished run with {metric}{have}")
     shared = values[0].keys() & values[1].keys()
     if not shared:
         raise ValueError(f"{first.arm} and {second.arm} share no seed that is finished in both")

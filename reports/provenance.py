@@ -189,7 +189,7 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     parts += [f"torch {number}" for number in versions]
     code = provenance["code"]
     if code is not None:
-        parts.append(spell_code(code))
+        parts.append(f"reported at {spell_code(code)}")
     return ", ".join(parts)
 
 

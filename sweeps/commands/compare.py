@@ -71,7 +71,7 @@ def compare(  # noqa: PLR0913  its options
     column lacks runs.
     """  # noqa: DOC501
     places = _places(homes, stores)
-    loaded = [(reference, load_study(reference, overrides)) for reference in studies]
+    loaded = [(reference, load_study(reference, overrides)) for reference in dict.fromkeys(studies)]
     requests = [
         Request(reference=reference, overrides=tuple(overrides), study=study, home=home)
         for reference, study in loaded
@@ -117,6 +117,8 @@ def _head_to_head(
     try:
         found = head_to_head(sides[0], sides[1], metric)
     except ValueError as error:
+        for request, _ in (first, second):
+            request.say_elsewhere()
         raise RefusedError(str(error)) from error
     if as_json:
         click.echo(json.dumps(found.record(), indent=2))
@@ -187,7 +189,7 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
         if name in {arm, f"{request.study.name}/{arm}"}
     ]
     if not found:
-        arms = "; ".join(f"{r.study.name} has {', '.join(r.study.arms)}" for r in requests)
+        arms = "; ".join(f"{r.study.name} has {', '.join(r.grown.arms)}" for r in requests)
         raise RefusedError(f"no arm {name!r}: {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)

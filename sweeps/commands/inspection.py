@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import DONE, Request, home_option, json_option, on_study
+from sweeps.commands.request import (
+    DONE,
+    AtLeastZero,
+    Request,
+    home_option,
+    json_option,
+    on_study,
+)
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.home import Home
 from sweeps.reading.schema import study_schema
@@ -23,12 +30,12 @@ from sweeps.reading.study_file import bundled_studies
 )
 @click.option(
     "--gpus-per-run",
-    type=click.FloatRange(min=0),
+    type=AtLeastZero(),
     help="GPUs of a run; default: 1 if the stored ones were trained on GPUs.",
 )
 @click.option(
     "--price",
-    type=click.FloatRange(min=0),
+    type=AtLeastZero(),
     help="Price of a GPU-hour, or of an hour of a slot where runs use no GPU.",
 )
 @json_option

@@ -48,11 +48,13 @@ def _rows(place: Home) -> list[dict[str, Any]]:
     stored = store.keys() if found else {}
     rows = []
     newest = {launch.study: launch for launch in found}
-    reports = {
-        (path.name.partition("@")[0], standing.settings): standing
-        for path in sorted((place.folder / "reports").glob("*"))
+    shelved = [
+        (path.name.partition("@")[0], standing)
+        for path in sorted((place.folder / "reports").glob("*"), reverse=True)
         for standing in standings(path)[:1]
-    }
+    ]
+    shelved.sort(key=lambda found: len(found[1].complete))  # the one with most runs is shown
+    reports = {(study, standing.settings): standing for study, standing in shelved}
     for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
         holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
         report = reports.pop((launch.study, launch.settings), None)
@@ -117,7 +119,7 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "settings": row["settings"][:8],
         "done": f"{row['finished']}/{row['runs']}",
         "state": f"pid {driver['pid']} on {driver['host']}" if driver
-        else "finished" if done else "stopped",
+        else "finished" if done else "stopped" if row["launched_at_ms"] else "not run",
         "launched": "" if at_ms is None
         else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
         "told": row["told"],

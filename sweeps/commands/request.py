@@ -1,5 +1,6 @@
 """Request: a study and its places as a command line names them, and how commands end."""
 
+import math
 import shlex
 import shutil
 import sys
@@ -199,6 +200,20 @@ def placement_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+class AtLeastZero(click.FloatRange):
+    """A number that is neither negative, nor infinite, nor none."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=sys.float_info.max)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number; nan is in every range for `click`."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
+
+
 def _gpu_share(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> float | Literal["auto"] | None:
@@ -207,8 +222,7 @@ def _gpu_share(
         return None
     if value == "auto":
         return "auto"
-    share: float = click.FloatRange(min=0).convert(value, parameter, context)  # type: ignore[arg-type]
-    return share
+    return AtLeastZero().convert(value, parameter, context)
 
 
 _PLACEMENT = (

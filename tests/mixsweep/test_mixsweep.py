@@ -65,6 +65,9 @@ def test_an_empty_home_gives_empty_runs(tmp_path: Path) -> None:
     results = mixsweep.load("digits", "seeds=1", home=tmp_path / "none")
     assert list(results.arms["n"]) == [0, 0, 0]
     assert results.epochs.empty
+    assert list(results.epochs.columns[:6]) == [
+        "study", "arm", "seed", "run_key", "outcome", "epoch",
+    ]  # fmt: skip
     assert results.figures == {}
     assert not (tmp_path / "none").exists()
 

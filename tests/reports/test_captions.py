@@ -1,10 +1,20 @@
 from dataclasses import replace
 
-from synthetic import ended, make_study
+from synthetic import ended, finish, make_study
 
+from reports.captions import spell_family
+from reports.families import Family
 from reports.tables import tabulate
 from sweeps.results import RunResult
 from sweeps.study import Study
+
+
+def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
+    study = make_study(seeds=(1,))
+    caption = tabulate(study, tuple(map(finish, study.runs()))).caption
+    assert "0 comparisons" not in caption
+    family = Family(size=0, members={})
+    assert spell_family(family) == "no two seeds to pair, so no tests"
 
 
 def test_the_caption_says_what_the_numbers_are(

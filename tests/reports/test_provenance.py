@@ -127,7 +127,7 @@ def test_the_origin_names_device_torch_and_commit() -> None:
         "environments": [{"device": "x86_64", "torch": "2.14.1", "host": "b"}],
         "code": {"commit": "0123456789", "branch": "main", "dirty": True},
     }
-    assert spell_origin(found) == "x86_64, torch 2.14.1, commit 0123456 with changes"
+    assert spell_origin(found) == "x86_64, torch 2.14.1, reported at commit 0123456 with changes"
     assert spell_origin({"environments": [], "code": None}) == ""
 
 

@@ -51,6 +51,24 @@ def test_arms_of_two_studies_are_compared_and_named_with_them(home: Path, tmp_pa
     assert "longer/erm" in said.stdout
 
 
+def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(home: Path) -> None:
+    said = _compare(home, "digits", *SEEDS, "--arms", "erm", "uniform", "--metric", "nothing")
+    assert isinstance(said.exception, RefusedError)
+    assert "no finished run with nothing; they have " in str(said.exception)
+    assert "test/error" in str(said.exception)
+
+
+def test_results_under_other_settings_are_named_where_none_are_under_these(home: Path) -> None:
+    said = _compare(home, "digits", "--set", "base.epochs=9", "--arms", "erm", "uniform")
+    assert isinstance(said.exception, RefusedError)
+    assert "finished runs stored here with" in said.stderr
+
+
+def test_a_study_that_is_named_twice_is_one(home: Path) -> None:
+    said = _compare(home, "digits", "digits", *SEEDS, "--arms", "erm", "uniform")
+    assert said.return_value == 0
+
+
 def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "held-out.yaml"
     source = train(home, "digits", "seeds=4", "base.data.val_size=100").source

@@ -6,6 +6,7 @@ from trained import train
 
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
+from sweeps.commands.request import RefusedError
 from sweeps.leasing.lease import Lease
 
 
@@ -43,6 +44,29 @@ def test_a_report_of_which_the_store_knows_nothing_is_listed_too(tmp_path: Path)
     (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
     assert (row["study"], row["finished"], row["runs"]) == ("digits", 6, 6)
     assert row["launched_at_ms"] is None
+
+
+def test_the_report_of_most_runs_is_shown_of_those_of_one_configuration(tmp_path: Path) -> None:
+    train(tmp_path, "digits")
+    assert _mixsweep(tmp_path, "report", "digits").return_value == 0
+    _mixsweep(tmp_path, "report", "digits", "--set", "seeds=[7, 8]")
+    assert len(list((tmp_path / "reports").iterdir())) == 2
+    (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
+    assert row["report"] == str(tmp_path / "reports" / "digits" / "report.html")
+
+
+def test_what_was_reported_and_never_run_is_not_called_stopped(tmp_path: Path) -> None:
+    _mixsweep(tmp_path, "report", "digits")
+    said = _mixsweep(tmp_path, "list").stdout
+    assert "not run" in said
+    assert "stopped" not in said
+
+
+def test_a_store_that_holds_nothing_is_not_verified(tmp_path: Path) -> None:
+    for command in ("list", "verify"):
+        said = _mixsweep(tmp_path / "none", "store", command)
+        assert isinstance(said.exception, RefusedError)
+        assert "nothing is stored there" in str(said.exception)
 
 
 def test_an_empty_home_holds_no_study(tmp_path: Path) -> None:
