@@ -181,11 +181,23 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return what the arms of a study are measured on, and by how many examples."""
+    """Return what the arms of a study are measured on, and by how many examples.
+
+    What settings have in common is said once: `k = 4/6/8, flow time 1e+07`.
+    """
     setting = study.problem.setting
-    return " and ".join(
-        dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
-    )
+    found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
+    parts = [text.split(", ") for text in found]
+    if len({len(of_text) for of_text in parts}) > 1:
+        return " and ".join(found)
+    return ", ".join(map(_merged, zip(*parts, strict=True)))
+
+
+def _merged(phrases: Sequence[str]) -> str:
+    words = [phrase.split(" ") for phrase in dict.fromkeys(phrases)]
+    if len({len(of_phrase) for of_phrase in words}) > 1:
+        return " and ".join(dict.fromkeys(phrases))
+    return " ".join("/".join(dict.fromkeys(word)) for word in zip(*words, strict=True))
 
 
 def spell_seeds(seeds: Sequence[int]) -> str:

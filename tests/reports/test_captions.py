@@ -2,7 +2,9 @@ from dataclasses import replace
 
 from synthetic import ended, finish, make_study
 
-from reports.captions import spell_family
+from mixup_core.problem import problem_named
+from mixup_core.tree import with_values
+from reports.captions import spell_family, spell_settings
 from reports.families import Family
 from reports.tables import tabulate
 from sweeps.results import RunResult
@@ -15,6 +17,17 @@ def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
     assert "0 comparisons" not in caption
     family = Family(size=0, members={})
     assert spell_family(family) == "no two seeds to pair, so no tests"
+
+
+def test_what_settings_have_in_common_is_said_once() -> None:
+    config = problem_named("two-layer").config()
+    values = [*({"data.classes": k} for k in (4, 6, 16)), {"epochs": 66}]
+    arms = {str(place): with_values(config, value) for place, value in enumerate(values)}
+    two_layer = replace(make_study(), arms=arms, baseline="0")
+    assert spell_settings(two_layer, "features/both") == (
+        "k = 4/6/16, 400/600/1600 fresh points, flow time 1e+07/3.16e+07"
+    )
+    assert spell_settings(make_study(), "test/error").endswith(", 10 000 test images")
 
 
 def test_the_caption_says_what_the_numbers_are(
