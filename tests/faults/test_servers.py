@@ -15,7 +15,7 @@ from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.tracking_server import TrackingServer
 from tests.servers import free_port, listens, postgres, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600, func_only=True)]
 
 
 @pytest.fixture
