@@ -183,7 +183,10 @@ class Manuscript:
         problem = _study(study).problem
         grid = [["arm", "runs", *(problem.metric(m).heading for m in metrics), "s per run"]]
         for arm, each in seconds.items():
-            means = [_spell(float(rows[arm][f"{metric}_mean"])) for metric in metrics]
+            means = [
+                _spell(problem.metric(metric).scale * float(rows[arm][f"{metric}_mean"]))
+                for metric in metrics
+            ]
             spread = f"{_spell(sum(each) / len(each))} ({_spell(min(each))} to {_spell(max(each))})"
             grid.append([arm, str(len(each)), *means, spread])
         return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
