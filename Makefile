@@ -19,7 +19,7 @@ test: check
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
-UNITS := --ignore=tests/faults --numprocesses 4 --dist loadfile --no-loadscope-reorder
+UNITS := --ignore=tests/faults --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 units: $(DEV)
 	nice -n 10 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs

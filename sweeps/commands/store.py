@@ -17,7 +17,7 @@ from sweeps.commands.request import (
     home_option,
     store_option,
 )
-from sweeps.home import Home, masked
+from sweeps.home import Home
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.study import Study
@@ -34,7 +34,7 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
     def with_store(
         home: Path, store_url: str | None, studies: Sequence[str], **options: Any
     ) -> int:
-        store = _filled(home, store_url)
+        store = Store(Home(folder=home, store_url=store_url).store)
         by_name = {study.name: study for study in map(load_study, studies)}
         return command(store, tuple(by_name.values()), **options)
 
@@ -47,23 +47,21 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
     return decorated
 
 
-def _filled(home: Path, store_url: str | None) -> Store:
-    """Return a store that holds something: another place may have been meant.
+def _require_content(store: Store) -> None:
+    """Check that a store holds something: another place may have been meant.
 
     Raises:
         RefusedError: If it holds nothing.
     """
-    place = Home(folder=home, store_url=store_url).store
-    store = Store(place)
     if not store.keys() and not store.quarantined():
-        raise RefusedError(f"{masked(place)}: nothing is stored there")
-    return store
+        raise RefusedError("nothing is stored there: is it the --home or --store that was meant?")
 
 
 @store_commands.command("list")
 @_on_store
 def list_store(store: Store, studies: Sequence[Study]) -> int:
     """Say what is stored of some STUDIES, what of others, and what could be freed."""
+    _require_content(store)
     click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
     return DONE
 
@@ -73,7 +71,9 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
 @store_option
 def verify_store(home: Path, store_url: str | None) -> int:
     """Check every file against its sha256; damaged ones are put aside, exit code 1."""
-    problems = _filled(home, store_url).verify()
+    store = Store(Home(folder=home, store_url=store_url).store)
+    _require_content(store)
+    problems = store.verify()
     for problem in problems:
         click.echo(problem, err=True)
     click.echo(f"{len(problems)} files are damaged or missing" if problems else "all is well")

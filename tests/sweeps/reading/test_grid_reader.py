@@ -115,5 +115,7 @@ def test_an_arm_and_a_zip_do_not_set_one_choice(tmp_path: Path) -> None:
 def test_a_study_too_large_is_refused_soon(tmp_path: Path, text: str) -> None:
     start = time.process_time()
     lines = refusals(tmp_path, text)
-    assert time.process_time() - start < 4  # 2 s on a machine with nothing else to do
+    assert (
+        time.process_time() - start < 20
+    )  # 2 s on a machine with nothing else to do; minutes where a check walks every pair
     assert any("the cap is" in line or "unknown path" in line for line in lines)
