@@ -117,7 +117,7 @@ def _head_to_head(
     try:
         found = head_to_head(sides[0], sides[1], metric)
     except ValueError as error:
-        for request, _ in (first, second):
+        for request in requests:
             request.say_elsewhere()
         raise RefusedError(str(error)) from error
     if as_json:

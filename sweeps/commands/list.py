@@ -119,7 +119,7 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "settings": row["settings"][:8],
         "done": f"{row['finished']}/{row['runs']}",
         "state": f"pid {driver['pid']} on {driver['host']}" if driver
-        else "finished" if done else "stopped" if row["launched_at_ms"] else "not run",
+        else "finished" if done else "not run" if at_ms is None else "stopped",
         "launched": "" if at_ms is None
         else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
         "told": row["told"],

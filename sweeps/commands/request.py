@@ -201,16 +201,16 @@ def placement_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class AtLeastZero(click.FloatRange):
-    """A number that is neither negative, nor infinite, nor none."""
+    """A finite number from 0 on; to `click` nan and inf are in every such range."""
 
     def __init__(self) -> None:
-        super().__init__(min=0, max=sys.float_info.max)
+        super().__init__(min=0)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number; nan is in every range for `click`."""
+        """Return the number; `click` ends the command with exit code 2 if it is none."""
         number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 

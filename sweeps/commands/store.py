@@ -17,7 +17,7 @@ from sweeps.commands.request import (
     home_option,
     store_option,
 )
-from sweeps.home import Home
+from sweeps.home import Home, masked
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.study import Study
@@ -54,7 +54,7 @@ def _require_content(store: Store) -> None:
         RefusedError: If it holds nothing.
     """
     if not store.keys() and not store.quarantined():
-        raise RefusedError("nothing is stored there: is it the --home or --store that was meant?")
+        raise RefusedError(f"{masked(store.url)}: nothing is stored there")
 
 
 @store_commands.command("list")
