@@ -48,13 +48,12 @@ def _rows(place: Home) -> list[dict[str, Any]]:
     stored = store.keys() if found else {}
     rows = []
     newest = {launch.study: launch for launch in found}
-    shelved = [
-        (path.name.partition("@")[0], standing)
+    # Of one configuration the report in the study's own folder, the last here, is the one shown.
+    reports = {
+        (path.name.partition("@")[0], standing.settings): standing
         for path in sorted((place.folder / "reports").glob("*"), reverse=True)
         for standing in standings(path)[:1]
-    ]
-    shelved.sort(key=lambda found: len(found[1].complete))  # the one with most runs is shown
-    reports = {(study, standing.settings): standing for study, standing in shelved}
+    }
     for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
         holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None
         report = reports.pop((launch.study, launch.settings), None)

@@ -46,7 +46,7 @@ def test_a_report_of_which_the_store_knows_nothing_is_listed_too(tmp_path: Path)
     assert row["launched_at_ms"] is None
 
 
-def test_the_report_of_most_runs_is_shown_of_those_of_one_configuration(tmp_path: Path) -> None:
+def test_the_report_in_the_folder_of_the_study_is_shown(tmp_path: Path) -> None:
     train(tmp_path, "digits")
     assert _mixsweep(tmp_path, "report", "digits").return_value == 0
     _mixsweep(tmp_path, "report", "digits", "--set", "seeds=[7, 8]")
