@@ -8,9 +8,11 @@ from pathlib import Path
 from mixup_core.problem import Config, problem_of
 from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
+from reports.curve_figures import draw_curves
 from reports.equivalences import equivalence_table
-from reports.figures import Figure, draw_figures
+from reports.figures import Figure
 from reports.files import replace_files
+from reports.final_figures import draw_finals
 from reports.listings import Listing
 from reports.page import Tracked, render_page
 from reports.predicted import Predicted, ReadPredictions, gather_predictions
@@ -176,15 +178,18 @@ def draw_report(
 
 
 def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
-    reliability = draw_reliability(predicted, parts.looks) if predicted else None
-    return (
-        *draw_figures(parts.study, parts.results, table, parts.looks),
-        *draw_responses(parts.study, table, parts.looks),
-        *draw_series(arrange(parts.study, parts.results), table, parts.looks),
-        *draw_schedules(parts.study, parts.looks),
+    study, looks = parts.study, parts.looks
+    arranged = arrange(study, parts.results)
+    figures = (
+        draw_curves(study, arranged, table, looks),
+        draw_finals(arranged, table, looks),
+        *draw_responses(study, table, looks),
+        *draw_series(arranged, table, looks),
+        *draw_schedules(study, looks),
         *parts.figures,
-        *([reliability] if reliability else []),
+        draw_reliability(predicted, looks) if predicted else None,
     )
+    return tuple(figure for figure in figures if figure is not None)
 
 
 def _predicts(config: Config) -> bool:

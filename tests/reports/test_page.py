@@ -4,11 +4,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+from drawn import draw
 from synthetic import finish, make_study
 
 from reports.build import build_report
-from reports.colours import arm_looks
-from reports.figures import draw_figures
 from reports.page import render_page
 from reports.provenance import describe
 from reports.tables import tabulate
@@ -56,7 +55,7 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
         study, results, selection_rule="none", data_checksums={}, command="mixsweep run <x>"
     )
     page = Checked()
-    figures = draw_figures(study, results, table, arm_looks(study.arms))
+    figures = tuple(draw(study, results).values())
     page.feed(render_page(study, table, figures, found, files={"table.csv": table.csv()}))
     page.close()
     assert page.open == []

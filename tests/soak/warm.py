@@ -29,7 +29,7 @@ _NEEDED = (
     "sweeps.searching.proposals",
     "mlflow",
     "sweeps.tracking.projection",
-    "reports.figures",
+    "reports.build",
 )
 
 

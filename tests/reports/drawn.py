@@ -1,0 +1,25 @@
+"""Figures of synthetic results, by name, and what is drawn in them."""
+
+import csv
+import io
+
+from reports.colours import arm_looks
+from reports.curve_figures import draw_curves
+from reports.figures import Figure
+from reports.final_figures import draw_finals
+from reports.runs import arrange
+from reports.tables import tabulate
+from sweeps.results import RunResult
+from sweeps.study import Study
+
+
+def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
+    """Return the figures that every study has, those of which nothing is stored left out."""
+    arranged, table = arrange(study, results), tabulate(study, results)
+    looks = arm_looks(study.arms)
+    figures = draw_curves(study, arranged, table, looks), draw_finals(arranged, table, looks)
+    return {figure.name: figure for figure in figures if figure is not None}
+
+
+def numbers_of(figure: Figure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.numbers)))
