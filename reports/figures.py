@@ -55,6 +55,9 @@ _LETTER_INCHES = 0.08
 _DOTS_PER_INCH = 200
 """Of a PNG."""
 
+_PACKED = {"compress_level": 2}
+"""Of a PNG: packing it as usual takes as long as drawing it, and saves a tenth of the bytes."""
+
 _MOST_STRIPS = 60
 """Of a panel; of more places, as many are told, evenly spread."""
 
@@ -202,7 +205,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
     # `savefig` would draw each format once more, to lay it out.
     FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
     canvas.set_dpi(_DOTS_PER_INCH)
-    FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None})
+    FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None}, pil_kwargs=_PACKED)
     return Figure(
         name=name,
         title=title,

@@ -138,14 +138,19 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     ]
     across, heights, shades = zip(*dots, strict=True)
     axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
-    for place, arm in enumerate(arms):
-        if (mean := means.get(arm)) is None:
-            continue
-        half = None if mean.ci_high is None else scale * (mean.ci_high - mean.mean)
-        axes.errorbar(
-            scale * mean.mean, place - 0.1, xerr=half, fmt="o", ms=5, color=colours[arm],
-            capsize=2.5,
-        )  # fmt: skip
+    # All intervals at once: error bars are five artists each, and 40 of them take a second.
+    drawn = [(place - 0.1, arm, means[arm]) for place, arm in enumerate(arms) if arm in means]
+    across = [scale * mean.mean for _, _, mean in drawn]
+    axes.scatter(across, [h for h, _, _ in drawn], s=25, c=[colours[arm] for _, arm, _ in drawn])
+    barred = [
+        (height, colours[arm], scale * mean.ci_low, scale * mean.ci_high)
+        for height, arm, mean in drawn
+        if mean.ci_low is not None and mean.ci_high is not None
+    ]
+    if barred:
+        heights, shades, lows, highs = zip(*barred, strict=True)
+        axes.hlines(heights, lows, highs, colors=shades, linewidth=1.6)
+        axes.scatter((*lows, *highs), heights * 2, s=25, c=shades * 2, marker="|", linewidth=1)
 
 
 def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:

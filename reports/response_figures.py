@@ -1,6 +1,7 @@
 """Figures of responses: results along a number that varies between arms, and over two."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,8 @@ _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
 """Cells abreast on a map up to which percents have a digit after the point."""
 _FRAME = "#D55E00"
+_SPAN_LETTERS = 30
+"""Letters that fit between the first and the last value of a panel."""
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
@@ -244,10 +247,28 @@ def _spell_value(value: float | None) -> str:
 
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:
+    """Name the values along the panel, leaving out those whose names would lie on each other."""
     if is_geometric(values):
         axes.set_xscale("log")
-    axes.set_xticks(values, [f"{value:g}" for value in values])
+    named = _apart(sorted(values), math.log if is_geometric(values) else float)
+    axes.set_xticks(named, [f"{value:g}" for value in named])
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _apart(values: Sequence[float], along: Callable[[float], float]) -> list[float]:
+    """Return the first value, the last, and of those between what keeps its distance from both."""
+    *inner, last = values
+    kept: list[float] = []
+    span = along(last) - along(values[0])
+    for value in inner:
+        neighbours = [*kept[-1:], last]
+        if not kept or all(
+            abs(along(value) - along(other)) * _SPAN_LETTERS
+            > span * (1.5 + (len(f"{value:g}") + len(f"{other:g}")) / 2)
+            for other in neighbours
+        ):
+            kept.append(value)
+    return [*kept, last]
 
 
 def _numbers_of(summary: Summary | None) -> dict[str, Any]:

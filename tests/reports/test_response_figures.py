@@ -4,10 +4,12 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import pytest
 from decay import decay_study, decayed
 from synthetic import finish, make_study
 
 from mixup_core.tree import with_values
+from reports import response_figures
 from reports.colours import arm_looks
 from reports.figures import Figure
 from reports.response_figures import draw_responses
@@ -37,6 +39,26 @@ def test_results_stand_along_the_number_that_arms_differ_in(decay: None) -> None
     assert [float(row["mean"]) for row in rows] == means
     assert ElementTree.fromstring(figures["response"].svg).tag.endswith("svg")
     assert "along rate" in figures["response"].title
+
+
+def test_names_of_values_keep_apart_and_the_ends_are_always_named(
+    decay: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    finished = response_figures.finished
+    monkeypatch.setattr(
+        response_figures,
+        "finished",
+        lambda canvas, **words: drawn.append(canvas) or finished(canvas, **words),
+    )
+    rates = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 8.0, 16.0, 64.0)
+    study = decay_study(rates=rates)
+    draw(study, tuple(map(decayed, study.runs())))
+    labels = drawn[0].axes[0].get_xticklabels()
+    assert (labels[0].get_text(), labels[-1].get_text()) == ("0.05", "64")
+    assert 4 < len(labels) < len(rates)
+    boxes = [label.get_window_extent() for label in labels]
+    assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"
 
 
 def test_two_numbers_are_a_map_with_a_hole_where_an_arm_is_missing(decay: None) -> None:
