@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test units faults soak mutants check format theory golden same-bits bench
+.PHONY: quickstart test units faults long soak mutants check format theory golden same-bits bench
 .PHONY: bench-search
 
 quickstart: $(READY)
@@ -30,9 +30,14 @@ NAMESPACE := tests/faults/in_namespace.sh
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long" -rs
 
+# What is left out of `make test` for its time: every pair of a product, further faults, the README
+# in a clone. An hour or two.
+long: $(DEV)
+	$(BIN)/python -m pytest tests $(UNITS) -m long -rs
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m long -rs
+
 # The same by the hundred and more, hours; figures go to reports/published.
-soak: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests -m long
+soak: long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.damage
 	$(BIN)/python -m tests.soak.mutations --files 100000

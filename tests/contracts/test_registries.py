@@ -113,8 +113,18 @@ def test_every_choice_has_a_spelling_under_test() -> None:
     assert _kinds(LrSchedule, RATES) == set(typing.get_args(LrSchedule))
 
 
-@pytest.mark.parametrize("dataset", CATALOG)
-@pytest.mark.parametrize("model", MODELS)
+def _every_pair() -> list[Any]:
+    """Return data sets and models: all of either with one of the other, and the rest as long."""
+    return [
+        pytest.param(
+            dataset, model, marks=[] if dataset == "digits" or model == "mlp" else pytest.mark.long
+        )
+        for dataset in CATALOG
+        for model in MODELS
+    ]
+
+
+@pytest.mark.parametrize(("dataset", "model"), _every_pair())
 def test_every_data_set_trains_every_model(dataset: str, model: str) -> None:
     """In small: classes and channels of each, at most 16 pixels, the narrowest networks."""
     info = CATALOG[dataset]
@@ -171,8 +181,16 @@ def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
 
 
 @pytest.mark.parametrize("probe", sorted(_named(Probe)))
-@pytest.mark.parametrize("model", ["mlp", "narrow-resnet"])
-@pytest.mark.parametrize("objective", ["plain", {"filter": GUIDED}])
+@pytest.mark.parametrize(
+    ("model", "objective"),
+    [
+        ("mlp", {"filter": GUIDED}),
+        ("narrow-resnet", "plain"),
+        pytest.param("mlp", "plain", marks=pytest.mark.long),
+        pytest.param("narrow-resnet", {"filter": GUIDED}, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
 def test_every_probe_measures_something_of_every_objective(
     probe: str, model: str, objective: Any, digits: Splits, teacher: Teacher
 ) -> None:

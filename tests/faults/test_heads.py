@@ -10,10 +10,10 @@ from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
 
 
-@pytest.mark.parametrize("name", ["gcs_server", pytest.param("raylet", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
 def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
     command_line: Callable[..., CommandLine],
     undisturbed: CommandLine,

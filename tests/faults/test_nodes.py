@@ -42,6 +42,7 @@ def test_the_runs_of_a_lost_node_move_to_another(
     assert seen == {""}, "a run without a GPU can see some"
 
 
+@pytest.mark.long
 def test_a_node_that_sees_another_store_is_refused(
     command_line: Callable[..., CommandLine], nodes: Nodes
 ) -> None:

@@ -32,6 +32,7 @@ def test_killed_workers_lose_no_stored_epoch(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
 
+@pytest.mark.long
 def test_a_worker_out_of_memory_costs_one_try_and_no_result(
     command_line: Callable[..., CommandLine],
 ) -> None:

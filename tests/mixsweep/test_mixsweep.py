@@ -77,6 +77,7 @@ def test_a_wrong_study_is_refused() -> None:
         mixsweep.read_study("digits", "seedz=3")
 
 
+@pytest.mark.long
 def test_the_notebook_runs_from_its_first_cell_to_its_last(home: Path) -> None:
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

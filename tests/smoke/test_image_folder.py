@@ -37,6 +37,7 @@ def _write_photos(folder: Path) -> None:
                 Image.fromarray(pixels).save(place / f"{index}.{suffix}")
 
 
+@pytest.mark.long
 def test_a_study_over_png_and_jpeg_files_trains(
     command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:

@@ -78,7 +78,7 @@ def _known_programs() -> set[str]:
     return {*ELSEWHERE, "mixsweep", "aws", "make", "pip", "helm", "srun", "scp", "rsync", "git"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> None:
     clone, programs = tmp_path / "mixsweep", tmp_path / "bin"

@@ -39,7 +39,7 @@ def test_every_module_has_tests_beside_it() -> None:
         assert all(Path(test).is_file() for test in tests)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tests_tell_a_mutant_from_the_module() -> None:
     module = "mixup_core/seeding.py"
     source, tests = Path(module).read_text(), ["tests/mixup_core/test_seeding.py"]

@@ -101,7 +101,7 @@ def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_pat
         assert name.encode("unicode_escape").decode() in str(refused.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Path) -> None:
     """The peak of a process that meets all of them, beyond that of one that meets none."""
     for number, hostile in enumerate(FILES):
