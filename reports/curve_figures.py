@@ -189,8 +189,8 @@ def _multiples(
     for place, axes in enumerate(panels):
         axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
         clip(axes, shown)
-        outer = {"left": place % columns == 0, "bottom": place + columns >= len(curves)}
-        axes.tick_params(**outer, **{f"label{side}": shown for side, shown in outer.items()})
+        is_left, is_lowest = place % columns == 0, place + columns >= len(curves)
+        axes.tick_params(left=is_left, labelleft=is_left, bottom=is_lowest, labelbottom=is_lowest)
     told: list[Told] = [
         (axes, _told({table.baseline: baseline, arm: curve}, shown, axis))
         for axes, (arm, curve) in zip(panels, curves.items(), strict=True)

@@ -140,8 +140,9 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
     # All intervals at once: error bars are five artists each, and 40 of them take a second.
     drawn = [(place - 0.1, arm, means[arm]) for place, arm in enumerate(arms) if arm in means]
-    across = [scale * mean.mean for _, _, mean in drawn]
-    axes.scatter(across, [h for h, _, _ in drawn], s=25, c=[colours[arm] for _, arm, _ in drawn])
+    centres = [(scale * mean.mean, height, colours[arm]) for height, arm, mean in drawn]
+    across, heights, shades = zip(*centres, strict=True)
+    axes.scatter(across, heights, s=25, c=shades)
     barred = [
         (height, colours[arm], scale * mean.ci_low, scale * mean.ci_high)
         for height, arm, mean in drawn
