@@ -48,7 +48,7 @@ class Results:
         """Read it; use `load`."""
         self.study = request.grown
         self.stored = request.results()
-        self._history = request.history
+        self._request = request
         self._store = request.store
 
     @cached_property
@@ -88,7 +88,8 @@ class Results:
         """The figures of the report by name."""
         from reports.build import draw_report
 
-        return {f.name: f for f in draw_report(self.study, self.stored, self._history)}
+        history = self._request.weighed_history
+        return {f.name: f for f in draw_report(self.study, self.stored, history)}
 
 
 def read_study(reference: str | Path, *overrides: str) -> Study:
@@ -139,13 +140,16 @@ def train(
     Args:
         run: One of `Study.runs()`.
         data: Folder of the data sets; None: `MIXSWEEP_DATA`, or its default.
-        device: `cpu` or `cuda`.
+        device: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Raises:
-        ValueError: If the run learns from another one, which only a launch trains before it.
+        ValueError: If the run learns from another one, which only a launch trains before it, or the
+            device is of another kind.
         DataError: If its data set is not here.
     """
     if run.teacher is not None:
         raise ValueError(f"`a run without a teacher` must hold, got ({run.arm=}, {run.seed=}).")
+    if device.partition(":")[0] not in {"cpu", "cuda"}:
+        raise ValueError(f"`device is cpu, cuda or cuda:NUMBER` must hold, got ({device=}).")
     root = None if data is None else Path(data)
     return iter(problem_of(run.config).start(run.config, root, device))

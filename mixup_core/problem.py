@@ -357,6 +357,8 @@ class Problem:
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
     """The source of randomness that alone differs between the seeds of a configuration, and the
     configuration in which all of them do, `all`."""
+    evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
+    """Records of a run that hold its headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
     """Bytes of the predictions that a finished run leaves, but for a few; 0: it leaves none. Else
     its process is a `Predicting`. They decide no key: a run is finished without them, too."""

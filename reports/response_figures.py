@@ -41,7 +41,7 @@ _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
 """Cells abreast on a map up to which percents have a digit after the point."""
 _FRAME = "#D55E00"
-_SPAN_LETTERS = 30
+_SPAN_LETTERS = 36
 """Letters that fit between the first and the last value of a panel."""
 
 

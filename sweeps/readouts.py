@@ -14,6 +14,8 @@ class Last:
     """The last record: what the papers print."""
 
     tag: ClassVar = "last"
+    evaluations: ClassVar = 1
+    """Number of evaluations that a run must have."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it did not measure the metric."""
@@ -57,6 +59,7 @@ class Averaged:
     """The last record of the network with averaged weights, where a run keeps one."""
 
     tag: ClassVar = "averaged"
+    evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it averaged no weights."""
@@ -75,6 +78,7 @@ class Rise:
     """
 
     tag: ClassVar = "rise"
+    evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it did not measure the metric last."""

@@ -163,7 +163,7 @@ class SearchHistory:
     importances: Mapping[str, float] = field(default_factory=dict)
     """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
     complete points), adding up to 1; parameters that exist at every point, and two complete points
-    or more, else empty."""
+    or more, else empty, as where nobody asked for it."""
 
     def asks(self, search: Search) -> bool:
         """Return whether more points will be asked for."""

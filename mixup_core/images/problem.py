@@ -407,6 +407,7 @@ IMAGES = Problem(
         config.data.val_size,
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),
+    evaluations=lambda config: config.epochs // config.eval_every,
     prediction_bytes=prediction_bytes,
     law_at=TrainConfig.law_at,
     method=method,

@@ -103,7 +103,7 @@ def write_report(
         place.folder,
         data_checksums=request.data_checksums(),
         command=command_line(),
-        history=request.history,
+        history=request.weighed_history,
         predictions=lambda result: read_predictions(result, request.store),
         tracked=_tracked(request),
     )

@@ -55,7 +55,7 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
             return [section, rest]
         case "search" if rest.startswith("space."):
             return ["search", "space", rest.removeprefix("space.")]
-        case "search" | "references" if rest:
+        case "search" | "references" | "budget" | "readout" if rest:
             return [section, *rest.split(".")]
         case "arms" if rest:
             names = [name for name in _arms(study) if f"{rest}.".startswith(f"{name}.")]

@@ -19,6 +19,7 @@ from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.reading.typed_reader import TypedReader
+from sweeps.readouts import ClaimReadout
 from sweeps.search import Search, confirming
 from sweeps.study import Study
 
@@ -70,6 +71,10 @@ class StudyReader:
         references = read_references(self._read, written, self._problem, known)
         written = self._written.get("claims", REFUSED)
         claims = read_claims(self._read, written, self._problem, known)
+        self._check_readout(("readout",), keys.readout, known or {})
+        for number, claim in enumerate(claims):
+            if claim.readout is not None:
+                self._check_readout(("claims", number), claim.readout, known or {})
         if self._read.faults:
             return None
         return Study(
@@ -171,6 +176,14 @@ class StudyReader:
             else:
                 for error in teaching.unfit(configs[name], arms[teacher]):
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
+
+    def _check_readout(self, at: At, readout: ClaimReadout, arms: Mapping[str, Config]) -> None:
+        """Report the first arm whose runs are too short for a read-out."""
+        for name, config in arms.items():
+            if (number := self._problem.evaluations(config)) < readout.evaluations:
+                text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
+                self._read.report(at, text)
+                return
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report more runs, or more epochs of all runs, than a study may have."""

@@ -7,7 +7,7 @@ adopted, and proposals follow from the points alone, with or without kills betwe
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -256,8 +256,14 @@ _SETTLED = "settled"
 """Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
 
 
-def read_history(study: Study, url: str) -> SearchHistory:
-    """Return what a storage holds of a study's search; nothing is created."""
+def read_history(study: Study, url: str, *, weighed: bool = False) -> SearchHistory:
+    """Return what a storage holds of a study's search; nothing is created.
+
+    Args:
+        study: A search.
+        url: Of the storage.
+        weighed: With the importance of its parameters, which takes seconds to find.
+    """
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not file.exists():
@@ -268,7 +274,10 @@ def read_history(study: Study, url: str) -> SearchHistory:
             opened = optuna.load_study(study_name=_name(study), storage=storage)
         except KeyError:
             return SearchHistory()
-        return _history(opened, study.search)
+        history = _history(opened, study.search)
+        if not weighed:
+            return history
+        return replace(history, importances=_importances(opened, study.search))
 
 
 _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
@@ -423,7 +432,6 @@ def _history(opened: optuna.Study, search: Search) -> SearchHistory:
     return SearchHistory(
         points=points,
         ended=None if len(points) >= search.points else _end(opened, search, len(points)),
-        importances=_importances(opened, search),
     )
 
 

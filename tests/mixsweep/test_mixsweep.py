@@ -77,6 +77,12 @@ def test_a_wrong_study_is_refused() -> None:
         mixsweep.read_study("digits", "seedz=3")
 
 
+def test_a_device_of_another_kind_is_refused() -> None:
+    run = mixsweep.read_study("digits").runs()[0]
+    with pytest.raises(ValueError, match="`device is cpu, cuda or cuda:NUMBER` must hold"):
+        mixsweep.train(run, device="tpu")
+
+
 @pytest.mark.long
 def test_the_notebook_runs_from_its_first_cell_to_its_last(home: Path) -> None:
     cells = json.loads(NOTEBOOK.read_text())["cells"]

@@ -6,6 +6,7 @@ from study_files import ARMS, SMALL, read, refusals
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import PROBLEMS
 from mixup_core.tree import flatten
+from sweeps.readouts import MeanOfLast
 from tests import toy
 
 TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
@@ -136,3 +137,22 @@ def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> 
     assert refusals(tmp_path, TOY + "budget: {runs: 0}\n") == [
         "5: budget.runs: `runs > 0` must hold, got (runs=0)."
     ]
+
+
+def test_a_part_of_a_budget_or_a_read_out_is_overridden_by_path(tmp_path: Path) -> None:
+    text = TOY + "budget: {runs: 3}\nreadout: {mean_of_last: 2}\n"
+    study = read(tmp_path, text, "budget.hours=8", "readout.mean_of_last=3")
+    assert study.budget.limits == {"hours": 8.0, "runs": 3}
+    assert study.readout == MeanOfLast(evaluations=3)
+
+
+def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path) -> None:
+    said = "mean of the last 5 evaluations needs 5, and"
+    assert refusals(tmp_path, TOY + "readout: {mean_of_last: 5}\n") == [
+        f"5: readout: {said} base has 4"
+    ]
+    claim = "{metric: val/error, less: [uniform, erm], readout: {mean_of_last: 5}}"
+    claims = f"claims:\n  - {{says: a, source: b, that: {claim}}}\n"
+    text = ARMS.replace("epochs: 4", "epochs: 12, eval_every: 3") + claims
+    assert refusals(tmp_path, text) == [f"8: claims[0]: {said} erm has 4"]
+    assert read(tmp_path, text.replace("eval_every: 3", "eval_every: 2")).claims

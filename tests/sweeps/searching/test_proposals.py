@@ -95,7 +95,10 @@ def test_another_space_or_other_seeds_are_another_search(tmp_path: Path) -> None
 
 def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
     study = read(tmp_path)
-    history = asked(study, str(tmp_path / "j.log"), 20, reopened=False).history()
+    url = str(tmp_path / "j.log")
+    assert asked(study, url, 20, reopened=False).history() == read_history(study, url)
+    assert read_history(study, url).importances == {}
+    history = read_history(study, url, weighed=True)
     assert set(history.importances) == {"mix.law.alpha", "mix.switch_epoch"}
     assert sum(history.importances.values()) == pytest.approx(1)
 
