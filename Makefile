@@ -22,7 +22,7 @@ test: check
 UNITS := --ignore=tests/faults --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 units: $(DEV)
-	nice -n 10 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
+	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
