@@ -39,6 +39,7 @@ def test_a_run_that_diverges_is_named_and_never_tried_again(
     assert Store(str(launch.store)).failures() == failures
 
 
+@pytest.mark.long
 def test_a_full_disk_is_named_and_the_launch_with_space_ends_the_same(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, disk: Path
 ) -> None:

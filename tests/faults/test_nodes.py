@@ -26,6 +26,7 @@ def nodes() -> Iterator[Nodes]:
         yield nodes
 
 
+@pytest.mark.long
 def test_the_runs_of_a_lost_node_move_to_another(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, nodes: Nodes
 ) -> None:
