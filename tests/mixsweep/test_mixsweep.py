@@ -11,11 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import mixsweep
-from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
 from sweeps.cli import commands
 from sweeps.reading.study_file import StudyError
+from tests.trained import train_into
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
 
@@ -24,16 +22,7 @@ NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with every run of the digits study but one, trained without Ray."""
     home = tmp_path_factory.mktemp("notebook") / "runs"
-    store = Store(str(home / "store"))
-    for run in mixsweep.read_study("digits").runs()[:-1]:
-        records = list(mixsweep.train(run))
-        store.write(
-            stage_keys(run.config)[-1],
-            records=records,
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in records],
-            environment={},
-            state=None,
-        )
+    train_into(home / "store", mixsweep.read_study("digits").runs()[:-1])
     return home
 
 

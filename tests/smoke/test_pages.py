@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from mixsweep import read_study
 from tests.conftest import CommandLine
+from tests.trained import train_into
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 CHARTS = r">\s*error\s*<|test/error"
@@ -26,7 +28,10 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
     mixsweep = command_line()
-    mixsweep("run", "digits", "--set", "seeds=1", "--set", "base.epochs=2")
+    settings = ("digits", "--set", "seeds=1", "--set", "base.epochs=2")
+    train_into(mixsweep.home / "store", read_study("digits", *settings[2::2]).runs())
+    mixsweep("sync", *settings)
+    mixsweep("report", *settings)
     return mixsweep
 
 

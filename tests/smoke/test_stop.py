@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import CommandLine
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 STUDY = ("digits", "--set", "seeds=30", "--set", "base.epochs=40")
 
