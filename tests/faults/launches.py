@@ -146,9 +146,9 @@ class Launch:
         assert is_ray_worker(pid), pid
         os.kill(pid, signal.SIGKILL)
 
-    def end(self, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def end(self, code: int = 0, *, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         """Wait for the end; the test fails unless the exit code is `code`."""
-        out, err = self.process.communicate(timeout=240)
+        out, err = self.process.communicate(timeout=timeout)
         assert self.process.returncode == code, f"exit {self.process.returncode}\n{out}\n{err}"
         return subprocess.CompletedProcess(self.process.args, code, out, err)
 

@@ -63,6 +63,7 @@ def test_a_node_that_sees_another_store_is_refused(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize(
     ("share", "at_once", "seeds"), [("1", 1, 4), ("0.5", 2, 4), ("0.25", 4, 8)]
 )
@@ -75,7 +76,7 @@ def test_runs_fill_the_gpus_of_every_node_evenly(
     task = Task(MANY_RUNS, (f"seeds={seeds}", "base.epochs=200"))
     options = ("--gpus-per-run", share, "--device", "cpu")
     with Launch(mixsweep, task, *options, slots=None) as launch:
-        launch.end(0)
+        launch.end(0, timeout=600)  # sixteen processes, on however few cores there are
     by_gpu = defaultdict(list)
     for result in task.results(launch.store):
         by_gpu[gpu_of(result)].append(result)
