@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -18,6 +17,7 @@ from reports.figures import (
     clip,
     finished,
     legend,
+    numbers_of,
     panelled,
     spell_counts,
     wrapped,
@@ -103,7 +103,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
             numbers=spell_csv(
                 [
                     {"metric": metric, "line": label, response.path: value, "arm": arm}
-                    | _numbers_of(summaries[arm].get(metric))
+                    | numbers_of(summaries[arm].get(metric))
                     for metric in metrics
                     for label, value, arm in _drawn(response)
                 ]
@@ -190,7 +190,7 @@ def _map(table: Table, plane: Plane) -> Figure:
             numbers=spell_csv(
                 [
                     {"map": label, plane.across: x, plane.up: y, "arm": arm}
-                    | _numbers_of(summaries.get(arm))
+                    | numbers_of(summaries.get(arm))
                     for label, cells in plane.maps.items()
                     for (x, y), arm in sorted(cells.items(), key=lambda cell: ascending(cell[0]))
                 ]
@@ -248,9 +248,10 @@ def _spell_value(value: float | None) -> str:
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:
     """Name the values along the panel, leaving out those whose names would lie on each other."""
-    if is_geometric(values):
+    along = math.log if is_geometric(values) else float
+    if along is math.log:
         axes.set_xscale("log")
-    named = _apart(sorted(values), math.log if is_geometric(values) else float)
+    named = _apart(sorted(values), along)
     axes.set_xticks(named, [f"{value:g}" for value in named])
     axes.xaxis.set_minor_locator(NullLocator())
 
@@ -269,7 +270,3 @@ def _apart(values: Sequence[float], along: Callable[[float], float]) -> list[flo
         ):
             kept.append(value)
     return [*kept, last]
-
-
-def _numbers_of(summary: Summary | None) -> dict[str, Any]:
-    return {name: getattr(summary, name, None) for name in ("n", "mean", "ci_low", "ci_high")}

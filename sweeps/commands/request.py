@@ -69,20 +69,22 @@ class Request:
     @cached_property
     def history(self) -> SearchHistory:
         """What has been proposed by now, if the study is a search."""
-        return self._read_history(weighed=False)
-
-    @cached_property
-    def weighed_history(self) -> SearchHistory:
-        """What has been proposed by now, with the importance of the parameters."""
-        return self._read_history(weighed=True)
-
-    def _read_history(self, *, weighed: bool) -> SearchHistory:
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.proposals import read_history
 
         require_search(self.home.optuna_url)
-        return read_history(self.study, self.home.optuna_url, weighed=weighed)
+        return read_history(self.study, self.home.optuna_url)
+
+    @cached_property
+    def weighed_history(self) -> SearchHistory:
+        """`history`, no point more, with the importance of its parameters."""
+        if self.study.search is None:
+            return self.history
+        from sweeps.searching.proposals import read_importances
+
+        importances = read_importances(self.study, self.home.optuna_url)
+        return replace(self.history, importances=importances)
 
     @property
     def grown(self) -> Study:

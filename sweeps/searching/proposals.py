@@ -6,12 +6,12 @@ adopted, and proposals follow from the points alone, with or without kills betwe
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 import optuna
 from optuna.distributions import (
@@ -256,28 +256,33 @@ _SETTLED = "settled"
 """Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
 
 
-def read_history(study: Study, url: str, *, weighed: bool = False) -> SearchHistory:
-    """Return what a storage holds of a study's search; nothing is created.
+_Told = TypeVar("_Told")
+"""What is asked of a storage."""
 
-    Args:
-        study: A search.
-        url: Of the storage.
-        weighed: With the importance of its parameters, which takes seconds to find.
-    """
+
+def read_history(study: Study, url: str) -> SearchHistory:
+    """Return what a storage holds of a study's search, unweighed; nothing is created."""
+    return _read(study, url, _history) or SearchHistory()
+
+
+def read_importances(study: Study, url: str) -> dict[str, float]:
+    """Return `SearchHistory.importances` of a study's search, which takes seconds to find."""
+    return _read(study, url, _importances) or {}
+
+
+def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told]) -> _Told | None:
+    """Return something of what a storage holds of a search; None if it does not know it."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not file.exists():
-        return SearchHistory()
+        return None
     with _Answering(url), alone(database_file(url)):
         storage = _storage(url)
         try:
             opened = optuna.load_study(study_name=_name(study), storage=storage)
         except KeyError:
-            return SearchHistory()
-        history = _history(opened, study.search)
-        if not weighed:
-            return history
-        return replace(history, importances=_importances(opened, study.search))
+            return None
+        return what(opened, study.search)
 
 
 _Candidate = tuple[dict[str, Any], Mapping[str, Any]]

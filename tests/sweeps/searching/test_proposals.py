@@ -9,7 +9,7 @@ from searching import STUDY, expected_error, read
 
 import sweeps.searching.proposals
 from sweeps.search import SearchError, SearchHistory
-from sweeps.searching.proposals import Proposals, read_history
+from sweeps.searching.proposals import Proposals, read_history, read_importances
 from sweeps.study import Study
 
 CONDITIONAL = STUDY.replace(
@@ -98,9 +98,9 @@ def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
     url = str(tmp_path / "j.log")
     assert asked(study, url, 20, reopened=False).history() == read_history(study, url)
     assert read_history(study, url).importances == {}
-    history = read_history(study, url, weighed=True)
-    assert set(history.importances) == {"mix.law.alpha", "mix.switch_epoch"}
-    assert sum(history.importances.values()) == pytest.approx(1)
+    importances = read_importances(study, url)
+    assert set(importances) == {"mix.law.alpha", "mix.switch_epoch"}
+    assert sum(importances.values()) == pytest.approx(1)
 
 
 def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
