@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import mixsweep
 from sweeps.cli import commands
 from sweeps.reading.study_file import StudyError
-from tests.trained import train_into
+from tests.filled import train_into
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
 

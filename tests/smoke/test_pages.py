@@ -14,7 +14,7 @@ import pytest
 
 from mixsweep import read_study
 from tests.conftest import CommandLine
-from tests.trained import train_into
+from tests.filled import train_into
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 CHARTS = r">\s*error\s*<|test/error"
