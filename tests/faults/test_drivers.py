@@ -44,7 +44,7 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
         for run in TWO_LAWS.study.runs()[:2]:
-            launch.stage(run, epochs=10)
+            launch.stage(run, epochs=4)
         acknowledged = TWO_LAWS.acknowledged(launch.store)
         launch.process.kill()
     return mixsweep, acknowledged
