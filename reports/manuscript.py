@@ -1,7 +1,8 @@
 """Manuscript: a page of text in which verdicts, numbers and figures of studies are filled in.
 
 A manuscript is a Jinja template of Markdown. It states what sources say; whatever was measured
-comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `cost` or `figure`.
+comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `first`, `cost` or
+`figure`.
 
     python -m reports.manuscript reports/manuscripts/theory.md --home runs --out FOLDER
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.runs import arrange, counted_runs, values_of
 from reports.spelling import DASH, escape_markdown, markdown_grid
@@ -77,7 +79,8 @@ class Manuscript:
             keep_trailing_newline=True,
         )
         functions = (
-            self.has, self.verdicts, self.results, self.again, self.number, self.cost, self.figure,
+            self.has, self.verdicts, self.results, self.again, self.number, self.first, self.cost,
+            self.figure,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
         environment.globals["Column"] = Column
@@ -165,11 +168,28 @@ class Manuscript:
         told = ", ".join(f"{counts[mark]} {mark}" for mark in (_SAME, _NEAR, _OTHER))
         return f"{table}\n\n{counts.total()} entries measured again: {told}."
 
-    def number(self, study: str, arm: str, metric: str, place: float | None = None) -> str:
+    def number(
+        self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
+    ) -> str:
         """Return the mean of a metric of an arm over its seeds, for a sentence."""
-        column = Column(heading="", metric=metric, place=place)
+        column = Column(heading="", metric=metric, place=place, scale=scale)
         found = self._measured(study, arm, column)
         return DASH if found is None else _spell(found.mean)
+
+    def first(self, study: str, arm: str, metric: str, level: float) -> str:
+        """Return the first place on the axis where the mean over seeds is at most a level.
+
+        Of runs that do not get there, `> ` and the last place.
+        """
+        runs = counted_runs(self._arranged(study)[arm]).values()
+        told = DASH
+        for records in zip(*(result.records for result in runs), strict=True):
+            place = _spell(_place_of(_study(study), records[0]))
+            values = [record.metrics[metric] for record in records if metric in record.metrics]
+            if values and sum(values) / len(values) <= level:
+                return place
+            told = f"> {place}"
+        return told
 
     def cost(self, study: str, *metrics: str) -> str:
         """Return seconds per run of each arm, beside metrics of its last records."""
@@ -208,7 +228,7 @@ class Manuscript:
 
     def _measured(self, study: str, arm: str, column: Column) -> Summary | None:
         arranged = self._arranged(study)
-        part, axis = _study(study), _study(study).problem.axis
+        part = _study(study)
         if column.place is None:
             found = values_of({arm: arranged[arm]}, column.metric, part.readout)[arm]
             values = list(found.values())
@@ -217,8 +237,7 @@ class Manuscript:
                 record.metrics[column.metric]
                 for result in counted_runs(arranged[arm]).values()
                 for record in result.records
-                if axis.metric is not None
-                and abs(record.metrics[axis.metric] / column.place - 1) < 1e-6
+                if abs(_place_of(part, record) / column.place - 1) < 1e-6
             ]
         return summarise([column.scale * value for value in values]) if values else None
 
@@ -242,6 +261,12 @@ class Manuscript:
 def _study(name: str) -> Study:
     """Return a bundled study, as its file says."""
     return load_study(name, ())
+
+
+def _place_of(study: Study, record: EpochRecord) -> float:
+    """Return where a record stands on the axis of its problem."""
+    axis = study.problem.axis.metric
+    return record.epoch + 1 if axis is None else record.metrics[axis]
 
 
 def _mark(ours: Summary, printed: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import problem_of
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from reports.build import build_report
@@ -116,3 +117,34 @@ def test_sentences_costs_and_figures_come_from_the_runs(home: Home, tmp_path: Pa
     assert "](figures/small-views-final_values.png)" in page
     kept = {path.name for path in (tmp_path / "page" / "figures").iterdir()}
     assert kept == {"small-views-final_values.png", "small-views-final_values.csv"}
+
+
+def test_the_first_place_at_a_level_is_that_of_the_mean(home: Home, tmp_path: Path) -> None:
+    study = str(home.folder / "small-views.yaml")
+    results = read_results(load_study(study).runs_of("one-feature"), Store(home.store))
+    means = [
+        sum(result.records[n].metrics["excess/measured"] for result in results) / 3
+        for n in range(3)
+    ]
+    assert means[0] < means[1] < means[2]
+    page = Manuscript(home=home, out=tmp_path)
+    at = [page.first(study, "one-feature", "excess/measured", m + 1e-9) for m in (0, means[0])]
+    assert at == ["> 10", "2.5"]
+    assert page.first(study, "equal", "excess/measured", 0.05) == "5"
+
+
+def test_a_place_on_an_axis_of_epochs_counts_them_from_one(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(
+        "study: small\nseeds: 1\n"
+        "base: {data: {name: digits}, model: {name: mlp}, batch_size: 8, epochs: 2}\n"
+    )
+    (run,) = load_study(str(tmp_path / "small.yaml")).runs()
+    records = [EpochRecord(epoch=n, metrics={"train/loss": 1.0 + n}) for n in range(2)]
+    facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * 2
+    home = Home(folder=tmp_path)
+    key = stage_keys(run.config)[-1]
+    Store(home.store).write(key, records=records, facts=facts, environment={}, state=None)
+    page = Manuscript(home=home, out=tmp_path)
+    given = (str(tmp_path / "small.yaml"), run.arm, "train/loss")
+    assert [page.number(*given, place=n, scale=10) for n in (1, 2, 3)] == ["10", "20", "—"]
+    assert page.first(*given, 1.5) == "1"
