@@ -1,6 +1,6 @@
-"""Colours: how each arm is drawn, the same in every figure of a study."""
+"""Colours: how each arm is drawn, the same in every figure of a study, and lines of several."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mixup_core.problem import Config, problem_of
 
@@ -37,3 +37,31 @@ def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
         turn, colour = divmod(place, len(free))
         named[arm] = (free[colour], _DASHES[turn % len(_DASHES)])
     return {arm: named[arm] for arm in arms}
+
+
+def line_looks(
+    lines: Mapping[str, Sequence[str]], looks: Mapping[str, Look], taken: Sequence[Look] = ()
+) -> dict[str, Look]:
+    """Return the colour and dashes of each line through several arms, no two alike.
+
+    A line is drawn as the first of its arms, in the order of the study, whose colour no other line
+    of the figure has, so that a line of a plain method has the colour of the method; where all of
+    its colours are taken, in one that is free; where every colour is, in other dashes.
+
+    Args:
+        lines: Label to the arms of a line.
+        looks: How each arm is drawn.
+        taken: Looks of what else is in the figure.
+    """
+    order = {arm: place for place, arm in enumerate(looks)}
+    colours = (*_OTHERS, *_OF_METHODS.values())
+    palette = [(colour, dashes) for dashes in _DASHES for colour in colours]
+    found: dict[str, Look] = {}
+    for label, arms in lines.items():
+        own = [looks[arm] for arm in sorted(arms, key=order.__getitem__)]
+        drawn = [*taken, *found.values()]
+        used = {colour for colour, _ in drawn}
+        free = [look for look in (*own, *palette) if look[0] not in used]
+        free += [look for look in palette if look not in drawn]
+        found[label] = (free or own)[0]
+    return found

@@ -39,6 +39,7 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.6,
     "legend.frameon": False,
+    "legend.handlelength": 3.0,
     "svg.hashsalt": "mixsweep",
 }
 """Sizes in points at print size: a figure is as wide as a page of text."""

@@ -10,7 +10,7 @@ from matplotlib.ticker import NullLocator
 
 from mixup_core.problem import Metric
 from reports.arms import ArmRow
-from reports.colours import Look
+from reports.colours import Look, line_looks
 from reports.figures import (
     STYLE,
     Figure,
@@ -72,6 +72,8 @@ def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tup
 def _along(study: Study, table: Table, response: Response, looks: Mapping[str, Look]) -> Figure:
     summaries = {row.arm: row.summaries for row in table.rows}
     metrics = _panels(study, table, response)
+    lines = {label: list(line.values()) for label, line in response.lines.items()}
+    of_lines = line_looks(lines, looks, [looks[arm] for arm in response.levels])
     with mpl.rc_context(STYLE):
         canvas, panels = panelled(len(metrics))
         for axes, metric in zip(panels, metrics, strict=True):
@@ -79,13 +81,13 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
             for label, line in response.lines.items():
                 found = {v: summaries[arm].get(metric) for v, arm in line.items()}
                 means = {value: s for value, s in found.items() if s is not None}
-                _draw_line(axes, label, means, shown, looks[next(iter(line.values()))])
+                _draw_line(axes, label, means, shown, of_lines[label])
             for arm in response.levels:
                 if (level := summaries[arm].get(metric)) is not None:
                     colour, dashes = looks[arm]
                     axes.axhline(
                         shown.scale * level.mean, color=colour, linestyle=dashes, linewidth=1,
-                        alpha=0.8, label=arm,
+                        alpha=0.8, label=arm, clip_on=False,
                     )  # fmt: skip
             _mark_values(axes, response.values)
             axes.set_xlabel(response.path)
@@ -137,10 +139,11 @@ def _draw_line(
     colour, dashes = look
     heights = [shown.scale * summary.mean for summary in means.values()]
     halves = [shown.scale * (summary.half_width or 0.0) for summary in means.values()]
-    axes.errorbar(
+    line, _, _ = axes.errorbar(
         list(means), heights, yerr=halves, color=colour, linestyle=dashes, marker="o", ms=4,
         capsize=2.5, elinewidth=0.9, label=label,
     )  # fmt: skip
+    line.set_clip_on(False)  # at 0 or 100 % half of it would be gone
 
 
 def _map(table: Table, plane: Plane) -> Figure:

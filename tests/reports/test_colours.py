@@ -1,6 +1,6 @@
 from synthetic import make_study
 
-from reports.colours import arm_looks
+from reports.colours import arm_looks, line_looks
 
 
 def test_a_plain_method_has_its_colour_whatever_the_arm_is_called_and_whoever_is_beside_it() -> (
@@ -29,3 +29,23 @@ def test_thirty_arms_are_told_apart_and_stay_in_their_order() -> None:
     looks = arm_looks(study.arms)
     assert len(set(looks.values())) == 30
     assert list(looks) == list(study.arms)
+
+
+def test_a_line_of_a_plain_method_has_its_colour_wherever_its_first_arm_stands() -> None:
+    study = make_study(arms=("erm", "midpoint"))
+    arms = {f"{arm} {place}": study.arms[arm] for arm in study.arms for place in range(6)}
+    lines = {method: [f"{method} {place}" for place in reversed(range(6))] for method in study.arms}
+    looks = arm_looks(arms)
+    assert looks["erm 5"][0] == looks["midpoint 5"][0], "there are fewer colours than arms"
+    assert line_looks(lines, looks) == {"erm": looks["erm 0"], "midpoint": looks["midpoint 0"]}
+
+
+def test_lines_differ_in_colour_while_there_are_any_and_in_look_beyond() -> None:
+    study = make_study(arms=tuple(f"beta-{index}" for index in range(40)))
+    looks = arm_looks(study.arms)
+    taken = [looks["beta-0"], looks["beta-1"]]
+    lines = {arm: [arm] for arm in study.arms if arm not in ("beta-0", "beta-1")}
+    found = line_looks(lines, looks, taken)
+    assert len({*taken, *found.values()}) == 40
+    first = list(found.values())[:5]
+    assert len({colour for colour, _ in (*taken, *first)}) == 7

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from decay import decay_study, decayed
+from matplotlib.figure import Figure as Canvas
 from synthetic import finish, make_study
 
 from mixup_core.tree import with_values
@@ -41,16 +42,39 @@ def test_results_stand_along_the_number_that_arms_differ_in(decay: None) -> None
     assert "along rate" in figures["response"].title
 
 
-def test_names_of_values_keep_apart_and_the_ends_are_always_named(
-    decay: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = []
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
+    """Return a list to which every canvas is added once it is finished."""
+    canvases: list[Canvas] = []
     finished = response_figures.finished
     monkeypatch.setattr(
         response_figures,
         "finished",
-        lambda canvas, **words: drawn.append(canvas) or finished(canvas, **words),
+        lambda canvas, **words: canvases.append(canvas) or finished(canvas, **words),
     )
+    return canvases
+
+
+def test_no_two_lines_share_a_look_however_many_arms_stand_along_them(
+    drawn: list[Canvas],
+) -> None:
+    plain = make_study(arms=("erm", "midpoint"), seeds=(0, 1))
+    rates = (0.3, 0.2, 0.14, 0.09, 0.07, 0.06)
+    arms = {
+        f"{arm} lr={rate}": with_values(config, {"optimizer.lr": rate})
+        for arm, config in plain.arms.items()
+        for rate in rates
+    }
+    study = replace(plain, arms=arms, baseline=next(iter(arms)))
+    draw(study, tuple(finish(run, 0.2) for run in study.runs()))
+    handles, labels = drawn[0].axes[0].get_legend_handles_labels()
+    assert labels == ["erm", "midpoint"]
+    assert [handle.lines[0].get_color() for handle in handles] == ["#0072B2", "#E69F00"]
+
+
+def test_names_of_values_keep_apart_and_the_ends_are_always_named(
+    decay: None, drawn: list[Canvas]
+) -> None:
     rates = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 8.0, 16.0, 64.0)
     study = decay_study(rates=rates)
     draw(study, tuple(map(decayed, study.runs())))
