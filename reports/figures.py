@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis as Scaled
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
 
 from mixup_core.problem import Axis, Metric
 from mixup_core.records import EpochRecord
@@ -61,6 +63,9 @@ _PACKED = {"compress_level": 2}
 
 _MOST_STRIPS = 60
 """Of a panel; of more places, as many are told, evenly spread."""
+
+_SHORT = 5e-5, 1e6
+"""Limits of an axis of logarithms whose labels are written out."""
 
 Told = tuple[Axes, Mapping[float, str]]
 """A panel, and place along it to what stands there."""
@@ -112,9 +117,17 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
+        tick_logarithms(axes.xaxis)
         return
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=axis.metric is None, nbins=6))
+
+
+def tick_logarithms(axis: Scaled) -> None:
+    """Tick an axis that is scaled already by as many round numbers as its labels have room for."""
+    axis.set_major_locator(_RoundNumbers())
+    axis.set_major_formatter(_Plain())
+    axis.set_minor_locator(NullLocator())
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
@@ -215,6 +228,75 @@ def finished(  # noqa: PLR0913  what a figure is made of
         png=png.getvalue(),
         numbers=numbers,
         strips=strips,
+    )
+
+
+class _RoundNumbers(LogLocator):
+    """1, 2 and 5 in each decade if the labels of all have room, else 1 and 3, else decades."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Return where ticks are, all within the limits."""
+        assert isinstance(self.axis, Scaled), "ticks are asked of a locator in its place"
+        low, high = self.nonsingular(vmin, vmax)
+        fewest: list[float] = []
+        for places in _round_numbers(low, high):
+            inside = [float(place) for place in places if low <= place <= high]
+            if len(inside) > 1 and _leave_room(self.axis, inside):
+                return inside
+            fewest = fewest or inside[:1]
+        return fewest
+
+
+class _Plain(Formatter):
+    """Numbers written out, powers of ten on axes where they would be long."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of a place."""
+        del pos
+        assert isinstance(self.axis, Scaled), "labels are asked of a formatter in its place"
+        return _spell_place(x, self.axis)
+
+
+def _round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
+    """Yield places between two limits to tick, the best first."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ladders = [
+        [step * 10.0**exponent for exponent in exponents for step in steps]
+        for steps in ((1, 2, 5), (1, 3))
+    ]
+    if _is_short(low, high):
+        yield from ladders
+    for stride in range(1, len(exponents)):
+        yield [10.0**exponent for exponent in exponents if exponent % stride == 0]
+    yield from ladders
+    yield [step * 10.0**exponent for exponent in exponents for step in range(1, 10)]
+    for count in (4, 3, 2, 1):
+        yield MaxNLocator(count).tick_values(low, high)
+
+
+def _is_short(low: float, high: float) -> bool:
+    return _SHORT[0] < low and high < _SHORT[1]
+
+
+def _spell_place(place: float, axis: Scaled) -> str:
+    if _is_short(*axis.get_view_interval()):
+        return f"{place:g}"
+    factor, exponent = f"{place:.2e}".split("e")
+    times = "" if float(factor) == 1 else rf"{float(factor):g} \times "
+    return f"${times}10^{{{int(exponent)}}}$"
+
+
+def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
+    """Return whether labels at some places of an axis of logarithms leave a letter between them."""
+    low, high = axis.get_view_interval()
+    is_across = axis is axis.axes.xaxis
+    box, dots = axis.axes.bbox, axis.axes.figure.dpi
+    letters = (box.width if is_across else box.height) / dots / _LETTER_INCHES
+    labels = [_spell_place(place, axis).replace(r"\times", "x") for place in places]
+    lengths = [len(re.sub("[${}^ ]", "", label)) if is_across else 2 for label in labels]
+    return all(
+        letters * math.log(right / left) / math.log(high / low) > 1 + (mine + theirs) / 2
+        for (left, mine), (right, theirs) in pairwise(zip(places, lengths, strict=True))
     )
 
 

@@ -12,13 +12,21 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
 from mixup_core.keys import stage_keys
 from mixup_core.tree import with_values
 from reports.colours import Look
-from reports.figures import PANEL_INCHES, STYLE, Figure, clip, finished, legend
+from reports.figures import (
+    PANEL_INCHES,
+    STYLE,
+    Figure,
+    clip,
+    finished,
+    legend,
+    tick_logarithms,
+)
 from reports.searched import Searched
 from reports.spelling import spell_csv
 from reports.statistics import expected_lowest
@@ -31,8 +39,6 @@ _WINNER = "#D55E00"
 _LETTERS = 36
 """Of the labels of an axis as wide as a panel, about."""
 _MOST_TICKS = 6
-_FEW_DECADES = 100
-"""A range over which a logarithmic axis has ticks between its powers of ten."""
 _MARGIN = 0.05
 """Of a map, beyond each bound of its parameters, as a part of the range."""
 
@@ -173,10 +179,7 @@ def _mark(axis: Axis, parameter: Parameter) -> None:
     limits = _beyond(parameter, "low", _MARGIN), _beyond(parameter, "high", _MARGIN)
     if _is_log(parameter):
         axis.axes.set(**{f"{name}scale": "log"})  # this resets ticks and labels
-        steps = (1.0,) if limits[1] / limits[0] > _FEW_DECADES else (1.0, 2.0, 5.0)
-        axis.set_major_locator(LogLocator(subs=steps, numticks=_MOST_TICKS))
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(NullFormatter())
+        tick_logarithms(axis)
     elif isinstance(parameter.distribution, Integer):
         axis.set_major_locator(MaxNLocator(integer=True, nbins=_MOST_TICKS))
     axis.axes.set(**{f"{name}lim": limits})
