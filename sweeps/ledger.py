@@ -8,6 +8,7 @@ read is passed over, and the next launch writes it again.
 
 import dataclasses
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,10 +18,12 @@ from typing import Any, Self
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError, UnreadableError
+from mixup_core.store.notes import LATEST_MS, filled, parse_note
 from mixup_core.tree import flatten
 from sweeps.study import Study
 
 _TOP = "studies"
+_NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
 _MOST_NAMED = 3
 """Differing settings that are spelled; of more only their number."""
 
@@ -77,8 +80,8 @@ def enter(study: Study, store: Store, command: str) -> None:
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
     """Return the newest launch of every study and settings, or of one study, the oldest first."""
     top = _TOP if study is None else f"{_TOP}/{study}"
-    names = sorted(name for name in store.files.names(top) if name.endswith(".json"))
-    found = [_launch(content) for _, content in store.files.read_present(names)]
+    names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
+    found = [_launch(name, content) for name, content in store.files.read_present(names)]
     return tuple(
         sorted((launch for launch in found if launch is not None), key=lambda launch: launch.at_ms)
     )
@@ -133,14 +136,12 @@ def spell_differences(
     return f"{', '.join(have)}{more}; you asked for {', '.join(wanted)}{more}"
 
 
-def _launch(content: bytes | UnreadableError) -> Launch | None:
-    try:
-        plain = json.loads(content) if isinstance(content, bytes) else {}
-        fields = {field.name: plain[field.name] for field in dataclasses.fields(Launch)}
-        lists = {name: tuple(fields[name]) for name in ("seeds", "ends")}
-        return Launch(**{**fields, **lists})
-    except (ValueError, KeyError, TypeError, RecursionError):
+def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
+    """Return the launch that a file tells; None if that cannot be read, or is another's."""
+    launch = filled(Launch, parse_note(content))
+    if launch is None or not 0 <= launch.at_ms <= LATEST_MS:
         return None
+    return launch if name == f"{_TOP}/{launch.study}/{launch.settings}.json" else None
 
 
 def _plain(value: Any) -> str:

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.store.files import Bucket, StoreError
+from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
     Holder,
     Progress,
     RunningRun,
     StudyBusyError,
     checked,
-    parse_record,
 )
 
 _BEAT_EVERY = 2.0
@@ -232,7 +232,7 @@ def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
 def _read(files: Bucket, name: str) -> dict[str, Any] | None:
     """Return a record, empty if it cannot be read; None if there is none."""
     try:
-        return parse_record(files.read(name)) or {}
+        return parse_note(files.read(name)) or {}
     except FileNotFoundError:
         return None
 

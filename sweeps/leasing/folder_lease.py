@@ -35,13 +35,13 @@ from mixup_core.store.files import (
     read_regular,
     write_durably,
 )
+from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
     Holder,
     Progress,
     RunningRun,
     StudyBusyError,
     checked,
-    parse_record,
 )
 
 _PATIENCE = 0.5
@@ -234,7 +234,7 @@ def _read_holder(files: _LeaseFiles) -> Holder | None:
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
-    return parse_record(_read(path) or b"")
+    return parse_note(_read(path) or b"")
 
 
 def _read(path: Path) -> bytes | None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import socket
@@ -13,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-_MOST_MS = 250_000_000_000_000
-"""A time in the year 9892: none later can be spelled as a date."""
+from mixup_core.store.notes import LATEST_MS, filled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,10 +47,10 @@ class Holder:
 
         None, as if it had not been written, where a field is missing or not of its type.
         """
-        fields = _fields(cls, plain)
-        if fields is None or fields["token"] < 1 or not 0 <= fields["started_at_ms"] <= _MOST_MS:
+        found = filled(cls, plain)
+        if found is None or found.token < 1 or not 0 <= found.started_at_ms <= LATEST_MS:
             return None
-        return cls(**fields)
+        return found
 
     def __str__(self) -> str:
         since = _clock_time(self.started_at_ms)
@@ -95,13 +93,7 @@ class Progress:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
         """Return what `to_plain` gave, as `Holder.from_plain` does."""
-        listed = plain.get("running")
-        runs = [_fields(RunningRun, run) for run in listed] if isinstance(listed, list) else [None]
-        fields = _fields(cls, {**plain, "running": ()})
-        if fields is None or None in runs:
-            return None
-        running = tuple(RunningRun(**run) for run in runs if run is not None)
-        return cls(**{**fields, "running": running})
+        return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:
         """Return values that JSON holds."""
@@ -126,29 +118,6 @@ class StudyLostError(Exception):
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
         super().__init__(f"study {study!r} was taken over by {by}; this driver stops")
-
-
-def parse_record(content: bytes) -> dict[str, Any] | None:
-    """Return the mapping that JSON holds; None where it is none, whatever it is."""
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _fields(kind: type, plain: object) -> dict[str, Any] | None:
-    """Return the fields of a dataclass from a mapping; None unless each has its type."""
-    if not isinstance(plain, dict):
-        return None
-    found = {}
-    for field in dataclasses.fields(kind):
-        value = plain.get(field.name)
-        accepted: Any = getattr(field.type, "__origin__", field.type)
-        if not isinstance(value, accepted) or isinstance(value, bool):
-            return None
-        found[field.name] = value
-    return found
 
 
 def checked(study: str) -> str:

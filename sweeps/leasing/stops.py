@@ -9,8 +9,8 @@ import json
 from typing import Literal
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import UnreadableError
-from sweeps.leasing.holders import Holder, checked, parse_record
+from mixup_core.store.notes import parse_note
+from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
 """`finish`: start no run any more, and let those running end. `now`: leave those too."""
@@ -34,7 +34,7 @@ def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
         ValueError: If the name is no study name.
     """
     for _, content in store.files.read_present([_name(study)]):
-        record = None if isinstance(content, UnreadableError) else parse_record(content)
+        record = parse_note(content)
         if record is not None and record.get("token") == holder.token:
             return "now" if record.get("how") == "now" else "finish"
     return None

@@ -1,5 +1,7 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.tree import with_values
 from sweeps.ledger import Launch, enter, launches, settings_of, spell_differences
 from sweeps.study import Study
+from tests.damages import DAMAGES
 
 
 def _study(name: str = "small", seeds: tuple[int, ...] = (0, 1), **values: object) -> Study:
@@ -54,12 +57,62 @@ def test_more_seeds_are_the_same_settings_and_another_value_is_not() -> None:
     assert _study().settings != _study(epochs=4).settings
 
 
-def test_a_record_that_cannot_be_read_is_passed_over(store: Store, tmp_path: Path) -> None:
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "unreadable"}))
+def test_a_record_that_cannot_be_read_is_passed_over_and_written_again(
+    store: Store, tmp_path: Path, damage: str
+) -> None:
+    enter(_study("other"), store, "mixsweep run other")
+    (told,) = launches(store)
+    enter(_study(), store, "mixsweep run small")
+    (path,) = (tmp_path / "store" / "studies" / "small").glob("*.json")
+    DAMAGES[damage](path)
+    assert launches(store) == (told,)
+    enter(_study(), store, "mixsweep run small")
+    assert len(launches(store)) == (1 if damage == "a folder" else 2)
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "nothing": lambda plain: None,
+    "nested": lambda plain: [],
+    "another study": lambda plain: plain | {"study": "Small"},
+    "other settings": lambda plain: plain | {"settings": "0" * 32},
+    "a time as text": lambda plain: plain | {"at_ms": "noon"},
+    "a time after all dates": lambda plain: plain | {"at_ms": 10**17},
+    "a time before all dates": lambda plain: plain | {"at_ms": -(10**17)},
+    "no time": lambda plain: {key: value for key, value in plain.items() if key != "at_ms"},
+    "arms as a list": lambda plain: plain | {"arms": [1]},
+    "an arm as text": lambda plain: plain | {"arms": {"erm": "erm"}},
+    "seeds as text": lambda plain: plain | {"seeds": ["0", "1"]},
+    "ends as numbers": lambda plain: plain | {"ends": [0, 1]},
+    "no command": lambda plain: plain | {"command": None},
+    "half of a character": lambda plain: plain | {"command": "\ud800"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_record_of_other_types_or_of_another_study_is_passed_over(
+    store: Store, tmp_path: Path, change: str
+) -> None:
     enter(_study(), store, "mixsweep run small")
     (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
-    for content in (b"", b"[]", b'{"study": 1}', b"\xff"):
-        path.with_name("damaged.json").write_bytes(content)
-        assert len(launches(store)) == 1
+    path.write_text(json.dumps(CHANGES[change](json.loads(path.read_text()))))
+    assert launches(store) == ()
+
+
+def test_a_record_nested_too_deep_is_passed_over(store: Store, tmp_path: Path) -> None:
+    enter(_study(), store, "mixsweep run small")
+    (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
+    path.write_bytes(b"[" * 100_000)
+    assert launches(store) == ()
+
+
+def test_a_record_with_a_field_of_a_later_version_is_read(store: Store, tmp_path: Path) -> None:
+    enter(_study(), store, "mixsweep run small")
+    (told,) = launches(store)
+    (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cluster": [1]}))
+    assert launches(store) == (told,)
 
 
 def test_what_differs_is_said_once_for_all_arms_and_by_arm_else() -> None:

@@ -1,0 +1,97 @@
+"""Notes: small JSON files that tell something, as whoever came to their folder may have left them.
+
+The records of leases, the ledger, the provenance of a report and what is kept to save time are
+notes: nothing that is computed depends on one. So a note that is no file, too large or not as it
+was written is no note, and whoever keeps it writes it again.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+from mixup_core.store.files import UnreadableError, read_regular
+
+LARGEST = 2**26
+"""Bytes of a note that are read: the provenance of 10,000 runs takes a tenth."""
+LATEST_MS = 250_000_000_000_000
+"""A time in the year 9892: none later can be spelled as a date."""
+
+_Kind = TypeVar("_Kind")
+
+
+def read_note(path: Path) -> dict[str, Any] | None:
+    """Return the mapping that a local file holds; None if there is none, whatever is there."""
+    try:
+        return parse_note(read_regular(path, LARGEST))
+    except (OSError, UnreadableError):
+        return None
+
+
+def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
+    """Return the mapping that JSON holds; None where it is none, or text that cannot be shown.
+
+    Args:
+        content: Of a file, or why it has none.
+    """
+    if isinstance(content, UnreadableError):
+        return None
+    try:
+        note = json.loads(content)
+        if b"\\u" in content:  # half of a pair, which no terminal and no file takes
+            json.dumps(note, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return note if isinstance(note, dict) else None
+
+
+def filled(kind: type[_Kind], plain: object) -> _Kind | None:
+    """Return a dataclass from what JSON holds of it; fields that a later version added are ignored.
+
+    A field that is missing has its default, or else is None. Lists become tuples.
+
+    Args:
+        kind: Its fields are dataclasses, tuples and mappings of text to anything of these, unions,
+            plain types and `Any`.
+        plain: A mapping; anything else holds none.
+
+    Returns:
+        None where a field is not of its type.
+    """
+    try:
+        found: _Kind = _as(kind, plain)
+    except TypeError:
+        return None
+    return found
+
+
+def _as(kind: Any, plain: Any) -> Any:
+    """Return a value of a type.
+
+    Raises:
+        TypeError: If there is another in its place.
+    """
+    if kind is Any:
+        return plain
+    origin = get_origin(kind)
+    if origin is UnionType:
+        for one in get_args(kind):
+            with suppress(TypeError):
+                return _as(one, plain)
+    elif origin is tuple and isinstance(plain, list | tuple):
+        return tuple(_as(get_args(kind)[0], part) for part in plain)
+    elif origin is Mapping and isinstance(plain, dict):
+        return {name: _as(get_args(kind)[1], part) for name, part in plain.items()}
+    elif isinstance(kind, type) and dataclasses.is_dataclass(kind) and isinstance(plain, dict):
+        return kind(**{field.name: _field(field, plain) for field in dataclasses.fields(kind)})
+    elif origin is None and isinstance(plain, kind) and isinstance(plain, bool) == (kind is bool):
+        return plain
+    raise TypeError(f"`{kind} is the type of a value` must hold, got ({type(plain)=}).")
+
+
+def _field(field: dataclasses.Field[Any], plain: dict[str, Any]) -> Any:
+    otherwise = None if field.default is dataclasses.MISSING else field.default
+    return _as(field.type, plain.get(field.name, otherwise))

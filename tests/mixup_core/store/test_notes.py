@@ -1,0 +1,124 @@
+"""Notes: whatever is under their name, they are read as they were written or not at all."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.store import notes
+from mixup_core.store.files import UnreadableError
+from mixup_core.store.notes import filled, parse_note, read_note
+from tests.damages import DAMAGES, bound_by_modes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    name: str
+    is_last: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Whole:
+    count: int
+    share: float | int | None
+    parts: tuple[Part, ...]
+    by_name: Mapping[str, Mapping[str, Any]]
+    title: str = "untitled"
+
+
+WHOLE = Whole(
+    count=3,
+    share=0.5,
+    parts=(Part(name="a"), Part(name="b", is_last=True)),
+    by_name={"x": {"y": 1}},
+)
+PLAIN = json.loads(json.dumps(dataclasses.asdict(WHOLE)))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "other's content"}))
+def test_what_cannot_be_read_under_its_name_is_no_note(damage: str) -> None:
+    with bound_by_modes() as folder:
+        path = folder / "note.json"
+        path.write_text(json.dumps(PLAIN))
+        assert read_note(path) == PLAIN
+        DAMAGES[damage](path)
+        assert read_note(path) is None
+
+
+def test_no_more_is_read_than_a_note_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "LARGEST", 8)
+    path = tmp_path / "note.json"
+    for content, read in (('{"a": 1}', {"a": 1}), ('{"a": 12}', None)):
+        path.write_text(content)
+        assert read_note(path) == read
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"3",
+        b"{",
+        b"\xff{}",
+        b"[" * 100_000,
+        b'{"a": ' * 100_000,
+        b'{"a": "\\ud800"}',
+        b'{"a": %s}' % (b"9" * 5000),
+        UnreadableError("is no file"),
+    ],
+)
+def test_what_is_no_mapping_that_can_be_shown_is_no_note(content: bytes | UnreadableError) -> None:
+    assert parse_note(content) is None
+
+
+def test_characters_beyond_sixteen_bits_are_text(tmp_path: Path) -> None:
+    note = {"command": "mixsweep run \N{PARTY POPPER}"}
+    assert parse_note(json.dumps(note).encode()) == note
+
+
+def test_a_dataclass_comes_back_from_json_with_its_types() -> None:
+    assert filled(Whole, PLAIN) == WHOLE
+    assert filled(Whole, PLAIN | {"added": "later"}) == WHOLE
+    assert filled(Whole, {**PLAIN, "share": None}) == dataclasses.replace(WHOLE, share=None)
+    assert filled(Whole, {**PLAIN, "share": 2}) == dataclasses.replace(WHOLE, share=2)
+
+
+def test_a_missing_field_has_its_default_or_is_none_where_that_is_of_its_type() -> None:
+    without = {key: value for key, value in PLAIN.items() if key not in {"title", "share"}}
+    assert filled(Whole, without) == dataclasses.replace(WHOLE, share=None)
+    for name in ("count", "parts", "by_name"):
+        assert filled(Whole, {key: value for key, value in PLAIN.items() if key != name}) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"count": "3"},
+        {"count": 3.0},
+        {"count": True},
+        {"share": "half"},
+        {"share": False},
+        {"parts": {"name": "a"}},
+        {"parts": [{"name": 1}]},
+        {"parts": [{"name": "a", "is_last": 1}]},
+        {"parts": ["a"]},
+        {"parts": "ab"},
+        {"by_name": []},
+        {"by_name": {"x": 1}},
+        {"title": None},
+    ],
+)
+def test_a_field_of_another_type_leaves_none(other: dict[str, Any]) -> None:
+    assert filled(Whole, PLAIN | other) is None
+
+
+@pytest.mark.parametrize("plain", [None, [], "text", 3])
+def test_what_is_no_mapping_fills_nothing(plain: object) -> None:
+    assert filled(Whole, plain) is None
