@@ -1,8 +1,9 @@
-"""build_report: a study and its results in, a folder of tables, figures and provenance out."""
+"""draft_report: a study and its results in, the files of tables, figures and provenance out."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from mixup_core.problem import Config, problem_of
@@ -39,7 +40,11 @@ REPLACED_FIGURES = (
     "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
     "schedules", "series_*", "search_*",
 )  # fmt: skip
-"""Figures of an earlier report that go if this one has none; others in the folder are left."""
+REPLACED_LISTINGS = (
+    "calibration", "classes", "confirmed", "ensembles", "equivalence", "points", "references",
+    "seeds", "sensitivity", "variation",
+)  # fmt: skip
+"""Files of an earlier report that go if this one has none; others in the folder are left."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,27 +59,60 @@ class Report:
     """Every file written, below `folder`, sorted."""
 
 
-def build_report(  # noqa: PLR0913  what a report is made from
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A report that is not written yet."""
+
+    table: Table
+    markdown: str
+    contents: Mapping[str, str | bytes]
+    """Name of each file, below the folder of the report, to what it holds."""
+    predicted: frozenset[str]
+    """Keys of the runs whose predictions it is made from."""
+
+    def write(self, out: Path) -> Report:
+        """Write it. Each file appears whole; one of an earlier report stays until it is replaced.
+
+        Args:
+            out: Folder to write to, made if it is not there.
+
+        Raises:
+            OSError: If the folder cannot be written.
+        """
+        replace_files(out, self.contents)
+        former = [
+            *(out.glob(f"{name}.{kind}") for name in REPLACED_LISTINGS for kind in ("md", "csv")),
+            *(out.glob(f"figures/{name}.*") for name in REPLACED_FIGURES),
+        ]
+        for path in chain.from_iterable(former):
+            if path.relative_to(out).as_posix() not in self.contents and not path.is_dir():
+                path.unlink()
+        return Report(
+            table=self.table,
+            markdown=self.markdown,
+            folder=out,
+            files=tuple(out / name for name in sorted(self.contents)),
+        )
+
+
+def draft_report(  # noqa: PLR0913  what a report is made from
     study: Study,
     results: Sequence[RunResult],
-    out: Path,
     *,
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
     tracked: Tracked | None = None,
-) -> Report:
-    """Write a study's report from whatever results there are, down to none.
+) -> Draft:
+    """Return a study's report from whatever results there are, down to none.
 
     Times appear in `report.html` and `provenance.json` alone: the other files have the same bytes
-    for the same results, device, versions and commit. Each file appears whole; one of an earlier
-    report stays until it is replaced.
+    for the same results, device, versions and commit.
 
     Args:
         study: Decides arms, seeds and their order.
         results: Results of its runs, in any order.
-        out: Folder to write to, made if it is not there.
         data_checksums: Data set to file to checksum, for the provenance.
         command: The command line, for the provenance.
         history: Points of the study's search, if it is one.
@@ -83,24 +121,25 @@ def build_report(  # noqa: PLR0913  what a report is made from
 
     Raises:
         ValueError: If a result belongs to no run of the study.
-        OSError: If the folder cannot be written.
     """
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()
     ]
     parts = _parts(study, ordered, history)
+    arranged = arrange(parts.study, parts.results)
+    predicted = None
+    if predictions is not None and any(map(_predicts, parts.study.arms.values())):
+        predicted = gather_predictions(arranged, parts.study.readout, predictions)
+    read = _read_of(predicted, arranged)
     provenance = describe(
         study,
         ordered,
+        predicted=read,
         selection_rule=parts.selection.found or parts.selection.rule,
         data_checksums=data_checksums,
         command=command,
         history=history,
     )
-    arranged = arrange(parts.study, parts.results)
-    predicted = None
-    if predictions is not None and any(map(_predicts, parts.study.arms.values())):
-        predicted = gather_predictions(arranged, parts.study.readout, predictions)
     table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, table, predicted)
     claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
@@ -136,8 +175,9 @@ def build_report(  # noqa: PLR0913  what a report is made from
         tracked=tracked,
     )
     contents: dict[str, str | bytes] = {
-        **texts,
+        # First: who is killed while writing leaves no report of which nobody knows what it is.
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
+        **texts,
         "report.html": page,
     }
     for figure in figures:
@@ -147,9 +187,7 @@ def build_report(  # noqa: PLR0913  what a report is made from
             f"figures/{figure.name}.csv": figure.numbers,
             f"figures/{figure.name}.txt": figure.caption + "\n",
         }
-    replace_files(out, contents)
-    _remove_former(out / "figures", contents)
-    return Report(
+    return Draft(
         table=table,
         markdown="\n".join(
             [
@@ -158,8 +196,8 @@ def build_report(  # noqa: PLR0913  what a report is made from
                 *_blocks([listing for listing in listings if not listing.is_long]),
             ]
         ),
-        folder=out,
-        files=tuple(out / name for name in sorted(contents)),
+        contents=contents,
+        predicted=read,
     )
 
 
@@ -194,6 +232,19 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
 
 def _predicts(config: Config) -> bool:
     return problem_of(config).prediction_bytes(config) > 0
+
+
+def _read_of(
+    predicted: Predicted | None, arranged: Mapping[str, Mapping[int, RunResult]]
+) -> frozenset[str]:
+    """Return the keys of the runs whose predictions were read."""
+    if predicted is None:
+        return frozenset()
+    return frozenset(
+        arranged[arm][seed].run.key
+        for arm, of_arm in predicted.arms.items()
+        for seed in of_arm.runs
+    )
 
 
 def _of_predictions(predicted: Predicted, table: Table) -> tuple[Listing | None, ...]:
@@ -263,11 +314,3 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         searched=searched,
         figures=figures,
     )
-
-
-def _remove_former(figures: Path, contents: Mapping[str, str | bytes]) -> None:
-    """Remove figures of an earlier report that this one has not."""
-    for name in REPLACED_FIGURES:
-        for path in figures.glob(f"{name}.*"):
-            if f"figures/{path.name}" not in contents:
-                path.unlink()

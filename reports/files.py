@@ -1,5 +1,7 @@
 """Files: what a report writes, each whole or not at all."""
 
+import errno
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -14,8 +16,12 @@ def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
         contents: Name below the folder to content.
 
     Raises:
+        IsADirectoryError: If a folder has the name of a file.
         OSError: If the folder cannot be written.
     """
+    for path in map(folder.joinpath, contents):
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     folder.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

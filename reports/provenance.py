@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -58,6 +58,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     data_checksums: Mapping[str, Mapping[str, str]],
     command: str,
     history: SearchHistory | None = None,
+    predicted: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the provenance of a report, ready for JSON.
 
@@ -70,6 +71,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
         data_checksums: Data set to file to checksum.
         command: The command line that made the report.
         history: Points of the study's search, if it is one.
+        predicted: Keys of the runs whose predictions it was made from.
     """
     facts = [fact for result in results for fact in result.facts]
     times = [fact.stored_at_ms for fact in facts]
@@ -98,7 +100,10 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
                 arm: {path: value for path, value in flatten(config).items() if path != "seed"}
                 for arm, config in study.arms.items()
             },
-            "runs": [_describe_run(result) for result in results],
+            "runs": [
+                {**_describe_run(result), "has_predictions": result.run.key in predicted}
+                for result in results
+            ],
         }
     )
 

@@ -1,19 +1,27 @@
 """Shelf: which folder a report goes to, so that no finished report is replaced by another study's.
 
-    STUDY               the newest finished report; while there is none, the newest
-    STUDY@SETTINGS      an unfinished one beside a finished one, or one of other settings
+    STUDY                 the newest finished report; while there is none, the newest
+    STUDY@SETTINGS        an unfinished one beside a finished one, or one of other settings
+    STUDY@SETTINGS.1      the same, where a finished report has that name and would lose by it
+    STUDY@earlier         one of an earlier version, or of which nobody knows the settings any more
 
 A report belongs to the study as resolved, which `provenance.json` names. One that has every
-finished run of another, and is finished if that is, takes its place.
+finished run of another and its predictions, and is finished if that is, takes its place. Where the
+provenance of a report is lost the report counts as finished, with the runs that `runs.csv` lists.
 """
 
-import json
+import csv
+import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from mixup_core.store.files import UnreadableError, read_regular
+from mixup_core.store.notes import LARGEST, filled, read_note
 from reports.provenance import SETTLED
 from sweeps.ledger import spell_differences
 from sweeps.results import RunResult
@@ -24,6 +32,11 @@ _JOINED = (CONFIRM, "point ")
 """Begin the names of arms that joined a search while it ran."""
 _DIGITS = 8
 """Of the settings in the name of a folder."""
+_PROVENANCE, _RUNS = "provenance.json", "runs.csv"
+_TELLING = ("table.csv", "report.html", _RUNS)
+"""Files of which one at least is there where a report was."""
+_UNKNOWN = frozenset({""})
+"""Stands for runs that nobody knows: no report has all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +49,19 @@ class Standing:
     is_finished: bool
     complete: frozenset[str]
     """Keys of its complete runs."""
-    num_runs: int
-    seeds: tuple[int, ...]
+    predicted: frozenset[str] = frozenset()
+    """Keys of those whose predictions it was made from."""
+    num_runs: int = 0
+    seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
     """Arm of the study file to its configuration, flattened, without the seed."""
-    last_stored_at_ms: int | None
-    """Unix time in ms of its last epoch."""
+    is_known: bool = True
+    """False where the provenance cannot be read."""
+
+    def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
+        """Return whether these are all of its complete runs and all of its predictions."""
+        is_known = self.complete.isdisjoint(_UNKNOWN)
+        return is_known and self.complete <= complete and self.predicted <= predicted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,10 +71,14 @@ class Place:
     folder: Path
     stays: Standing | None = None
     """The finished report that keeps the study's own folder; None if this one gets it."""
+    num_lacking: int = 0
+    """Runs whose predictions that has and this one lacks, though it has the same runs."""
+    moved: Standing | None = None
+    """A finished report of other runs that stands in the folder and goes elsewhere first."""
     moves: Path | None = None
-    """Where a finished report of other settings that stands in the folder goes first."""
-    outdated: Path | None = None
-    """The folder of a report of the same settings beside it, which has no run that this lacks."""
+    """Where that goes."""
+    outdated: tuple[Path, ...] = ()
+    """Folders of reports of the same settings beside it, which have nothing that this lacks."""
 
     def clear(self) -> None:
         """Move out of the way what goes elsewhere.
@@ -62,8 +86,8 @@ class Place:
         Raises:
             OSError: If a folder cannot be moved.
         """
-        if self.outdated is not None:
-            shutil.rmtree(self.outdated)
+        for folder in self.outdated:
+            shutil.rmtree(folder)
         if self.moves is not None:
             if self.moves.exists():
                 shutil.rmtree(self.moves)
@@ -71,7 +95,12 @@ class Place:
 
 
 def place_of(
-    folder: Path, study: Study, results: Iterable[RunResult], *, is_finished: bool
+    folder: Path,
+    study: Study,
+    results: Iterable[RunResult],
+    *,
+    is_finished: bool,
+    predicted: Collection[str] = frozenset(),
 ) -> Place:
     """Return where a report goes; nothing is moved yet.
 
@@ -80,60 +109,148 @@ def place_of(
         study: With the arms that it has by now.
         results: Of its runs.
         is_finished: Whether nothing is left to train (`reports.provenance.is_finished`).
+        predicted: Keys of the runs whose predictions it is made from.
     """
-    here, own = standing(folder), _beside(folder, study.settings)
     complete = frozenset(r.run.key for r in results if r.outcome == "complete")
-    former = standing(own)
-    outdated = own if is_finished and former and former.complete <= complete else None
-    if here is None or not here.is_finished:
+    known = frozenset(predicted)
+
+    def may_replace(other: Standing) -> bool:
+        return not other.is_finished or (is_finished and other.is_within(complete, known))
+
+    here = standing(folder)
+    outdated = tuple(
+        other.folder
+        for other in standings(folder)
+        if other.folder != folder and other.settings == study.settings
+        if is_finished and other.is_within(complete, known)
+    )
+    if here is None or may_replace(here):
         return Place(folder=folder, outdated=outdated)
-    if not is_finished or complete < here.complete:
-        return Place(folder=own, stays=here)
-    if here.complete <= complete:
-        return Place(folder=folder, outdated=outdated)
-    return Place(folder=folder, moves=_beside(folder, here.settings), outdated=outdated)
+    if not is_finished or complete <= here.complete:
+        lacking = here.predicted - known if complete == here.complete else ()
+        place = _beside(folder, study.settings, may_replace)
+        return Place(folder=place, stays=here, num_lacking=len(lacking))
+    moves = _beside(
+        folder, here.settings, lambda other: other.is_within(here.complete, here.predicted)
+    )
+    return Place(folder=folder, moved=here, moves=moves, outdated=outdated)
 
 
 def standing(folder: Path) -> Standing | None:
-    """Return the report in a folder; None if there is none whose provenance can be read."""
-    try:
-        provenance = json.loads((folder / "provenance.json").read_bytes())
-        runs = provenance["runs"]
-        return Standing(
-            folder=folder,
-            settings=provenance.get("settings", ""),
-            is_finished=provenance.get("finished", all(run["outcome"] in SETTLED for run in runs)),
-            complete=frozenset(run["run_key"] for run in runs if run["outcome"] == "complete"),
-            num_runs=len(runs),
-            seeds=tuple(provenance["seeds"]),
-            arms={
-                arm: settings
-                for arm, settings in provenance["arms"].items()
-                if not arm.startswith(_JOINED)
-            },
-            last_stored_at_ms=provenance["last_epoch_stored_at_ms"],
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    """Return the report in a folder; None if there is none.
+
+    One whose provenance cannot be read counts as finished.
+    """
+    found = filled(_Provenance, read_note(folder / _PROVENANCE))
+    if found is None:
+        is_there = any((folder / name).exists() for name in _TELLING)
+        return _remains(folder) if is_there else None
+    is_over = all(run.outcome in SETTLED for run in found.runs)
+    return Standing(
+        folder=folder,
+        settings=found.settings,
+        is_finished=is_over if found.finished is None else found.finished,
+        complete=frozenset(run.run_key for run in found.runs if run.outcome == "complete"),
+        predicted=frozenset(run.run_key for run in found.runs if run.has_predictions),
+        num_runs=len(found.runs),
+        seeds=found.seeds,
+        arms={arm: of_arm for arm, of_arm in found.arms.items() if not arm.startswith(_JOINED)},
+    )
 
 
 def standings(folder: Path) -> tuple[Standing, ...]:
     """Return the reports of a study: the one in its own folder, then those beside it."""
-    beside = sorted(folder.parent.glob(f"{folder.name}@*"))
+    beside = sorted(p for p in folder.parent.glob("*") if p.name.startswith(f"{folder.name}@"))
     return tuple(found for path in (folder, *beside) if (found := standing(path)) is not None)
 
 
 def spell_place(place: Place, study: Study) -> str | None:
     """Return which report stays or was moved, and where this one is; None if it had no rival."""
-    if place.moves is not None:
-        return f"the report of other settings that stood in {place.folder} is in {place.moves}"
+    if place.moved is not None:
+        why = _spell_moved(place.moved, study)
+        return f"the report that stood in {place.folder} is in {place.moves}: {why}"
     if place.stays is None:
         return None
     here = place.stays
-    told = spell_differences(here.arms, study, here.seeds)
-    made = f"stored here with {told}" if told else "it was finished with the same settings"
-    return f"{here.folder} stays: {made}; this report is in {place.folder}"
+    return (
+        f"{here.folder} stays: {_spell_kept(place, here, study)}; this report is in {place.folder}"
+    )
 
 
-def _beside(folder: Path, settings: str) -> Path:
-    return folder.with_name(f"{folder.name}@{settings[:_DIGITS] or 'earlier'}")
+def _spell_moved(moved: Standing, study: Study) -> str:
+    if not moved.is_known:
+        return f"its {_PROVENANCE} cannot be read"
+    if moved.settings == study.settings:
+        return "it has fewer runs and more predictions"
+    return "it is of other settings"
+
+
+def _spell_kept(place: Place, here: Standing, study: Study) -> str:
+    if not here.is_known:
+        return (
+            f"{here.folder / _PROVENANCE} cannot be read, so nobody knows what this report would "
+            "replace (remove the folder to have it there)"
+        )
+    if told := spell_differences(here.arms, study, here.seeds):
+        return f"stored here with {told}"
+    same = "it was finished with the same settings"
+    if not place.num_lacking:
+        return same
+    runs = "1 run" if place.num_lacking == 1 else f"{place.num_lacking} runs"
+    return f"{same} and has the predictions of {runs} more"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Run:
+    """A run as `provenance.json` describes it."""
+
+    run_key: str
+    outcome: str
+    has_predictions: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Provenance:
+    """What a shelf wants of `provenance.json`; what has a default is not in earlier versions."""
+
+    seeds: tuple[int, ...]
+    arms: Mapping[str, Mapping[str, Any]]
+    runs: tuple[_Run, ...]
+    settings: str = ""
+    finished: bool | None = None
+
+
+def _remains(folder: Path) -> Standing:
+    """Return a report whose provenance is lost; it counts as finished unless it says otherwise."""
+    outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
+    return Standing(
+        folder=folder,
+        settings="",
+        is_finished=all(outcome in SETTLED for outcome in outcomes.values()),
+        complete=frozenset(key for key, outcome in outcomes.items() if outcome == "complete"),
+        arms={},
+        is_known=False,
+    )
+
+
+def _listed(file: Path) -> dict[str, str]:
+    """Return key to outcome of the runs of a `runs.csv`; empty if it is not as it was written."""
+    try:
+        lines = list(csv.DictReader(StringIO(read_regular(file, LARGEST).decode())))
+        found = {line["run_key"]: line["outcome"] for line in lines}
+    except (OSError, UnreadableError, ValueError, KeyError, csv.Error):
+        return {}
+    is_whole = None not in {*found, *found.values()}  # of a line that was cut
+    return found if is_whole else {}
+
+
+def _beside(folder: Path, settings: str, may_replace: Callable[[Standing], bool]) -> Path:
+    """Return the first folder for reports of some settings that is free, or may be replaced."""
+    name = f"{folder.name}@{settings[:_DIGITS] or 'earlier'}"
+    paths = (folder.with_name(f"{name}.{number}" if number else name) for number in count())
+    return next(path for path in paths if _is_free(path, may_replace))
+
+
+def _is_free(path: Path, may_replace: Callable[[Standing], bool]) -> bool:
+    found = standing(path)
+    return not os.path.lexists(path) if found is None else may_replace(found)

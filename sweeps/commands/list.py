@@ -41,7 +41,7 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 def _rows(place: Home) -> list[dict[str, Any]]:
     """Return one row per study and settings, by name, the newest launch first."""
-    from reports.shelf import standings
+    from reports.shelf import standing
 
     store = Store(place.store)
     found = launches(store)
@@ -49,10 +49,11 @@ def _rows(place: Home) -> list[dict[str, Any]]:
     rows = []
     newest = {launch.study: launch for launch in found}
     # Of one configuration the report in the study's own folder, the last here, is the one shown.
+    standings = map(standing, sorted((place.folder / "reports").glob("[!.]*"), reverse=True))
     reports = {
-        (path.name.partition("@")[0], standing.settings): standing
-        for path in sorted((place.folder / "reports").glob("*"), reverse=True)
-        for standing in standings(path)[:1]
+        (report.folder.name.partition("@")[0], report.settings): report
+        for report in standings
+        if report is not None and report.is_known
     }
     for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):
         holder = Lease.current(store, launch.study) if launch == newest[launch.study] else None

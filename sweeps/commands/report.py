@@ -89,24 +89,24 @@ def write_report(
         The report, and whether it is the one to show for these settings: a finished one is not
         replaced by one that lacks runs.
     """
-    from reports.build import build_report
+    from reports.build import draft_report
     from reports.provenance import is_finished
     from reports.shelf import place_of, spell_place
 
     folder = out or request.home.report_of(request.study.name)
     finished = is_finished(study, results, request.history)
-    place = place_of(folder, study, results, is_finished=finished)
-    place.clear()
-    report = build_report(
+    draft = draft_report(
         study,
         results,
-        place.folder,
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.weighed_history,
         predictions=lambda result: read_predictions(result, request.store),
         tracked=_tracked(request),
     )
+    place = place_of(folder, study, results, is_finished=finished, predicted=draft.predicted)
+    place.clear()
+    report = draft.write(place.folder)
     if said := spell_place(place, study):
         click.echo(said, err=True)
     is_shown = place.stays is None or place.stays.settings != study.settings

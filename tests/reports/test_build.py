@@ -1,3 +1,4 @@
+import ast
 import json
 from pathlib import Path
 
@@ -5,7 +6,8 @@ import pytest
 from synthetic import finish, make_study
 from synthetic_predictions import reader
 
-from reports.build import Report, build_report
+from reports import build
+from reports.build import Report, draft_report
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -13,7 +15,9 @@ TIMED = {"report.html", "provenance.json"}
 
 
 def write(study: Study, results: tuple[RunResult, ...], out: Path) -> Report:
-    return build_report(study, results, out, data_checksums={}, command="mixsweep report small")
+    return draft_report(study, results, data_checksums={}, command="mixsweep report small").write(
+        out
+    )
 
 
 def read(report: Report) -> dict[str, bytes]:
@@ -94,33 +98,58 @@ def test_predictions_add_their_tables_and_figure_and_change_no_other(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     plain = read(write(study, results, tmp_path / "plain"))
-    report = build_report(
+    report = draft_report(
         study,
         results,
-        tmp_path / "more",
         data_checksums={},
         command="mixsweep report small",
         predictions=reader(),
-    )
+    ).write(tmp_path / "more")
     more = read(report)
     added = {f"{name}.{kind}" for name in ("calibration", "ensembles", "classes")
              for kind in ("md", "csv")}  # fmt: skip
     added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
     assert more.keys() - plain.keys() == added
-    assert {name for name in plain if plain[name] != more[name]} == {"report.html"}
+    assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
 
 
 def test_a_report_says_how_many_runs_have_predictions(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     for without, counts in ((2, "predictions of 9 of 15 runs"), (9, "predictions of 0 of 15")):
-        report = build_report(
+        report = draft_report(
             study,
             results,
-            tmp_path / str(without),
             data_checksums={},
             command="mixsweep report small",
             predictions=reader(without=without),
-        )
+        ).write(tmp_path / str(without))
         assert counts in report.table.caption
         assert "Error of each class" not in report.markdown
+
+
+def test_tables_of_an_earlier_report_go_if_this_one_has_none(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    draft = draft_report(
+        study, results, data_checksums={}, command="mixsweep", predictions=reader()
+    )
+    assert draft.predicted == {run.key for run in study.runs()}
+    before = set(read(draft.write(tmp_path / "small")))
+    (tmp_path / "small" / "mine.csv").touch()
+    (tmp_path / "small" / "points.md").mkdir()
+    after = set(read(write(study, results, tmp_path / "small")))
+    assert {"calibration.md", "calibration.csv", "ensembles.csv", "classes.csv"} <= before - after
+    there = {p.relative_to(tmp_path / "small").as_posix() for p in tmp_path.rglob("*.*")}
+    assert there == after | {"mine.csv", "points.md"}
+
+
+def test_every_table_that_a_report_may_have_is_one_that_goes() -> None:
+    names = set()
+    for module in sorted(Path(build.__file__).parent.glob("*.py")):
+        if module.stem in {"joined", "head_to_head"}:  # of `compare`
+            continue
+        for call in ast.walk(ast.parse(module.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Listing":
+                names |= {ast.literal_eval(k.value) for k in call.keywords if k.arg == "name"}
+    assert names == {*build.REPLACED_LISTINGS, "verdicts"}, "verdicts.csv is always there"

@@ -10,7 +10,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.tree import flatten
-from reports.build import build_report
+from reports.build import draft_report
 from reports.frames import epochs_frame, runs_frame
 from reports.responses import plane_of, response_of
 from sweeps.reading.study_file import bundled_studies, load_study
@@ -72,6 +72,8 @@ def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path)
 def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: Path) -> None:
     study = two_seeds(name)
     results = [told(study, run, place) for place, run in enumerate(study.runs())][:done]
-    report = build_report(study, results, tmp_path, data_checksums={}, command=f"report {name}")
+    report = draft_report(study, results, data_checksums={}, command=f"report {name}").write(
+        tmp_path
+    )
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert len(report.table.csv().splitlines()) == len(study.arms) + 1

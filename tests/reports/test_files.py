@@ -27,3 +27,15 @@ def test_where_one_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
         replace_files(folder, {"a": "new", "x" * 300: "too long a name"})
     assert (folder / "a").read_text() == "old"
     assert names(tmp_path) == {"study/a", "study/b"}
+
+
+def test_a_folder_with_the_name_of_a_file_is_named_and_nothing_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    replace_files(folder, {"a": "old", "b": "old"})
+    (folder / "b").unlink()
+    (folder / "b").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        replace_files(folder, {"a": "new", "b": "new"})
+    assert caught.value.filename == str(folder / "b")
+    assert (folder / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]

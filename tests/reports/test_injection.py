@@ -12,7 +12,7 @@ import pytest
 from synthetic import finish, make_study
 
 from mixup_core.rules import printable
-from reports.build import build_report
+from reports.build import draft_report
 from sweeps.claims import Claim
 
 HOSTILE = (
@@ -56,7 +56,7 @@ def _written(out: Path, texts: Sequence[str]) -> Path:
         for run in study.runs()
     ]
     command = f"mixsweep run {' '.join(texts)}"
-    return build_report(study, results, out, data_checksums={}, command=command).folder
+    return draft_report(study, results, data_checksums={}, command=command).write(out).folder
 
 
 class _Tags(HTMLParser):

@@ -8,7 +8,7 @@ from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from reports.build import build_report
+from reports.build import draft_report
 from reports.manuscript import Column, Manuscript
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
@@ -46,10 +46,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
         store.write(
             stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
         )
-    build_report(
-        study, read_results(study.runs(), store), home.report_of("small-views"),
+    draft_report(
+        study, read_results(study.runs(), store),
         data_checksums={}, command="",
-    )  # fmt: skip
+    ).write(home.report_of("small-views"))  # fmt: skip
     return home
 
 

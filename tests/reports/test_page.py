@@ -7,7 +7,7 @@ from pathlib import Path
 from drawn import draw
 from synthetic import finish, make_study
 
-from reports.build import build_report
+from reports.build import draft_report
 from reports.page import render_page
 from reports.provenance import describe
 from reports.tables import tabulate
@@ -126,7 +126,7 @@ def test_a_curve_that_is_pointed_at_says_means_and_intervals_without_a_script(
 def test_every_seed_and_its_difference_stand_on_the_page(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
-    report = build_report(study, results, tmp_path / "r", data_checksums={}, command="x")
+    report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
     rows = list(csv.DictReader((report.folder / "seeds.csv").read_text().splitlines()))
     runs = {
         (row["arm"], row["seed"]): float(row["test/error"])
@@ -161,7 +161,7 @@ def test_claims_come_before_the_results(
         right="erm", metric="test/error",
     )  # fmt: skip
     study = replace(study, claims=(claim,))
-    report = build_report(study, results, tmp_path / "r", data_checksums={}, command="x")
+    report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
     page, table = ((report.folder / name).read_text() for name in ("report.html", "table.md"))
     assert page.index("Uniform has less error") < page.index("<h2>Results</h2>")
     assert table.index("Uniform has less error") < table.index("| arm ")

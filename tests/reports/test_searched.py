@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic_search import HISTORY, result_of, search_study
 
-from reports.build import build_report
+from reports.build import draft_report
 from reports.searched import gather, points_table, winner_table
 from reports.tables import Table, tabulate
 from sweeps.results import RunResult
@@ -70,8 +70,8 @@ def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table
 def test_no_figure_of_a_confirmation_says_that_its_arms_were_fixed_in_advance(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
-    build_report(
-        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
+    draft_report(grown, grown_results, data_checksums={}, command="x", history=HISTORY).write(
+        tmp_path / "r"
     )
     for name in ("learning_curves", "final_values"):
         caption = (tmp_path / "r" / "figures" / f"{name}.txt").read_text()
@@ -96,9 +96,9 @@ def test_several_objectives_have_a_front(grown: Study) -> None:
 def test_the_report_of_a_search_leads_with_the_confirmation(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
-    report = build_report(
-        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
-    )
+    report = draft_report(
+        grown, grown_results, data_checksums={}, command="x", history=HISTORY
+    ).write(tmp_path / "r")
     assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
     assert report.table.metric == "test/error"
     assert report.table.header[-1] == "points tried"
@@ -111,14 +111,13 @@ def test_the_report_of_a_search_leads_with_the_confirmation(
 
 def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     study = search_study()
-    report = build_report(
+    report = draft_report(
         study,
         [],
-        tmp_path / "r",
         data_checksums={},
         command="x",
         history=replace(HISTORY, points=()),
-    )
+    ).write(tmp_path / "r")
     assert [row.arm for row in report.table.rows] == ["erm", "uniform"]
     assert report.table.metric == "val/error"
 
@@ -134,9 +133,9 @@ def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, ended: str
 ) -> None:
     history = replace(HISTORY, ended=ended)
-    report = build_report(
-        grown, grown_results, tmp_path / "r", data_checksums={}, command="x", history=history
-    )
+    report = draft_report(
+        grown, grown_results, data_checksums={}, command="x", history=history
+    ).write(tmp_path / "r")
     assert f"the search {ended}" in report.markdown
     assert json.loads((tmp_path / "r" / "provenance.json").read_text())["search"] == {
         "sampler": "tpe",
@@ -155,8 +154,8 @@ def test_points_whose_runs_the_store_has_lost_are_reported_as_missing(
     study = replace(grown, search=replace(grown.search, select=rule))
     lost = {"point 0", "point 1"}
     results = [result for result in grown_results if result.run.arm not in lost]
-    report = build_report(
-        study, results, tmp_path / "r", data_checksums={}, command="x", history=HISTORY
+    report = draft_report(study, results, data_checksums={}, command="x", history=HISTORY).write(
+        tmp_path / "r"
     )
     rows = (tmp_path / "r" / "points.md").read_text().splitlines()
     assert all(any(f"| {arm} " in row and " 0/3 " in row for row in rows) for arm in lost)

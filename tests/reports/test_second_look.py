@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 from synthetic import ended, make_study, rows_of
 
-from reports.build import build_report
+from reports.build import draft_report
 from sweeps.claims import Claim
 from sweeps.study import Study
 
@@ -49,7 +49,7 @@ def folder(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a report in which one run of midpoint is not finished."""
     out = tmp_path_factory.mktemp("report")
     unfinished = ended(study, {("midpoint", 3): {"epochs": 4}})
-    build_report(study, unfinished, out, data_checksums={}, command="mixsweep")
+    draft_report(study, unfinished, data_checksums={}, command="mixsweep").write(out)
     return out
 
 
