@@ -1,5 +1,6 @@
 """Home: where a machine keeps its results, and the addresses that replace parts of it."""
 
+import errno
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,18 @@ class Home:
     optuna: str | None = None
     """Optuna storage elsewhere: a database URL, or the path of a journal file. None keeps a
     database in `folder`."""
+
+    def __post_init__(self) -> None:
+        """Check that the folder, there or not, has a place.
+
+        Raises:
+            OSError: If links lead round to where they began.
+        """
+        try:
+            self.folder.stat()
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # all else is for whoever reads or writes there
+                raise
 
     @property
     def store(self) -> str:

@@ -1,5 +1,6 @@
 """Submission: a study as a job of a Ray cluster. The job is `mixsweep run`, and nothing else."""
 
+import os
 import secrets
 import shlex
 import sys
@@ -142,8 +143,8 @@ def _absolute(place: str) -> str:
     """
     scheme, _, path = place.partition(":///")
     if scheme.startswith("sqlite"):
-        return f"{scheme}:///{Path(path).resolve()}"
-    return place if "://" in place else str(Path(place).resolve())
+        return f"{scheme}:///{os.path.realpath(path)}"
+    return place if "://" in place else os.path.realpath(place)
 
 
 def _uploaded_reference(reference: str) -> str:
@@ -199,7 +200,7 @@ def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, An
     }
     here = Path.cwd()
     roots = [data] if data is not None else [needs.root() for needs in all_data_needs().values()]
-    kept = [Path(place).resolve() for place in (home.folder, home.store, *roots)]
+    kept = [Path(os.path.realpath(place)) for place in (home.folder, home.store, *roots)]
     environment["excludes"] += [
         f"/{folder.relative_to(here)}"
         for folder in kept

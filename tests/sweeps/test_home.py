@@ -1,7 +1,10 @@
+import errno
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from sweeps.cli import commands
 from sweeps.home import Home, masked
 
 
@@ -28,6 +31,26 @@ def test_addresses_take_the_place_of_parts_of_the_folder(tmp_path: Path) -> None
 def test_files_of_a_database_elsewhere_stay_in_the_folder(tmp_path: Path) -> None:
     home = Home(folder=tmp_path, tracking="postgresql://server/mlflow")
     assert home.artifact_location == (tmp_path / "artifacts").as_uri()
+
+
+@pytest.mark.parametrize(
+    "verb", ["list", "status digits", "plan digits", "report digits", "run digits", "sync digits",
+             "stop digits", "compare digits --arms erm midpoint", "export digits", "ui",
+             "store list", "store verify", "store prune digits", "doctor"],
+)  # fmt: skip
+def test_links_that_lead_round_are_named_by_every_command(tmp_path: Path, verb: str) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for home in (loop, loop / "below"):
+        said = CliRunner().invoke(commands, [*verb.split(), "--home", str(home)])
+        assert isinstance(said.exception, OSError)
+        assert (said.exception.errno, said.exception.filename) == (errno.ELOOP, str(home))
+
+
+def test_a_folder_that_is_not_there_yet_is_a_home(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    home = Home(folder=tmp_path / "link")
+    assert home.store == str(tmp_path / "elsewhere" / "store")
 
 
 @pytest.mark.parametrize(
