@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -40,6 +41,8 @@ OWN_WORDS = ("Ray is gone: its ", "Ray did not start on this machine")
 SERVER_PORT = 5000
 INTERVAL_SECONDS = 20.0
 """Training after which a stage is stored at the latest, unless one epoch takes longer."""
+ENDS_WITHIN = 15.0
+"""Seconds in which a launch has ended that lost its raylet or GCS."""
 OTHER_EXIT_CODES = {1, -signal.SIGKILL}
 """A launch that was killed, or had a run whose process died too often, ends with one of these."""
 
@@ -90,6 +93,14 @@ class Toll:
     runs: int = 0
     violations: list[str] = field(default_factory=list)
 
+    @property
+    def redone_too_much(self) -> int:
+        """How often a run lost more than an interval."""
+        return sum(
+            seconds > INTERVAL_SECONDS and epochs > 1
+            for seconds, epochs in zip(self.seconds_redone, self.epochs_redone, strict=True)
+        )
+
     def add(self, kills: Sequence[Kill], results: Collection[RunResult]) -> None:
         """Count what the kills of a sweep cost, now that the sweep is finished."""
         final = {result.run.key: result.facts for result in results}
@@ -139,10 +150,11 @@ def quantile(values: Collection[float], share: float) -> float:
 
 
 def main() -> None:
-    """Run the sweeps and publish what was found; exit 1 if any promise was broken."""
+    """Run the sweeps and publish what was found; exit 1 if any promise was broken, or not tried
+    as often as was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sweeps", type=int, default=10)
-    parser.add_argument("--kills", type=int, default=100, help="in all sweeps together, at most")
+    parser.add_argument("--sweeps", type=int, default=10, help="more where they end too early")
+    parser.add_argument("--kills", type=int, default=100, help="in all sweeps together")
     parser.add_argument("--heads", type=int, default=3, help="kills of each kind in a sweep")
     parser.add_argument("--minutes", type=float, default=60.0, help="no sweep begins after them")
     parser.add_argument("--seed", type=int, default=0, help="of victims and moments")
@@ -156,8 +168,9 @@ def main() -> None:
     toll = Toll()
     started = time.monotonic()
     per_sweep = -(-options.kills // options.sweeps)
-    for number in range(options.sweeps):
-        if time.monotonic() - started > 60 * options.minutes:
+    for number in count():
+        is_late = time.monotonic() - started > 60 * options.minutes
+        if is_late or (number >= options.sweeps and toll.kills.total() >= options.kills):
             break
         served = number % EVERY_NTH_WITH_SERVER == 0
         folder = place.folder / f"sweep-{number}"
@@ -169,7 +182,36 @@ def main() -> None:
         minutes = (time.monotonic() - started) / 60
         figures = {**_figures(toll), "minutes": minutes, "seed": options.seed}
         publish("kills", _title(toll), figures)
-    raise SystemExit(1 if toll.violations or toll.left_behind else 0)
+    wrong = broken(toll, kills=options.kills)
+    print("\n".join(wrong) or "every promise was kept")  # noqa: T201
+    raise SystemExit(1 if wrong else 0)
+
+
+def broken(toll: Toll, *, kills: int) -> list[str]:
+    """Return the promises that were broken, one a line.
+
+    Args:
+        toll: Of all sweeps.
+        kills: How many were asked for: a promise that was not tried was not kept.
+    """
+    counted = {
+        "stored epochs trained again": toll.epochs_trained_again,
+        "stored epochs lost": toll.epochs_lost,
+        "runs of MLflow duplicated": toll.runs_duplicated,
+        "runs of MLflow left running": toll.runs_left_running,
+        "launches that did not say what was gone": toll.launches_without_own_words,
+        f"launches that took more than {ENDS_WITHIN:g} s to end": sum(
+            seconds > ENDS_WITHIN for seconds in toll.seconds_to_end
+        ),
+        "runs that lost more than an interval": toll.redone_too_much,
+    }
+    done = toll.kills.total()
+    return [
+        *([f"{done} of {kills} kills"] if done < kills else []),
+        *(f"{number} {what}" for what, number in counted.items() if number),
+        *(f"left behind: {name}" for name in toll.left_behind),
+        *toll.violations,
+    ]
 
 
 QUICK_AND_MANY = ("base.model={name: mlp}", "base.epochs=240")
@@ -385,10 +427,7 @@ def _figures(toll: Toll) -> dict[str, Any]:
         "runs_in_training_when_killed": len(toll.epochs_redone),
         "epochs_redone_per_kill_and_slot": _spread(toll.epochs_redone),
         "seconds_redone_per_kill_and_slot": _spread(toll.seconds_redone),
-        "redone_more_than_an_interval": sum(
-            seconds > INTERVAL_SECONDS and epochs > 1
-            for seconds, epochs in zip(toll.seconds_redone, toll.epochs_redone, strict=True)
-        ),
+        "redone_more_than_an_interval": toll.redone_too_much,
         "mlflow_runs_duplicated": toll.runs_duplicated,
         "mlflow_runs_left_running": toll.runs_left_running,
         "mlflow_runs_in_trash": toll.runs_in_trash,

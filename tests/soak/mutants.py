@@ -46,7 +46,10 @@ MODULES: Mapping[str, Sequence[str]] = {
     "sweeps/searching/sources.py": ["tests/sweeps/searching/test_sources.py"],
     "sweeps/reading/strict_yaml.py": ["tests/sweeps/reading/test_strict_yaml.py"],
     "reports/statistics.py": ["tests/reports/test_statistics.py"],
+    "reports/calibration.py": ["tests/reports/test_calibration.py"],
     "mixup_core/images/models.py": ["tests/mixup_core/images/test_models.py"],
+    "mixup_core/images/trained.py": ["tests/mixup_core/images/test_trained.py"],
+    "mixup_core/images/training.py": ["tests/mixup_core/images/test_training.py"],
 }
 """A module of the core, the engine or the reports, and the tests beside it; the dearest last."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.yaml")

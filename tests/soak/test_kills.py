@@ -1,13 +1,18 @@
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from mixup_core.store.manifests import EpochFacts
 from tests.faults.invariants import Facts
 from tests.soak.kills import (
+    ENDS_WITHIN,
     HEADS,
+    INTERVAL_SECONDS,
     Kill,
+    Toll,
+    broken,
     lost,
     quantile,
     schedule,
@@ -71,3 +76,31 @@ def test_a_schedule_has_its_number_of_kills_and_is_the_same_for_a_seed(served: b
         assert {count[kind] for kind in HEADS} == {3}
         assert count["worker"] > 0
         assert count["tracking server"] == served
+
+
+def test_kept_promises_of_enough_kills_are_no_finding() -> None:
+    toll = Toll(kills=Counter(worker=2), seconds_to_end=[ENDS_WITHIN], seconds_redone=[60.0])
+    toll.epochs_redone = [1]  # of an epoch longer than an interval the last one may be lost
+    assert broken(toll, kills=2) == []
+    assert broken(toll, kills=3) == ["2 of 3 kills"]
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ({"epochs_trained_again": 1}, "1 stored epochs trained again"),
+        ({"epochs_lost": 2}, "2 stored epochs lost"),
+        ({"runs_duplicated": 1}, "1 runs of MLflow duplicated"),
+        ({"runs_left_running": 1}, "1 runs of MLflow left running"),
+        ({"launches_without_own_words": 3}, "3 launches that did not say what was gone"),
+        ({"seconds_to_end": [1.0, 15.1]}, "1 launches that took more than 15 s to end"),
+        (
+            {"seconds_redone": [INTERVAL_SECONDS + 1], "epochs_redone": [2]},
+            "1 runs that lost more than an interval",
+        ),
+        ({"left_behind": ["sweep-0: ray"]}, "left behind: sweep-0: ray"),
+        ({"violations": ["sweep-0: other weights"]}, "sweep-0: other weights"),
+    ],
+)
+def test_every_broken_promise_is_told(found: dict[str, Any], told: str) -> None:
+    assert broken(Toll(**found), kills=0) == [told]

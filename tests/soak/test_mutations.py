@@ -1,8 +1,12 @@
 import random
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.soak import mutations
 from tests.soak.mutations import MUTATIONS, Mutation, mutated, verdict
 
 STUDY = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
@@ -22,3 +26,17 @@ def test_each_mutation_changes_a_study(mutation: Mutation) -> None:
     texts = {mutation(STUDY, random.Random(seed)) for seed in range(20)}
     assert texts - {STUDY}
     assert mutated("", random.Random(0)) == ""
+
+
+@pytest.mark.parametrize(("minutes", "code"), [("10", 0), ("0", 1)])
+def test_a_soak_that_did_not_read_its_files_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], minutes: str, code: int
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mutations", "--files", "2", "--minutes", minutes])
+    published: list[Mapping[str, Any]] = []
+    monkeypatch.setattr(mutations, "publish", lambda *told: published.append(told[-1]))
+    with pytest.raises(SystemExit) as ended:
+        mutations.main()
+    assert ended.value.code == code
+    assert ("1 of 2 files were read" in capsys.readouterr().out) == (code == 1)
+    assert 0 < published[-1]["memory_mb_before_the_first"] <= published[-1]["largest_memory_mb"]
