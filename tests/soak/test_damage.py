@@ -1,47 +1,119 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.soak.damage import COMMANDS, KINDS, Cell, Ending, cells, judge
+from tests.soak.damage import COMMANDS, Cell, Ending, cells, judge
+from tests.soak.kinds import GRID, KINDS, REPORTED
+from tests.soak.warm import Ended
 
-SOUND = {"runs.csv": "a", "table.csv": "b"}
+REPORTS = Path("runs/reports")
+SOUND = dict.fromkeys(REPORTED, "as it was")
 
 
-def ending(code: int | None = 0, said: str = "", **exports: str) -> Ending:
-    left = {
-        f"{name}.csv": sha256 for name, sha256 in {"runs": "a", "table": "b", **exports}.items()
-    }
-    return Ending(code=code, said=said, file=Path("store/aa01.json"), exports=left)
+def cell(kind: str = "failure", damage: str = "empty", command: str = "run") -> Cell:
+    return Cell(kind=kind, damage=damage, command=command)
+
+
+def ending(
+    code: int | None = 0,
+    err: str = "",
+    *,
+    file: Path = Path("store/failures/aa01.json"),
+    changed: Mapping[str, str] | None = None,
+    beside: Mapping[str, str] | None = None,
+) -> Ending:
+    reports = {GRID: {**SOUND, **(changed or {})}}
+    if beside is not None:
+        reports[f"{GRID}@0123"] = dict(beside)
+    return Ending(ended=Ended(code=code, out="", err=err), file=file, reports=reports)
 
 
 def test_every_kind_of_file_meets_every_command() -> None:
     met = {(cell.kind, cell.command) for cell in cells()}
     assert met == {(kind, command) for kind in KINDS for command in COMMANDS}
-    assert len({str(cell) for cell in cells()}) == len(list(cells())) > 1000
+    assert len({str(cell) for cell in cells()}) == len(list(cells())) > 5000
 
 
 @pytest.mark.parametrize(
     ("found", "wrong"),
     [
         (ending(), None),
-        (ending(2, "stages/aa/aa01.json: store format 3"), None),
-        (ending(2, "something is wrong"), "not named"),
+        (ending(0, "failures/aa01.json is damaged; moved to quarantine\n"), None),
         (ending(None, "waiting"), "hangs"),
         (ending(1, "Traceback\naa01.json\nKeyError: 5"), "traceback: KeyError: 5"),
-        (ending(0, runs="c"), "other bytes in runs.csv"),
-        (ending(1, "aa01", table="c"), "other bytes in table.csv"),
+        (ending(0, changed={"runs.csv": "other"}), "other bytes in runs.csv"),
+        (ending(2, "aa01.json", changed={"table.csv": "other"}), "other bytes in table.csv"),
+        (ending(0, changed={"provenance.json": "another time"}), None),
         (ending(-9, "aa01"), "exit -9"),
+        (ending(1, "aa01"), "exit 1"),
+        (ending(2, "failures/aa01.json: cannot be read"), "can be made again"),
     ],
 )
-def test_a_cell_is_wrong_if_it_hangs_fails_or_changes_what_was_good(
+def test_a_launch_is_wrong_if_it_hangs_fails_or_changes_what_was_good(
     found: Ending, wrong: str | None
 ) -> None:
-    told = judge(Cell(kind="failure", damage="empty", command="run"), found, SOUND)
+    told = judge(cell(), found, SOUND)
     assert (told is None) if wrong is None else wrong in (told or "")
 
 
-def test_a_damaged_export_is_to_be_written_again_by_what_writes_reports_alone() -> None:
-    damaged = Ending(code=0, said="", file=Path("reports/table.csv"), exports={"runs.csv": "a"})
+@pytest.mark.parametrize(
+    ("err", "wrong"),
+    [
+        ("failures/aa01.json: store format 3, this program knows 1\n", None),
+        (f"{GRID}: 4 runs are stored, nothing to train\naa01.json: damaged\n", None),
+        ("something is wrong\n", "not named"),
+        ("aa01.json: damaged\naa01.json: remove it\n", "2 lines"),
+        ("", "0 lines"),
+    ],
+)
+def test_a_refusal_is_one_line_that_names_the_file(err: str, wrong: str | None) -> None:
+    told = judge(cell(damage="newer format"), ending(2, err), SOUND)
+    assert (told is None) if wrong is None else wrong in (told or "")
+
+
+@pytest.mark.parametrize("command", ["plan", "sync", "report of fewer"])
+def test_what_writes_no_report_of_all_leaves_every_byte_of_one(command: str) -> None:
+    found = ending(changed={"provenance.json": "another time"})
+    assert "provenance.json" in (judge(cell(command=command), found, SOUND) or "")
+
+
+def test_a_damaged_file_of_a_report_is_to_be_written_again_by_what_writes_it_alone() -> None:
+    found = ending(file=REPORTS / GRID / "table.csv", changed={"table.csv": ""})
     for command, is_right in (("run", False), ("report", False), ("plan", True), ("sync", True)):
-        cell = Cell(kind="table of the report", damage="missing", command=command)
-        assert (judge(cell, damaged, SOUND) is None) == is_right
+        of = cell("table.csv of the report", "missing", command)
+        assert (judge(of, found, SOUND) is None) == is_right, command
+
+
+def test_a_report_is_not_replaced_because_its_provenance_is_damaged() -> None:
+    of = cell("provenance.json of the report", "empty", "report of fewer")
+    damaged = {"provenance.json": ""}
+    where = REPORTS / GRID / "provenance.json"
+    good = ending(file=where, changed=damaged, beside={"table.csv": "of fewer"})
+    assert judge(of, good, SOUND) is None
+    overwritten = ending(file=where, changed={**damaged, "table.csv": "of fewer"})
+    assert "table.csv" in (judge(of, overwritten, SOUND) or "")
+
+
+def test_the_report_of_other_images_may_move_the_former_one() -> None:
+    replaced = dict.fromkeys(SOUND, "of other images")
+    of = cell("image", "bit flipped", "run")
+    assert judge(of, ending(changed=replaced, beside=SOUND), SOUND) is None
+    assert judge(of, ending(changed=replaced), SOUND) is not None
+    assert judge(cell(), ending(changed=replaced, beside=SOUND), SOUND) is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "damage", "is_right"),
+    [
+        (1, "state", "truncated", True),
+        (0, "state", "truncated", False),
+        (0, "state", "missing", True),
+        (0, "lease", "truncated", True),
+    ],
+)
+def test_verify_finds_what_states_its_sha256(
+    code: int, kind: str, damage: str, is_right: bool
+) -> None:
+    found = ending(code, "states/aa/aa01-00.bin: damaged", file=Path("states/aa/aa01-00.bin"))
+    assert (judge(cell(kind, damage, "verify"), found, SOUND) is None) == is_right

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -33,12 +34,22 @@ _NEEDED = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int | None
+    """None: it hung."""
+    out: str
+    err: str
+
+
 class Warm:
     """What begins commands; `started` ends it."""
 
-    def __init__(self, process: "subprocess.Popen[str]", said: Path) -> None:
+    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
-        self._said = said
+        self._said = folder / "stdout.txt", folder / "stderr.txt"
 
     @classmethod
     @contextmanager
@@ -54,25 +65,32 @@ class Warm:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
-            yield cls(process, folder / "said.txt")
+            yield cls(process, folder)
         finally:
             process.communicate()
 
-    def __call__(
-        self, mixsweep: CommandLine, *arguments: str, patience: float
-    ) -> tuple[int | None, str]:
-        """Run a command on a home; return its exit code, None if it hung, and what it printed."""
+    def __call__(self, mixsweep: CommandLine, *arguments: str, patience: float) -> "Ended":
+        """Run a command on a home.
+
+        Where it would become another program, a server, it ends with 0.
+
+        Args:
+            mixsweep: The home.
+            arguments: Of the command.
+            patience: Seconds after which it hangs.
+        """
         begun = {
             "arguments": arguments,
             "environment": mixsweep.environment(),
-            "said": str(self._said),
+            "said": [str(path) for path in self._said],
             "patience": patience,
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(begun), file=self._process.stdin, flush=True)
         code: int | None = json.loads(self._process.stdout.readline())
-        return code, self._said.read_text(errors="replace")
+        out, err = (path.read_text(errors="replace") for path in self._said)
+        return Ended(code=code, out=out, err=err)
 
 
 def _serve(requests: IO[str]) -> None:
@@ -89,19 +107,30 @@ def _serve(requests: IO[str]) -> None:
         print(json.dumps(_code(pid, begun["patience"])), flush=True)  # noqa: T201
 
 
-def _become(arguments: Sequence[str], environment: Mapping[str, str], said: str) -> NoReturn:
+def _become(
+    arguments: Sequence[str], environment: Mapping[str, str], said: Sequence[str]
+) -> NoReturn:
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    out, err = (os.open(path, new, 0o600) for path in said)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, target in ((nothing, 0), (output, 1), (output, 2)):
+    for number, target in ((nothing, 0), (out, 1), (err, 2)):
         os.dup2(number, target)
+    sys.addaudithook(_stay)
     faulthandler.register(_ASKED, chain=False)
     sys.argv = ["mixsweep", *arguments]
     from sweeps.cli import main
 
     main()
+
+
+def _stay(event: str, arguments: Sequence[object]) -> None:
+    """End a process that is about to become another program."""
+    if event == "os.exec":
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _code(pid: int, patience: float) -> int | None:
