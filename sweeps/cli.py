@@ -19,7 +19,7 @@ from sweeps.commands.export import export
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.list import list_launched
 from sweeps.commands.report import report
-from sweeps.commands.request import BAD_INPUT, BUSY, DONE, INTERRUPTED, SOME_FAILED, RefusedError
+from sweeps.commands.request import BAD_INPUT, BUSY, DONE, SOME_FAILED, RefusedError
 from sweeps.commands.run import SearchLostError, run
 from sweeps.commands.stop import stop
 from sweeps.commands.store import store_commands
@@ -31,7 +31,7 @@ from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
 from sweeps.search import SearchError
-from sweeps.signals import hear, leave
+from sweeps.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.sqlite_files import DatabaseError
 
 _REFUSALS = (
@@ -48,12 +48,12 @@ def main() -> NoReturn:
     Whatever the umask, nothing that it or a process below it makes can be written by others.
     """
     os.umask(os.umask(0o022) | 0o022)
-    hear()
     ending, is_cut = Ending(), False
     try:
+        hear()
         code = commands.main(standalone_mode=False, obj=ending)
-    except click.exceptions.Exit as leave:
-        code = leave.exit_code
+    except click.exceptions.Exit as exited:
+        code = exited.exit_code
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -67,8 +67,8 @@ def main() -> NoReturn:
     except _REFUSALS as error:
         code = _say(error, BAD_INPUT)
     except (KeyboardInterrupt, click.Abort):
-        message = "interrupted; the same command goes on where it stopped"
-        is_cut, code = True, _say(message, INTERRUPTED)
+        hear(leave)
+        is_cut, code = True, _say(GOES_ON, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
@@ -87,11 +87,11 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
 
     Where a launch was cut short nothing of it is waited for: it may wait for what is gone.
     """
-    ending.close(code)
+    code = ending.close(code)
+    hear(leave)
     if not (is_cut or ending.has_trained):
         sys.exit(code)
     if not is_cut:
-        hear(leave)
         for thread in threading.enumerate():
             if not thread.daemon and thread is not threading.main_thread():
                 thread.join(_PATIENCE)

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+INTERRUPTED = 130
+"""Exit code of a process that such a signal has ended."""
+GOES_ON = "interrupted; the same command goes on where it stopped"
+"""What it says then."""
+
 
 def ending_signals() -> tuple[signal.Signals, ...]:
     """Return SIGINT, SIGTERM (what preempts a machine) and SIGHUP (a terminal that goes away).
@@ -27,4 +32,10 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
 def leave(number: int, frame: FrameType | None) -> None:
     """End this process as an interrupted one, here and now: the handler of a second signal."""
     del number, frame
-    os._exit(130)
+    os._exit(INTERRUPTED)
+
+
+def leave_saying_so(number: int, frame: FrameType | None) -> None:
+    """End it likewise, and say what a first signal says: while nothing has begun."""
+    os.write(2, f"{GOES_ON}\n".encode())
+    leave(number, frame)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from sweeps.running.head import end_children
+from sweeps.signals import INTERRUPTED, hear, leave
+
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
@@ -21,16 +24,20 @@ class Ending:
     has_trained: bool = False
     """Whether the process has loaded all that trains."""
 
-    def close(self, code: int) -> None:
+    def close(self, code: int) -> int:
         """Run the command with MIXSWEEP_STUDY, _EXIT_CODE and _REPORT in its environment.
 
-        What it prints goes to stderr. That it fails is said, and changes nothing else.
+        What it prints goes to stderr. That it fails is said, and changes nothing else. An interrupt
+        ends it, with all that it has started.
 
         Args:
             code: Exit code of the command that has ended.
+
+        Returns:
+            The code with which this process is to end: that, or `INTERRUPTED`.
         """
         if self.command is None:
-            return
+            return code
         told = {
             "MIXSWEEP_STUDY": self.study,
             "MIXSWEEP_EXIT_CODE": str(code),
@@ -38,9 +45,15 @@ class Ending:
         }
         shell = ["/bin/sh", "-c", self.command]
         try:
-            failed = subprocess.run(shell, env={**os.environ, **told}, check=False, stdout=2)
-            reason = f"exited with {failed.returncode}" if failed.returncode else ""
+            hear()  # an interrupt that ended the launch has made this process deaf to others
+            failed = subprocess.Popen(shell, env={**os.environ, **told}, stdout=2).wait()
+            reason = f"exited with {failed}" if failed else ""
+        except KeyboardInterrupt:
+            hear(leave)
+            end_children()
+            code, reason = INTERRUPTED, "was interrupted"
         except OSError as error:
             reason = error.strerror or str(error)
         if reason:
             click.echo(f"--on-finish {shlex.quote(self.command)} {reason}", err=True)
+        return code

@@ -22,8 +22,8 @@ from sweeps.searching.selection import grown_study
 from sweeps.sqlite_files import require_search, require_tracking
 from sweeps.study import Study
 
-DONE, SOME_FAILED, BAD_INPUT, BUSY, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes."""
+DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
+"""Exit codes; the one of an interrupt is `sweeps.signals.INTERRUPTED`."""
 
 home_option = click.option(
     "--home",

@@ -26,14 +26,13 @@ from sweeps.commands.request import (
     placement_options,
     program,
 )
-from sweeps.commands.sync import log_network, open_tracker
+from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
 from sweeps.leasing.lease import Lease
 from sweeps.ledger import enter
 from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
-from sweeps.signals import hear, leave
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
@@ -99,34 +98,38 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             request.say_elsewhere()
         enter(request.grown, store, command_line())
         source = _source(request, plan)
-        tracker = _started_tracker(request, lease, is_over=is_over)
-        ending.has_trained = not is_over
-        try:
-            if is_over:
-                results = request.results()
-            else:
-                again = partial(_source_again, request, keep_final_states)
-                # From here on `source` is the one in training, however that ends.
-                for source, placement in with_room(source, again, placement):  # noqa: B020
-                    results = _train(source, store, tracker, lease, placement, keep_final_states)
-            _require_whole(source, request)
-            request = request.refreshed()
-            with still("writing the report"):
-                report, is_shown = write_report(request, source.study, results, None)
-            ending.report = report.folder
-            tracker.grow(source.study)
-            if is_shown:
-                tracker.log_report(report.folder, report.markdown)
-            log_network(tracker, source.study, store)
-            enter(source.study, store, command_line())
-        except (KeyboardInterrupt, HeadLostError):
-            hear(leave)  # whoever asks again does not wait for MLflow
-            tracker.settle(store)
-            raise
-        except BaseException:
-            _close(tracker, source, store)
-            raise
-        arrived = _close(tracker, source, store)
+        tracker = _opened_tracker(request, lease, is_over=is_over)
+        with settled_if_cut(tracker, store):
+            with still("opening MLflow"):
+                tracker.start(request.results())
+            ending.has_trained = not is_over
+            try:
+                if is_over:
+                    results = request.results()
+                else:
+                    tracker.load_ahead("reports.build")
+                    again = partial(_source_again, request, keep_final_states)
+                    # From here on `source` is the one in training, however that ends.
+                    for source, placement in with_room(source, again, placement):  # noqa: B020
+                        results = _train(
+                            source, store, tracker, lease, placement, keep_final_states
+                        )
+                _require_whole(source, request)
+                request = request.refreshed()
+                with still("writing the report"):
+                    report, is_shown = write_report(request, source.study, results, None)
+                ending.report = report.folder
+                tracker.grow(source.study)
+                if is_shown:
+                    tracker.log_report(report.folder, report.markdown)
+                log_network(tracker, source.study, store)
+                enter(source.study, store, command_line())
+            except HeadLostError:
+                raise
+            except Exception:
+                _close(tracker, source, store)
+                raise
+            arrived = _close(tracker, source, store)
         if arrived:
             keep(request, results, report)
     click.echo(report.markdown)
@@ -150,8 +153,8 @@ def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     return train(source, store, tracker, lease, placement, keep_final_states=keep_final_states)
 
 
-def _started_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracker":
-    """Return a tracker at work. Before a training its thread imports MLflow while Ray starts.
+def _opened_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracker":
+    """Return a tracker to be started. Before a training its thread imports MLflow while Ray starts.
 
     Ray is imported before that, and for a search, whose sampler may import anything, MLflow too:
     where two threads import what shares packages, each may meet half of one.
@@ -161,11 +164,7 @@ def _started_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Track
             import sweeps.running.launch  # noqa: F401
     at_once = is_over or request.study.search is not None
     with still("opening MLflow"):
-        tracker = open_tracker(request, lease, loads_mlflow=at_once)
-        tracker.start(request.results())
-    if not is_over:
-        tracker.load_ahead("reports.build")
-    return tracker
+        return open_tracker(request, lease, loads_mlflow=at_once)
 
 
 def _source_again(request: Request, keep_final_states: bool) -> "RunSource":

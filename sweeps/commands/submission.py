@@ -18,7 +18,6 @@ from sweeps.commands.request import (
     BAD_INPUT,
     BUSY,
     DONE,
-    INTERRUPTED,
     RefusedError,
     Request,
     on_study,
@@ -27,6 +26,7 @@ from sweeps.commands.request import (
 from sweeps.home import Home, masked
 from sweeps.reading.study_file import bundled_studies
 from sweeps.running.jobs import Cluster, ClusterError
+from sweeps.signals import INTERRUPTED
 
 
 @click.command()

@@ -1,5 +1,7 @@
 """sync: MLflow brought to what the store holds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -8,6 +10,8 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
 from sweeps.leasing.lease import Lease
+from sweeps.running.head import HeadLostError
+from sweeps.signals import hear, leave
 from sweeps.study import Study
 
 if TYPE_CHECKING:
@@ -22,9 +26,10 @@ def sync(request: Request) -> int:
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()
         tracker = open_tracker(request, lease)
-        tracker.start(results)
-        log_network(tracker, request.grown, request.store)
-        arrived = tracker.close(results)
+        with settled_if_cut(tracker, request.store):
+            tracker.start(results)
+            log_network(tracker, request.grown, request.store)
+            arrived = tracker.close(results)
     if not arrived:
         raise RefusedError("the tracking server did not answer; try again when it is back")
     click.echo(
@@ -32,6 +37,20 @@ def sync(request: Request) -> int:
         f"runs of {len(results)} are in MLflow"
     )
     return DONE
+
+
+@contextmanager
+def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
+    """Leave no run RUNNING in MLflow where an interrupt, or the end of Ray, cuts a command short.
+
+    Whoever asks again does not wait for MLflow.
+    """  # noqa: DOC501
+    try:
+        yield
+    except (KeyboardInterrupt, HeadLostError):
+        hear(leave)
+        tracker.settle(store)
+        raise
 
 
 def log_network(tracker: "Tracker", study: Study, store: Store) -> None:

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
@@ -55,6 +55,8 @@ class Outbox(Generic[Item]):
         self._changed = threading.Condition()
         self._waiting: dict[int, dict[Item, float]] = {}
         """Rank to item to the time before which it is not delivered; empty ranks are absent."""
+        self._idle = threading.Event()
+        self._idle.set()
         self._closing = threading.Event()
         self._patient_until = math.inf
         self._abandoned = threading.Event()
@@ -64,6 +66,7 @@ class Outbox(Generic[Item]):
 
     def start(self) -> None:
         """Begin to deliver."""
+        self._idle.clear()
         self._thread.start()
 
     def post(self, item: Item, *, rank: int = 0, delay: float = 0.0) -> None:
@@ -87,10 +90,17 @@ class Outbox(Generic[Item]):
                 self._waiting.setdefault(rank, {})[item] = due
             self._changed.notify()
 
-    def forget(self) -> None:
-        """Drop what waits."""
+    def replace(self, ranks: Mapping[Item, int]) -> None:
+        """Drop what waits and let other items wait in its place: at once, or who is closing ends.
+
+        Args:
+            ranks: Item to its rank.
+        """
         with self._changed:
             self._waiting.clear()
+            for item, rank in ranks.items():
+                self._waiting.setdefault(rank, {})[item] = -math.inf
+            self._changed.notify()
 
     def close(self, timeout: float, patience: float = math.inf) -> bool:
         """Deliver what is left and end the thread; return whether everything was delivered.
@@ -106,8 +116,9 @@ class Outbox(Generic[Item]):
         with self._changed:
             self._closing.set()
             self._changed.notify()
-        self._thread.join(timeout)
-        arrived = not (self._thread.is_alive() or self._abandoned.is_set())
+        # Until Python 3.13 a thread whose `join` was interrupted once counts as ended.
+        self._idle.wait(timeout)
+        arrived = self._idle.is_set() and not (self._waiting or self._abandoned.is_set())
         self._abandoned.set()
         if self._mistake is not None:
             raise self._mistake
@@ -120,6 +131,8 @@ class Outbox(Generic[Item]):
         except _MISTAKES as mistake:
             self._mistake = mistake
             _logger.exception("%s: nothing more is delivered: a mistake of ours", self._name)
+        finally:
+            self._idle.set()
 
     def _take(self) -> Item | None:
         """Wait for an item and return it; None once there is nothing more to do."""

@@ -62,6 +62,8 @@ class Tracker:
         self._may_write = may_write
         self._clock = clock
         self._latest: dict[str, Progress] = {}
+        self._shown_open: set[str] = set()
+        """Keys of runs that are, or are being made, RUNNING in MLflow."""
         self._summarised_at: dict[str, float] = {}
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
@@ -141,15 +143,20 @@ class Tracker:
     def settle(self, store: Store, timeout: float = 3.0) -> None:
         """End within seconds, after an interrupt: no run stays RUNNING, the rest is left to `sync`.
 
+        The interrupt may have come at any time, within `start` and `close` too.
+
         Args:
             store: What it holds of the runs that were in training is written.
             timeout: Seconds after which what is left is given up.
         """
-        self._outbox.forget()
-        live = [progress.run for progress in self._latest.values() if progress.is_live]
+        known = list(self._latest.values())
+        open_ones = [p.run for p in known if p.is_live or p.run.key in self._shown_open]
         with suppress(StoreError):  # it may be what ended the launch
-            self.reconcile(read_results(live, store))
-        self._outbox.post(("end", ""), rank=_LAST)
+            stored = map(Progress.stored, read_results(open_ones, store))
+            self._latest.update((progress.run.key, progress) for progress in stored)
+        ranks = {("run", run.key): _TRAINED for run in open_ones}
+        ranks |= {("arm", run.arm): _SUMMARY for run in open_ones}
+        self._outbox.replace({**ranks, ("end", ""): _LAST})
         self._outbox.close(timeout, patience=1.0)
 
     def _post(self, progress: Progress, *, rank: int = _TRAINED) -> None:
@@ -203,7 +210,11 @@ class Tracker:
     def _write(self, item: _Item) -> None:
         match item:
             case "run", key:
-                self._projection.reconcile_run(self._latest[key])
+                self._shown_open.add(key)
+                progress = self._latest[key]
+                self._projection.reconcile_run(progress)
+                if not progress.is_live:
+                    self._shown_open.remove(key)
             case "arm", arm:
                 seeds = [self._latest.get(run.key) for run in self._runs_of(arm)]
                 self._projection.reconcile_arm(arm, [seed for seed in seeds if seed is not None])

@@ -1,9 +1,11 @@
 """What the command line refuses: one message, exit 2, nothing created, nothing heavy loaded."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,6 +32,15 @@ BAD = {
     "a store that is a file": ["status", "digits", "--store", __file__],
     "a store without a lease": ["run", "digits", "--store", "memory://store"],
 }
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_before() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
@@ -80,6 +91,22 @@ def test_a_launch_ends_once_its_threads_have_unless_it_was_cut_short(
     command = [sys.executable, "-c", textwrap.dedent(program)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
+
+
+def test_an_interrupt_at_the_very_end_gets_no_traceback_either(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "sweeps.cli", "run", "digits", "--home", str(tmp_path / "runs"),
+            "--address", "127.0.0.1:1", "--on-finish", "echo at the end; sleep 300",
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while process.stderr.readline() != "at the end\n":
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in said) == (130, False)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])

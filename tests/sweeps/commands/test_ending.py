@@ -1,5 +1,10 @@
+import contextlib
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sweeps.commands.ending import Ending
@@ -8,7 +13,7 @@ from sweeps.commands.ending import Ending
 def test_the_command_learns_study_code_and_report(tmp_path: Path) -> None:
     told = tmp_path / "told"
     line = f'echo "$MIXSWEEP_STUDY $MIXSWEEP_EXIT_CODE $MIXSWEEP_REPORT" >{told}'
-    Ending(command=line, study="digits", report=tmp_path / "report").close(1)
+    assert Ending(command=line, study="digits", report=tmp_path / "report").close(1) == 1
     assert told.read_text() == f"digits 1 {tmp_path / 'report'}\n"
     Ending(command=line, study="digits").close(130)
     assert told.read_text() == "digits 130 \n"
@@ -21,5 +26,30 @@ def test_a_command_that_fails_is_said(capfd: pytest.CaptureFixture[str]) -> None
 
 
 def test_without_a_command_nothing_happens(capfd: pytest.CaptureFixture[str]) -> None:
-    Ending(study="digits").close(0)
+    assert Ending(study="digits").close(0) == 0
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("before", ["hear()", "hear(leave)"])
+def test_an_interrupt_ends_the_command_with_what_it_has_started(
+    number: signal.Signals, before: str
+) -> None:
+    """Whether it is the first, or the second of a launch that one has ended."""
+    program = (
+        "import signal; from sweeps.signals import hear, leave; "
+        "from sweeps.commands.ending import Ending; "
+        f"signal.signal(signal.SIGHUP, signal.SIG_DFL); {before}; "
+        "print(Ending(command='sleep 300 & echo $!; wait', study='digits').close(1))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    sleeper = psutil.Process(int(process.stderr.readline()))
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "130\n")
+    assert err == "--on-finish 'sleep 300 & echo $!; wait' was interrupted\n"
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert sleeper.status() == psutil.STATUS_ZOMBIE

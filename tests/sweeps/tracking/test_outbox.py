@@ -169,3 +169,24 @@ def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureF
         outbox.close(timeout=5)
     assert tries == [1]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+def test_what_takes_the_place_of_what_waits_is_delivered_by_rank_though_the_outbox_is_closing(
+    post: Post,
+) -> None:
+    outbox = outbox_to(post)
+    for item in range(5):
+        outbox.post(item)
+    assert post.tried.wait(5)
+    closing = threading.Thread(target=outbox.close, args=(5,))
+    closing.start()
+    outbox.replace({9: 4, 7: 0, 8: 3})
+    post.is_open.set()
+    closing.join()
+    assert post.accepted == [0, 7, 8, 9]
+
+
+def test_an_outbox_that_never_started_has_delivered_nothing(post: Post) -> None:
+    outbox = Outbox(post.deliver, name="the post")
+    outbox.post(1)
+    assert not outbox.close(timeout=5)

@@ -16,6 +16,7 @@ import pytest
 from mlflow import MlflowClient
 
 from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
 from sweeps.study import Study
 from sweeps.tracking.projection import Projection
@@ -206,6 +207,51 @@ def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
     assert [run.records for run in tracked] == [result.records for result in results[:2]]
     everything = {**runs_of(study, client, "seed"), **runs_of(study, client, "config")}
     assert {run.info.status for run in everything.values()} == {"FINISHED", "KILLED"}
+
+
+@pytest.mark.parametrize("written", [1, 2, 5])
+def test_an_interrupt_while_everything_is_brought_up_to_date_leaves_nothing_running(
+    study: Study, home: Path, client: MlflowClient, written: int
+) -> None:
+    """A run that MLflow shows in training becomes what the store holds of it."""
+    study = replace(study, seeds=tuple(range(10)))
+    writes = threading.Semaphore(0)
+    tracker = Tracker(projection_of(study, home), may_write=lambda: writes.acquire(blocking=False))
+    results = [result_of(run, 3) for run in study.runs()]
+    store = Store(str(home / "store"))
+    for result in results:
+        assert result.stage is not None
+        store.write(
+            result.stage.key, records=result.records, facts=result.facts,
+            environment=result.stage.environment, state=None,
+        )  # fmt: skip
+    tracker.start([])
+    for run in study.runs()[:5]:
+        tracker.post(run, [epoch_of(run, 0)])
+    writes.release(written)
+    wait_until(lambda: len(runs_of(study, client, "seed")) == written)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tracker.close(results)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    writes.release(1000)
+    tracker.settle(store, timeout=30)
+    seeds = runs_of(study, client, "seed")
+    in_training = [f"{run.arm} {run.arm} seed={run.seed}" for run in study.runs()[:written]]
+    assert {seeds[name].info.status for name in in_training} == {"FINISHED"}
+    everything = {**seeds, **runs_of(study, client, "config")}
+    assert "RUNNING" not in {run.info.status for run in everything.values()}
+    assert len(seeds) <= 5, "the rest is left to sync"
+
+
+def test_a_tracker_that_was_interrupted_before_it_began_settles_nothing(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    tracker_of(study, home).settle(Store(str(home / "store")))
+    assert client.get_experiment_by_name(study.name) is None
 
 
 def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:

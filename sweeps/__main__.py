@@ -1,0 +1,17 @@
+"""The process `mixsweep`, or `python -m sweeps`: it is heard from its first moment on."""
+
+from typing import NoReturn
+
+from sweeps.signals import hear, leave_saying_so
+
+
+def main() -> NoReturn:
+    """Run the command line, whose imports alone take a quarter of a second."""
+    hear(leave_saying_so)
+    from sweeps import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Whatever interrupts a command that writes MLflow, no run stays RUNNING there."""
+
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from trained import train
+
+from tests.conftest import CommandLine
+
+STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
+COUNT = "SELECT count(*) FROM runs"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("verb", ["sync", "run"])
+def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
+    command_line: Callable[..., CommandLine], verb: str
+) -> None:
+    """The database is held once a few runs are in it, so that `run` comes to its last words."""
+    mixsweep = command_line()
+    train(mixsweep.home)
+    process = mixsweep.start(verb, "digits")
+    database = mixsweep.home / "mlflow.db"
+    while not database.is_file():
+        assert process.poll() is None
+        time.sleep(0.01)
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        while not _told(connection, COUNT):
+            assert process.poll() is None
+            time.sleep(0.002)
+        connection.execute("BEGIN IMMEDIATE")
+        assert process.stderr is not None
+        if verb == "run":
+            while process.stderr.readline() != "bringing MLflow up to date\n":
+                assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.5)
+        connection.execute("ROLLBACK")
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, "Traceback" in said) == (130, False), said
+        statuses = dict(connection.execute(STATUSES).fetchall())
+        assert statuses.keys() <= {"FINISHED", "KILLED"}
+        assert sum(statuses.values()) >= 1
+    mixsweep("sync", "digits")
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
+        assert len(connection.execute(STATUSES).fetchall()) == 1
+
+
+def _told(connection: sqlite3.Connection, question: str) -> int:
+    try:
+        ((count,),) = connection.execute(question).fetchall()
+    except sqlite3.OperationalError:  # no tables yet
+        return 0
+    return int(count)

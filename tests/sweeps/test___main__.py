@@ -1,0 +1,41 @@
+"""The process `mixsweep` is heard while it is still loading what its commands need."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from sweeps.signals import GOES_ON
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["sweeps.cli", "click", "sweeps.commands.run"])
+def test_a_signal_in_the_first_moments_ends_the_process_in_one_line(
+    number: signal.Signals, module: str
+) -> None:
+    program = f"""
+    import signal, sys
+
+    class AtThatMoment:
+        def find_spec(self, name, path=None, target=None):
+            if name == {module!r}:
+                signal.raise_signal({int(number)})
+
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    from sweeps.__main__ import main
+
+    sys.meta_path.insert(0, AtThatMoment())
+    sys.argv = ["mixsweep", "schema"]
+    main()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", f"{GOES_ON}\n")
+
+
+def test_a_module_is_a_program_of_its_own() -> None:
+    command = [sys.executable, "-m", "sweeps", "stop", "--help"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("Usage:")
