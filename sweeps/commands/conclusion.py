@@ -4,20 +4,24 @@
 
 It holds one sha256 over everything that a launch with nothing to train would look at or write: the
 code, the study as resolved, every result in the store, what MLflow's database and artifacts hold of
-the study, and the files of its report. Where a single byte of these differs nothing is recalled,
-and the launch does all its work. Nothing is recalled of a search, which asks its own storage, nor
-where MLflow is a server, whose content is not looked at from here.
+the study, and the files of its report; and one over itself. Where a single byte of these differs
+nothing is recalled, and the launch does all its work. Nothing is recalled of a search, which asks
+its own storage, nor where MLflow is a server, whose content is not looked at from here.
 """
 
 import hashlib
 import json
 import platform
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mixup_core
+from mixup_core.store.files import UnreadableError, read_regular, write_durably
+from mixup_core.store.manifests import seal, unseal
+from mixup_core.store.notes import LARGEST
 from reports.provenance import describe_code, installed_versions
 from sweeps.commands.request import Request
 from sweeps.results import RunResult
@@ -49,15 +53,17 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
         report: Of them, as it stands in its folder.
     """
     file = _file(request)
-    file.unlink(missing_ok=True)
     evidence = _evidence(request, results, report.folder)
-    if evidence is not None:
+    with suppress(IsADirectoryError):  # somebody else's: no launch remembers anything then
+        if evidence is None:
+            file.unlink(missing_ok=True)
+            return
         content = {
-            "sha256": evidence,
-            "folder": str(report.folder.resolve()),
+            "evidence": evidence,
+            "folder": report.folder.name,
             "markdown": report.markdown,
         }
-        file.write_text(json.dumps(content) + "\n")
+        write_durably(file, seal(content))
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
@@ -68,12 +74,14 @@ def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
         results: Of all its runs, as the store holds them now.
     """
     try:
-        content = json.loads(_file(request).read_text())
-        folder = Path(content["folder"])
-        if content["sha256"] != _evidence(request, results, folder):
+        content = unseal(read_regular(_file(request), LARGEST))
+        if content is None:
+            return None
+        folder = _file(request).with_name(content["folder"])
+        if content["evidence"] != _evidence(request, results, folder):
             return None
         return Conclusion(folder=folder, markdown=str(content["markdown"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, UnreadableError, ValueError, KeyError, TypeError):
         return None  # not there, or damaged: the launch writes it again
 
 

@@ -14,15 +14,19 @@ import pytest
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts
-from sweeps.commands.conclusion import recall
+from mixup_core.store.manifests import EpochFacts, seal
+from reports.build import Report
+from reports.tables import tabulate
+from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.request import Request
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
 from tests.conftest import CommandLine
+from tests.damages import DAMAGES
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
+KEPT = "reports/.digits.conclusion.json"
 HEAVY = ("ray", "torch", "mlflow", "pandas", "matplotlib", "optuna")
 
 
@@ -120,12 +124,22 @@ def _lose_an_artifact(home: Path) -> None:
 
 
 def _change_what_was_said(home: Path) -> None:
-    file = home / "reports/.digits.conclusion.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"sha256": "0" * 64}))
+    file = home / KEPT
+    content = file.read_bytes()
+    assert b" points" in content
+    file.write_bytes(content.replace(b" points", b" pointz", 1))
 
 
-def _damage_the_conclusion(home: Path) -> None:
-    (home / "reports/.digits.conclusion.json").write_text("[")
+def _let_another_seal_it(home: Path) -> None:
+    plain = json.loads((home / KEPT).read_text())
+    del plain["sha256"]
+    (home / KEPT).write_bytes(seal(plain | {"folder": ["digits"]}))
+
+
+def _conclude_from_something_else(home: Path) -> None:
+    plain = json.loads((home / KEPT).read_text())
+    del plain["sha256"]
+    (home / KEPT).write_bytes(seal(plain | {"evidence": "0" * 64}))
 
 
 def _execute(home: Path, statement: str) -> None:
@@ -145,7 +159,8 @@ def _execute(home: Path, statement: str) -> None:
         _lose_the_database,
         _lose_an_artifact,
         _change_what_was_said,
-        _damage_the_conclusion,
+        _let_another_seal_it,
+        _conclude_from_something_else,
     ],
 )
 def test_any_change_ends_what_is_recalled(
@@ -163,6 +178,49 @@ def test_any_change_ends_what_is_recalled(
     finally:
         shutil.rmtree(concluded.home)
         shutil.move(kept, concluded.home)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "damage",
+    ["empty", "bit flipped", "a list", "other's content", "a folder", "a FIFO", "a dangling link"],
+)
+def test_what_is_in_the_place_of_a_conclusion_ends_no_launch_and_is_replaced(
+    concluded: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    kept = tmp_path / "kept"
+    shutil.copytree(concluded.home, kept)
+    try:
+        DAMAGES[damage](concluded.home / KEPT)
+        assert not is_recalled(concluded, monkeypatch)
+        keep_again(concluded, monkeypatch)
+        assert is_recalled(concluded, monkeypatch) == (damage != "a folder")
+    finally:
+        shutil.rmtree(concluded.home)
+        shutil.move(kept, concluded.home)
+
+
+def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process remember what the last launch left, as that did."""
+    monkeypatch.setenv("MIXSWEEP_DATA", str(mixsweep.data))
+    request = request_in(mixsweep.home)
+    results = read_results(request.study.runs(), request.store)
+    folder = request.home.report_of("digits")
+    study, markdown = request.study, (folder / "table.md").read_text()
+    report = Report(table=tabulate(study, results), markdown=markdown, folder=folder, files=())
+    keep(request, results, report)
+
+
+def test_what_a_conclusion_nested_too_deep_says_is_not_recalled(
+    concluded: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = concluded.home / KEPT
+    content = file.read_bytes()
+    try:
+        file.write_bytes(b"[" * 100_000)
+        assert not is_recalled(concluded, monkeypatch)
+    finally:
+        file.write_bytes(content)
 
 
 def test_another_study_code_or_place_recalls_nothing(

@@ -1,6 +1,8 @@
 import json
+import shutil
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 from trained import train
 
@@ -8,6 +10,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
 from sweeps.leasing.lease import Lease
+from tests.damages import DAMAGES
 
 
 def _mixsweep(home: Path, *arguments: str) -> Result:
@@ -53,6 +56,26 @@ def test_the_report_in_the_folder_of_the_study_is_shown(tmp_path: Path) -> None:
     assert len(list((tmp_path / "reports").iterdir())) == 2
     (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
     assert row["report"] == str(tmp_path / "reports" / "digits" / "report.html")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", ["empty", "other's content", "a FIFO", "a folder", "missing"])
+def test_a_report_whose_provenance_is_lost_is_not_shown_and_hides_no_study(
+    tmp_path: Path, damage: str
+) -> None:
+    train(tmp_path, "digits")
+    assert _mixsweep(tmp_path, "report", "digits").return_value == 0
+    DAMAGES[damage](tmp_path / "reports" / "digits" / "provenance.json")
+    (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
+    assert (row["finished"], row["report"]) == (6, None)
+
+
+def test_what_a_killed_report_left_is_no_study(tmp_path: Path) -> None:
+    train(tmp_path, "digits")
+    assert _mixsweep(tmp_path, "report", "digits").return_value == 0
+    reports = tmp_path / "reports"
+    shutil.copytree(reports / "digits", reports / ".digits.x7_1ab2c")
+    assert len(json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]) == 1
 
 
 def test_what_was_reported_and_never_run_is_not_called_stopped(tmp_path: Path) -> None:
