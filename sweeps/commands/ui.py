@@ -1,14 +1,16 @@
 """ui: MLflow's pages on a home."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
 import click
 
-from sweeps.commands.request import RefusedError, home_option
+from sweeps.commands.request import RefusedError, home_option, program
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
+from sweeps.sqlite_files import require_tracking
 
 
 @click.command()
@@ -26,6 +28,9 @@ def ui(study: str | None, home: Path, port: int) -> int:
 
     place = Home(folder=home)
     database = home / "mlflow.db"
+    require_tracking(
+        place.tracking_uri, shlex.join([program(), "sync", study or "STUDY", "--home", str(home)])
+    )
     if not database.is_file():
         raise RefusedError(f"{database}: not found; run a study first")
     relocate(database)

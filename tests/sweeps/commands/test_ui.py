@@ -4,12 +4,17 @@ import http.client
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from trained import train
 
+from sweeps.cli import commands
+from sweeps.sqlite_files import DatabaseError
 from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
+from tests.damages import DAMAGES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -70,6 +75,22 @@ def test_another_site_can_change_nothing(port: int, origin: str) -> None:
     assert _status(port, "POST", CREATE, body, Origin=origin) == 403
     here = f"http://127.0.0.1:{port}"
     assert _status(port, "POST", CREATE, body, Origin=here, **kind) == 200
+
+
+@pytest.mark.parametrize("damage", ["random", "other's content", "a folder", "a FIFO"])
+def test_a_damaged_database_is_named_with_what_brings_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("a server starts"))
+    (tmp_path / "mlflow.db").touch()
+    DAMAGES[damage](tmp_path / "mlflow.db")
+    for study in ([], ["digits"]):
+        said = CliRunner().invoke(commands, ["ui", *study, "--home", str(tmp_path)])
+        assert isinstance(said.exception, DatabaseError)
+        text = str(said.exception)
+        assert text.startswith(f"{tmp_path / 'mlflow.db'} ")
+        name = study[0] if study else "STUDY"
+        assert f"sync {name} --home {tmp_path} brings it back" in text
 
 
 def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
