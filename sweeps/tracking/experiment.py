@@ -9,10 +9,11 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 # MLflow is imported by whoever calls it first, the tracker's thread while Ray starts: it takes
 # seconds. It reads the first of these then. With its own seven retries one call would block for
@@ -22,6 +23,7 @@ os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
+from sweeps.results import Outcome
 from sweeps.sqlite_files import alone, database_file
 from sweeps.tracking.database import (
     artifacts_beside,
@@ -63,6 +65,9 @@ _NAMED_BY: Mapping[str, tuple[str, ...]] = {
     "seed": ("run_key",),
 }
 """Level to the tags that tell its runs apart within an experiment."""
+_OWN = {"run_key", "config_id"}
+"""Tags that no run has which somebody else put there."""
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 Identity = tuple[str, tuple[str, ...]]
 """Level and name of a run."""
@@ -129,6 +134,27 @@ class Entry:
         return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
 
     @property
+    def is_ours(self) -> bool:
+        """Whether it was written by this program, whatever became of it since."""
+        return self.level in _NAMED_BY or not _OWN.isdisjoint(self.tags)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it still has every tag that says what it is; others are written again."""
+        match self.level:
+            case "seed":
+                numbers = [self.tags.get(name, "") for name in ("seed", "position")]
+                is_known = self.tags.get("outcome") in get_args(Outcome)
+                names = self.tags.get("run_key") and self.tags.get("arm")
+                return bool(names) and is_known and all(map(_NUMBER.fullmatch, numbers))
+            case "config":
+                return bool(self.tags.get("arm"))
+            case "sweep":
+                return bool(self.tags.get("study"))
+            case _:
+                return False
+
+    @property
     def first_step(self) -> int:
         """The step in MLflow at which one epoch is trained."""
         return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
@@ -145,11 +171,12 @@ class Experiment:
     experiment_id: str
     tags: dict[str, str]
     entries: dict[Identity, Entry]
-    """Runs that somebody else put into the experiment are not among them."""
+    """Each has its own tags. Runs that somebody else put into the experiment are not among them."""
     is_deleted: bool = False
     """Whether it was found in MLflow's trash."""
-    again: Sequence[Entry] = ()
-    """Runs that are there once more: the answer to a call was lost, and it was repeated."""
+    stray: Sequence[Entry] = ()
+    """Runs of ours that stand for nothing: there once more, for the answer to a call was lost and
+    it was repeated; or they lost the tags that say what they are."""
 
     @classmethod
     def find(cls, uri: str, name: str) -> "Experiment | None":
@@ -167,18 +194,20 @@ class Experiment:
         if found is None:
             return None
         entries: dict[Identity, Entry] = {}
-        again = []
+        stray = []
         for run in _search(client, found.experiment_id):
             entry = _entry(run)
-            if entry.level in _NAMED_BY and entries.setdefault(entry.identity, entry) is not entry:
-                again.append(entry)
+            if not entry.is_ours:
+                continue
+            if not entry.is_whole or entries.setdefault(entry.identity, entry) is not entry:
+                stray.append(entry)
         return cls(
             client=client,
             experiment_id=found.experiment_id,
             is_deleted=found.lifecycle_stage == "deleted",
             tags=dict(found.tags),
             entries=entries,
-            again=again,
+            stray=stray,
         )
 
     @classmethod
@@ -201,7 +230,7 @@ class Experiment:
             return cls(client=client, experiment_id=created, tags={}, entries={})
         if opened.is_deleted:
             opened.client.restore_experiment(opened.experiment_id)
-        for entry in opened.again:
+        for entry in opened.stray:
             opened.client.delete_run(entry.run_id)
         return opened
 
@@ -255,7 +284,8 @@ class Experiment:
 
     def children(self, parent: Entry) -> list[Entry]:
         """Return the runs of an arm."""
-        return [e for e in self.entries.values() if e.tags.get(PARENT_TAG) == parent.run_id]
+        runs = (entry for entry in self.entries.values() if entry.level == "seed")
+        return [entry for entry in runs if entry.tags.get(PARENT_TAG) == parent.run_id]
 
     def drop(self, entry: Entry) -> None:
         """Move a run to MLflow's trash."""

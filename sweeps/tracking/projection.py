@@ -132,10 +132,12 @@ class Projection:
         for child in experiment.children(entry):
             if child.tags["run_key"] in asked:
                 continue
-            if child.tags["outcome"] == "complete":
+            is_complete = child.tags["outcome"] == "complete"
+            is_damaged = not self._is_of(child, arm) or (is_complete and not experiment.rows(child))
+            if is_damaged or (not is_complete and arm in study.own_seeds):
+                experiment.drop(child)  # a point that was pruned has lost seeds
+            elif is_complete:
                 others.append(child)
-            elif arm in study.own_seeds:  # a point that was pruned has lost seeds
-                experiment.drop(child)
         complete = {str(p.run.seed): p.epochs for p in seeds if p.is_complete}
         complete |= {child.tags["seed"]: epochs_of(experiment.rows(child)) for child in others}
         expected = len(asked) + len(others)
@@ -271,12 +273,15 @@ class Projection:
         former = experiment.entries.get(("config", (arm, "")))
         if former is None:
             return False
-        for child in experiment.children(former)[:1]:
-            if self._plan.keys_at(int(child.tags["seed"]))[arm] != child.tags["run_key"]:
-                return False
+        if not all(self._is_of(child, arm) for child in experiment.children(former)[:1]):
+            return False
         experiment.clear(former)  # its means stood at the number of seeds, not of epochs
         experiment.rename(former, (arm, self._plan.config_id(arm)))
         return True
+
+    def _is_of(self, child: Entry, arm: str) -> bool:
+        """Return whether a run has the configuration of an arm, at the seed that it names."""
+        return self._plan.keys_at(int(child.tags["seed"]))[arm] == child.tags["run_key"]
 
     def _bring_arm(self, arm: str) -> Entry:
         experiment, wanted = self._experiment(), self._wanted_arm(arm)
@@ -320,14 +325,14 @@ class Projection:
         )
 
     def _titled(self, wanted: Wanted, title: str) -> Wanted:
-        """Name a run that is not there yet: for what it is, and what tells it from a namesake."""
+        """Name a run that has no name yet: for what it is, and what tells it from a namesake."""
         entries = self._experiment().entries
-        if wanted.identity in entries:
+        if wanted.identity in entries and NAME_TAG in entries[wanted.identity].tags:
             return wanted
         namesakes = [
             entry
             for (level, name), entry in entries.items()
-            if level == wanted.level and name[0] == wanted.name[0]
+            if level == wanted.level and name[0] == wanted.name[0] and name != wanted.name
         ]
         if namesakes:
             differing = [
@@ -336,7 +341,7 @@ class Projection:
                 if namesakes[0].params.get(path) != value
             ]
             title += f" ({' '.join(differing[:_MAX_DIFFERENCES])})" if differing else ""
-        return replace(wanted, first_tags={**wanted.first_tags, NAME_TAG: title})
+        return replace(wanted, tags={**wanted.tags, NAME_TAG: title})
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
         """Return what MLflow's table can be grouped by; a run without them leaves its group."""

@@ -1,6 +1,7 @@
 import statistics
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import mlflow
 import mlflow.pytorch
@@ -448,6 +449,127 @@ def test_runs_of_others_in_the_experiment_are_left_alone(
     projection.settle()
     assert client.get_run(own).info.status == "RUNNING"
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
+
+
+def shown(study: Study, client: MlflowClient) -> list[str]:
+    """What MLflow shows of a study, whatever the identities of its runs are."""
+    experiment = client.get_experiment_by_name(study.name)
+    found = client.search_runs([experiment.experiment_id])
+    names = {run.info.run_id: run.info.run_name for run in found}
+    return sorted(
+        repr(
+            (
+                run.info.run_name,
+                run.info.status,
+                sorted(run.data.params.items()),
+                sorted((k, names.get(v, v)) for k, v in run.data.tags.items()),
+                [
+                    (name, row.step, row.timestamp, row.value)
+                    for name in sorted(run.data.metrics)
+                    for row in client.get_metric_history(run.info.run_id, name)
+                ],
+            )
+        )
+        for run in found
+    )
+
+
+TAGS = {
+    "seed": (
+        "level", "run_key", "arm", "seed", "position", "outcome", "study", "step", "predictions",
+        "mlflow.parentRunId", "mlflow.runName",
+    ),
+    "config": ("level", "arm", "config_id", "outcome", "n", "seeds", "mlflow.runName"),
+    "sweep": ("level", "study", "mlflow.runName"),
+}  # fmt: skip
+FREE = {
+    ("seed", "step"), ("config", "arm"), ("config", "config_id"), ("config", "mlflow.runName"),
+    ("sweep", "study"), ("sweep", "mlflow.runName"),
+}  # fmt: skip
+"""Tags of which any value may be meant: that of another arm, of a study that had another name."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("level", TAGS)
+@pytest.mark.parametrize("value", [None, "\N{SNOWMAN}"])
+def test_a_run_that_lost_what_says_what_it_is_is_there_once_and_whole_again(
+    study: Study, home: Path, client: MlflowClient, level: str, value: str | None
+) -> None:
+    (home / "reports").mkdir(exist_ok=True)
+    results = results_of(study, 3, 2, 3, 3)
+
+    def bring() -> list[str]:
+        projection = projection_of(study, home)
+        reconcile(projection, results)
+        projection.log_report(home / "reports", "")
+        return shown(study, client)
+
+    before = bring()
+    for tag in TAGS[level]:
+        run = next(iter(runs_at(study, client, level)))
+        if value is None:
+            client.delete_tag(run.info.run_id, tag)
+        elif (level, tag) not in FREE:
+            client.set_tag(run.info.run_id, tag, value)
+        assert bring() == before, tag
+
+
+def runs_at(study: Study, client: MlflowClient, level: str) -> list[Any]:
+    experiment = client.get_experiment_by_name(study.name)
+    filters = f"tags.level = '{level}' AND attributes.status = 'FINISHED'"
+    found: list[Any] = client.search_runs([experiment.experiment_id], filters)
+    return found
+
+
+def last_numbers(study: Study, client: MlflowClient) -> dict[str, Any]:
+    runs = {**runs_of(study, client, "config"), **runs_of(study, client, "seed")}
+    return {name: (run.info.status, run.data.metrics) for name, run in runs.items()}
+
+
+@pytest.mark.parametrize("tag", ["run_key", "seed", "outcome", "position", "arm", "level"])
+def test_a_run_that_is_not_asked_for_and_lost_a_tag_ends_no_other(
+    study: Study, home: Path, client: MlflowClient, tag: str
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    reconcile(projection_of(study, home), results)
+    before = last_numbers(study, client)
+    run = runs_of(study, client, "seed")["erm erm seed=0"]
+    client.delete_tag(run.info.run_id, tag)
+    fewer = replace(study, seeds=(1,))
+    reconcile(projection_of(fewer, home), results[2:])
+    assert "erm erm seed=0" not in runs_of(study, client, "seed")
+    assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 3
+    reconcile(projection_of(study, home), results)
+    assert last_numbers(study, client) == before
+
+
+def test_a_run_that_is_not_asked_for_and_lost_its_numbers_is_not_counted(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    reconcile(projection_of(study, home), results)
+    run = runs_of(study, client, "seed")["erm erm seed=0"]
+    database = database_file(Home(folder=home).tracking_uri)
+    assert database is not None
+    clear_metrics(database, run.info.run_id)
+    reconcile(projection_of(replace(study, seeds=(1,)), home), results[2:])
+    assert runs_of(study, client, "config")["erm erm"].data.tags["n"] == "1/1"
+    reconcile(projection_of(study, home), results)
+    assert runs_of(study, client, "config")["erm erm"].data.tags["n"] == "2/2"
+
+
+def test_a_run_of_somebody_else_that_has_a_tag_of_ours_is_left_alone(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+    experiment = client.get_experiment_by_name(study.name)
+    tags = {"level": "debug", "arm": "erm", "seed": "0", "study": study.name}
+    arm = runs_of(study, client, "config")["erm erm"].info.run_id
+    for more in ({}, {PARENT_TAG: arm}):
+        own = client.create_run(experiment.experiment_id, tags=tags | more).info.run_id
+        reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
+        assert client.get_run(own).info.lifecycle_stage == "active"
+        assert client.get_run(own).data.tags.items() >= tags.items()
 
 
 def test_a_run_created_twice_by_a_lost_answer_becomes_one(
