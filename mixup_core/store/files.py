@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
@@ -95,8 +96,13 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
             file of this user that is closed to its owner.
         OSError: If the disk fails, or the file is closed and somebody else's.
     """
-    with os.fdopen(_opened(path, os.O_RDONLY), "rb") as file:
+    with open_regular(path) as file:
         return file.read(limit)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Return a local file, open to be read (see `read_regular`, whose errors it raises)."""
+    return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
 
 def open_lock(path: Path) -> int:

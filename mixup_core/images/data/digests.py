@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.images.data.facts import DataError
+from mixup_core.rules import printable
+from mixup_core.store.files import UnreadableError, open_regular, read_regular
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:
@@ -18,8 +20,10 @@ def file_digest(file: Path, algorithm: str = "sha256") -> str:
         DataError: If the file cannot be read.
     """
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             return hashlib.file_digest(stream, algorithm).hexdigest()
+    except UnreadableError as error:
+        raise DataError(printable(f"{file}: {error}.")) from error
     except OSError as error:
         raise DataError(f"{file}: {error.strerror}.") from error
 
@@ -41,8 +45,8 @@ class KnownDigests:
         self._kept = kept
         self._known: dict[str, list[Any]] = {}
         self._asked: dict[str, list[Any]] = {}
-        with suppress(OSError, ValueError):
-            known = json.loads(kept.read_bytes())
+        with suppress(OSError, UnreadableError, ValueError, RecursionError):
+            known = json.loads(read_regular(kept))
             self._known = known if isinstance(known, dict) else {}
 
     def of(self, entry: os.DirEntry[str]) -> str:
@@ -72,6 +76,8 @@ class KnownDigests:
         partial = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
         with suppress(OSError):
             self._kept.parent.mkdir(parents=True, exist_ok=True)
+            for left in self._kept.parent.glob(f"{self._kept.name}.*"):
+                left.unlink(missing_ok=True)  # by a killed process; a living one keeps nothing then
             try:
                 partial.write_text(json.dumps(self._asked))
                 partial.replace(self._kept)

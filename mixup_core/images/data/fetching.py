@@ -19,6 +19,7 @@ from mixup_core.images.data.folders import folder_and_size, folder_digest
 from mixup_core.images.data.sets import digits
 from mixup_core.images.data.sets.corrupted import CORRUPTED
 from mixup_core.problem import DataSet
+from mixup_core.store.files import UnreadableError, open_lock
 
 FILES: dict[str, Mapping[Split, dict[str, str]]] = {
     **{name: dataset.files for name, dataset in PUBLISHED.items() if dataset.files},
@@ -175,12 +176,20 @@ def locked(name: str, root: Path) -> Iterator[None]:
     """Be the only process that fetches or decodes a data set under a root, made if need be.
 
     Raises:
-        OSError: If the root cannot be written, or its file system has no locks.
+        OSError: If the root cannot be written, its file system has no locks, or something else has
+            the name of the file that is locked.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with (root / f".{name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    place = root / f".{name}.lock"
+    try:
+        lock = open_lock(place)
+    except UnreadableError as error:
+        raise OSError(f"{place} {error}: it holds nothing, remove it") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def _fetch_alone(name: str, root: Path) -> str:
@@ -191,7 +200,7 @@ def _fetch_alone(name: str, root: Path) -> str:
     failures = []
     for source, obtain in sources.items():
         # What a killed process left here is of no use: it was never verified.
-        shutil.rmtree(staging, ignore_errors=True)
+        _clear(staging)
         staging.mkdir()
         try:
             obtain(staging)
@@ -204,8 +213,16 @@ def _fetch_alone(name: str, root: Path) -> str:
             _move_into_place(name, staging, root)
             return source
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            _clear(staging)
     raise DataError("\n".join([f"{name}: no source has it.", *failures, f"By hand: {by_hand}"]))
+
+
+def _clear(staging: Path) -> None:
+    """Remove a folder, or what else has its name."""
+    if staging.is_dir() and not staging.is_symlink():
+        shutil.rmtree(staging, ignore_errors=True)
+    else:
+        staging.unlink(missing_ok=True)
 
 
 def _is_intact(name: str, root: Path) -> bool:

@@ -25,6 +25,7 @@ from mixup_core.images.data.folders import describe
 from mixup_core.keys import NUMERICS_VERSION
 
 _FOLDER = "decoded"
+_DIGITS = 16
 _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
@@ -92,7 +93,7 @@ def _key(data: DataConfig, root: Path) -> str:
         "decoders": {package: version(package) for package in _DECODERS},
     }
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
-    return f"{data.name}-{digest[:16]}"
+    return f"{data.name}-{digest[:_DIGITS]}"
 
 
 def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
@@ -126,6 +127,10 @@ def _write(splits: Splits, key: str, root: Path) -> None:
     }
     partial = root / _FOLDER / f"{key}.partial"
     partial.parent.mkdir(exist_ok=True)
+    # The lock is ours: whatever is there was left by killed processes, or is no file of ours.
+    for left in partial.parent.glob(f"{key[:-_DIGITS]}{'[0-9a-f]' * _DIGITS}.partial"):
+        with suppress(IsADirectoryError):
+            left.unlink()
     try:
         try:
             torch.save(parts, partial)

@@ -33,6 +33,7 @@ from mixup_core.images.data.fetching import (
     verify,
 )
 from mixup_core.images.data.sets import fashion_mnist, idx
+from tests.damages import DAMAGES
 from tests.mirror import mirror
 
 REFUSING = "http://127.0.0.1:9/"
@@ -395,8 +396,49 @@ def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
     with pytest.raises(DataError, match="not found; get it with `mixsweep data fetch fashion-"):
         verify("fashion-mnist", root, "train")
     labels.mkdir()
-    with pytest.raises(DataError, match="labels-idx1-ubyte: Is a directory"):
+    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
         verify("fashion-mnist", root, "train")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a socket"])
+def test_what_is_in_the_place_of_a_lock_is_named(sources: Sources, root: Path, damage: str) -> None:
+    sources.publish(sources.mirror)
+    root.mkdir()
+    lock = root / ".fashion-mnist.lock"
+    lock.touch()
+    DAMAGES[damage](lock)
+    with pytest.raises(
+        DataError, match=r"\.fashion-mnist\.lock is .*: it holds nothing, remove it"
+    ):
+        fetch("fashion-mnist", root)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "empty"])
+def test_what_is_in_the_place_of_a_fetch_under_way_goes(
+    sources: Sources, root: Path, damage: str
+) -> None:
+    sources.publish(sources.mirror)
+    root.mkdir()
+    staging = root / ".fashion-mnist.partial"
+    staging.touch()
+    DAMAGES[damage](staging)
+    fetch("fashion-mnist", root)
+    assert fetched(root) == sources.contents
+    assert not os.path.lexists(staging)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_for_a_file_is_named(sources: Sources, root: Path) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
+    DAMAGES["a FIFO"](labels)
+    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
+        verify("fashion-mnist", root, "train")
+    with pytest.raises(DataError, match="labels-idx1-ubyte: is no file"):
+        checksums(DataConfig(name="fashion-mnist"), root)
 
 
 def test_the_list_shows_every_data_set_and_its_place(sources: Sources, root: Path) -> None:

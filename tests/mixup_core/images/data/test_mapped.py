@@ -1,5 +1,6 @@
 """One decoded file per data set and machine: the tensors of `load`, never stale, never damaged."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from mixup_core.images.data.datasets import DATASETS, Splits, load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.problem import ImageData
+from tests.damages import DAMAGES
 
 DIGITS = DataConfig(name="digits", val_size=100)
 
@@ -120,6 +122,37 @@ def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
     partial.write_bytes(whole[:1000])
     assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
     assert decoded(tmp_path) == [file]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a link to itself"])
+def test_what_is_in_the_place_of_what_is_written_is_not_waited_for(
+    tmp_path: Path, damage: str
+) -> None:
+    load_mapped(DIGITS, tmp_path)
+    (file,) = decoded(tmp_path)
+    partial = file.with_name(f"{file.stem.rpartition('-')[0]}.partial")
+    file.rename(partial)
+    DAMAGES[damage](partial)
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == [partial if damage == "a folder" else file]
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".digits.lock")
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+
+
+def test_what_killed_processes_left_of_a_data_set_goes_and_another_ones_stays(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "decoded").mkdir()
+    for name in ("digits-0123456789abcdef.partial", "mnist-0123456789abcdef.partial"):
+        (tmp_path / "decoded" / name).write_bytes(b"half")
+    load_mapped(DIGITS, tmp_path)
+    left = {file.name for file in decoded(tmp_path) if file.suffix == ".partial"}
+    assert left == {"mnist-0123456789abcdef.partial"}
 
 
 def test_a_root_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
