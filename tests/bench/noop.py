@@ -3,14 +3,17 @@
     python -m tests.bench.noop [--rounds N] [--runs RUNS ...]
 
 Stages are made up and stored beforehand; everything else is the product. Seconds of CPU of the
-command with its children, user and system together.
+command with its children, user and system together; MB of memory that it had at its peak.
 """
 
 import resource
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from mixup_core.images.data.fetching import data_root
 from sweeps.reading.study_file import load_study
@@ -23,14 +26,38 @@ LARGE = str(Path(__file__).with_name("large.yaml"))
 ARMS = 20
 
 
-def cpu_of(mixsweep: CommandLine, *arguments: str) -> tuple[float, float]:
-    """Return the seconds of CPU and of the clock that a command took."""
+LOOK_EVERY = 0.05
+"""Seconds between two looks at the memory of a command; what comes after the last is not seen."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a command took."""
+
+    cpu: float
+    """Seconds."""
+    wall: float
+    """Seconds."""
+    memory: float
+    """MB at the peak."""
+
+
+def cost_of(mixsweep: CommandLine, *arguments: str) -> Cost:
+    """Return what a command took; a report of 10,000 runs takes minutes."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    process = mixsweep.start(*arguments)
-    said = process.communicate()  # a report of 10,000 runs takes minutes
+    process, memory = mixsweep.start(*arguments), 0.0
+    status = Path("/proc") / str(process.pid) / "status"
+    said: tuple[str, str] | None = None
+    while said is None:
+        # `getrusage` would count the memory of the process that began it too.
+        peak = status.read_text().partition("VmHWM:")[2].split()
+        memory = max(memory, int(peak[0]) / 1024 if peak else 0.0)
+        with suppress(TimeoutExpired):
+            said = process.communicate(timeout=LOOK_EVERY)
     assert process.returncode == 0, said
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(cpu=cpu, wall=wall, memory=memory)
 
 
 def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
@@ -38,26 +65,28 @@ def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
     mixsweep = CommandLine(home=folder / "home", data=data_root(), extra={})
     mixsweep("data", "fetch", "fashion-mnist")
     fill(mixsweep.home, load_study("quickstart"))
-    first = cpu_of(mixsweep, "run", "quickstart")
-    again = [cpu_of(mixsweep, "run", "quickstart") for _ in range(rounds)]
+    first = cost_of(mixsweep, "run", "quickstart")
+    again = [cost_of(mixsweep, "run", "quickstart") for _ in range(rounds)]
     return {
-        "first launch, CPU seconds": spread([first[0]]),
-        "launch again, CPU seconds": spread([cpu for cpu, _ in again]),
-        "launch again, wall seconds": spread([wall for _, wall in again]),
+        "first launch, CPU seconds": spread([first.cpu]),
+        "launch again, CPU seconds": spread([cost.cpu for cost in again]),
+        "launch again, wall seconds": spread([cost.wall for cost in again]),
+        "launch again, MB": spread([cost.memory for cost in again]),
     }
 
 
-def large(folder: Path, runs: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Return what reading a study of so many runs of 100 epochs costs."""
+def large(folder: Path, runs: int, epochs: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Return what reading a study of so many runs costs."""
     mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
-    seeds = f"seeds={runs // ARMS}"
-    fill(mixsweep.home, load_study(LARGE, [seeds]))
-    return {
-        f"{command}, CPU seconds": spread(
-            [cpu_of(mixsweep, command, LARGE, "--set", seeds)[0] for _ in range(rounds)]
-        )
-        for command in ("plan", "status", "report")
-    }
+    overrides = f"seeds={runs // ARMS}", f"base.epochs={epochs}"
+    fill(mixsweep.home, load_study(LARGE, overrides))
+    figures = {}
+    for command in ("plan", "status", "report"):
+        options = [part for override in overrides for part in ("--set", override)]
+        costs = [cost_of(mixsweep, command, LARGE, *options) for _ in range(rounds)]
+        figures[f"{command}, CPU seconds"] = spread([cost.cpu for cost in costs])
+        figures[f"{command}, MB"] = spread([cost.memory for cost in costs])
+    return figures
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, nargs="*", default=[500, 10_000])
+    parser.add_argument("--epochs", type=int, default=100, help="of each of those")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="noop-") as folder:
         figures = {
@@ -75,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for runs in options.runs:
         with tempfile.TemporaryDirectory(prefix="noop-") as folder:
             rounds = options.rounds if runs <= 1000 else 1
-            figures[f"{runs} runs of 100 epochs"] = large(Path(folder), runs, rounds)
+            costs = large(Path(folder), runs, options.epochs, rounds)
+            figures[f"{runs} runs of {options.epochs} epochs"] = costs
     publish("noop", "Commands that train nothing", figures, kind="bench", out=options.out)
 
 

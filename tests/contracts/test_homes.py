@@ -1,23 +1,40 @@
-"""Stores written by earlier commits, one folder per commit, are those of the present code; and
-what a later version adds or changes is kept, or refused in one line."""
+"""Homes written by earlier commits, one folder per commit, are those of the present code; and
+what a later version adds or changes is kept, or refused in one line.
 
+Of a home there are study files, store, reports without pictures, and databases as text.
+"""
+
+import csv
+import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import FormatError, Store
+from reports.shelf import standing
+from sweeps.leasing.lease import Lease
+from sweeps.ledger import launches
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
+from sweeps.results import read_predictions, read_results
 from sweeps.running.storing import Assignment, Storing
+from sweeps.searching.proposals import read_history
+from sweeps.searching.selection import grown_study
 from sweeps.stages import plan_study
+from tests.conftest import CommandLine
 
 HOMES = sorted(path.parent for path in Path(__file__).with_name("homes").glob("*/old.yaml"))
+NEWEST = Path(__file__).with_name("homes") / "9f88350"
+"""The first with a ledger, predictions and a search."""
 KEPT = 0
 """The seed whose last states were kept."""
 
@@ -25,7 +42,36 @@ KEPT = 0
 @pytest.fixture(params=HOMES, ids=lambda home: home.name)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a home of an earlier commit."""
-    return shutil.copytree(request.param, tmp_path / "home")
+    return copied(request.param, tmp_path / "home")
+
+
+def copied(home: Path, place: Path) -> Path:
+    """Return a copy of a home, with its databases as they were."""
+    shutil.copytree(home, place)
+    for dumped in place.glob("*.sql.gz"):
+        with closing(sqlite3.connect(dumped.with_name(dumped.name[: -len(".sql.gz")]))) as database:
+            database.executescript(gzip.decompress(dumped.read_bytes()).decode())
+    return place
+
+
+def rows_of(report: Path) -> dict[str, Mapping[str, str]]:
+    """Return run key to the row of `runs.csv`."""
+    with (report / "runs.csv").open(newline="") as file:
+        return {row["run_key"]: row for row in csv.DictReader(file)}
+
+
+def tracked(database: Path) -> tuple[Counter[str], set[tuple[Any, ...]]]:
+    """Return how many runs MLflow shows of each run key, and every point of them."""
+    with closing(sqlite3.connect(database)) as connection:
+        keys = connection.execute(
+            "SELECT t.value FROM runs r JOIN tags t USING (run_uuid) "
+            "WHERE r.lifecycle_stage = 'active' AND t.key = 'run_key'"
+        ).fetchall()
+        points = connection.execute(
+            "SELECT t.value, m.key, m.step, m.timestamp, m.value FROM metrics m "
+            "JOIN tags t USING (run_uuid) WHERE t.key = 'run_key'"
+        ).fetchall()
+    return Counter(key for (key,) in keys), set(points)
 
 
 def rewrite(store: Store, **changes: Any) -> None:
@@ -86,3 +132,71 @@ def test_a_later_format_is_refused_in_one_line(home: Path) -> None:
         plan_study(study, store)
     assert "\n" not in str(raised.value)
     assert store.quarantined() == ()
+
+
+def test_the_lease_of_an_earlier_version_is_taken_with_a_greater_token(home: Path) -> None:
+    store = Store(str(home / "store"))
+    former = Lease.latest(store, "old")
+    assert former is not None
+    assert former.host == "node-a"
+    assert Lease.current(store, "old") is None
+    with Lease.acquire(store, "old", "test"):
+        holder = Lease.current(store, "old")
+        assert holder is not None
+        assert holder.token == former.token + 1
+
+
+def test_the_report_of_an_earlier_version_is_a_finished_one(home: Path) -> None:
+    found = standing(home / "reports" / "old")
+    assert found is not None
+    assert found.is_finished
+    assert found.complete == rows_of(home / "reports" / "old").keys()
+    assert found.complete == {run.key for run in load_study(str(home / "old.yaml")).runs()}
+
+
+def test_what_an_earlier_version_noted_of_its_launches_and_runs_is_read(tmp_path: Path) -> None:
+    home = copied(NEWEST, tmp_path / "home")
+    study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
+    (launch,) = launches(store, "old")
+    assert (launch.settings, launch.seeds) == (study.settings, study.seeds)
+    assert launch.num_finished(store.keys()) == len(study.runs()) == len(launch.ends)
+    for result in read_results(study.runs(), store):
+        predictions = read_predictions(result, store)
+        assert predictions is not None
+        test = predictions.splits["test"]
+        wrong = np.count_nonzero(test.logits[""].argmax(axis=1) != test.labels)
+        assert wrong / len(test.labels) == result.records[-1].metrics["test/error"]
+
+
+def test_the_search_of_an_earlier_version_is_finished(tmp_path: Path) -> None:
+    home = copied(NEWEST, tmp_path / "home")
+    study, store = load_study(str(home / "search.yaml")), Store(str(home / "store"))
+    history = read_history(study, f"sqlite:///{home / 'optuna.db'}")
+    assert [point.state for point in history.points] == ["complete"] * 2
+    plan = plan_study(grown_study(study, history, store), store)
+    assert plan.pending == ()
+    assert {run.key for run in plan.finished} == rows_of(home / "reports" / "search").keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_home_of_an_earlier_version_is_reported_tracked_and_grown(
+    home: Path, command_line: Callable[..., CommandLine]
+) -> None:
+    mixsweep, study = command_line(home), str(home / "old.yaml")
+    former, (keys, points) = rows_of(home / "reports" / "old"), tracked(home / "mlflow.db")
+    mixsweep("sync", study)
+    mixsweep("report", study)
+    now = rows_of(home / "reports" / "old")
+    assert now.keys() == former.keys()
+    for key, row in former.items():
+        assert {name: now[key][name] for name in row} == row
+    runs, all_points = tracked(home / "mlflow.db")
+    assert runs == keys
+    assert {runs[key] for key in former} == {1}
+    assert points <= all_points
+    (listed,) = (row for row in mixsweep.json("list")["studies"] if row["study"] == "old")
+    assert listed["report"] is not None
+    more = mixsweep.json("plan", study, "--set", "seeds=3")
+    assert more["stored"] == len(former)
+    assert more["to_run"] == more["runs"] - len(former) > 0

@@ -50,6 +50,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 REWRITES = frozenset({"run", "report"})
 """Commands that write the report of the whole study."""
+MAY_LACK = frozenset({"verify", "report", "report of fewer"})
+"""Commands that end with 1 where something stored is damaged, and say what is missing then."""
 CACHE = Path("build") / "damage"
 """Finished homes by the code that made them, and what was seen of cells."""
 _PUBLISHED_EVERY = 25
@@ -108,10 +110,11 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
     """
     code, said = ending.ended.code, ending.ended.out + ending.ended.err
     if code is None:
-        return f"hangs: {said[-2000:]}"
+        where = [line.strip() for line in said.splitlines() if line.startswith('  File "')]
+        return f"hangs: {' < '.join(where[:6]) or said[-1000:]}"
     if "Traceback" in said:
         return f"traceback: {said.strip().splitlines()[-1]}"
-    if code not in {0, 2, *([1] if cell.command == "verify" else [])}:
+    if code not in {0, 2, *([1] if cell.command in MAY_LACK else [])}:
         return f"exit {code}: {said[-300:]}"
     if changed := _changed(cell, ending, sound):
         return f"exit {code}, and other bytes in {', '.join(sorted(changed))}"
@@ -152,11 +155,15 @@ def _unclear(cell: Cell, ending: Ending) -> str | None:
     """Return what is wrong with what a command says that ends with another code than 0."""
     lines = [line for line in ending.ended.err.splitlines() if not _PROGRESS.search(line)]
     told = " / ".join(lines)[-300:]
-    if cell.command != "verify" and len(lines) != 1:
+    if ending.ended.code != 1 and len(lines) != 1:
         return f"{len(lines)} lines: {told}"
     names = {ending.file.name, ending.file.stem, ending.file.stem.split("-")[0]}
-    # What is not there has no name that the program could know; it names the run instead.
-    if cell.damage != "missing" and not any(name in told for name in names):
+    # What is not there has no name that the program could know; it names the run instead. A report
+    # of a run that is not stored lacks it anyway, as that of other images lacks all.
+    lacks = ending.ended.code == 1 and (cell.of.stands_for or cell.of.lacks_a_run)
+    if not (lacks or cell.damage == "missing") and not any(
+        name in " ".join(lines) for name in names
+    ):
         return f"and the file is not named: {told}"
     return None
 
@@ -220,13 +227,13 @@ def main() -> None:
     ]
     if options.cells is not None:
         chosen = random.Random(options.seed).sample(chosen, min(options.cells, len(chosen)))
-    found, kept, until = Found(), _kept(), time.monotonic() + 60 * options.minutes
+    found, kept = Found(), _kept()
     for cell in chosen:
         if cell in kept:
             found.add(kept[cell])
     left = [cell for cell in chosen if cell not in kept]
     if left:
-        _go_through(left, until, found)
+        _go_through(left, 60 * options.minutes, found)
     publish("damage", _title(found), found.figures(of=len(list(cells()))))
     print("\n".join(found.violations))  # noqa: T201
     print(  # noqa: T201
@@ -239,12 +246,13 @@ def _title(found: Found) -> str:
     return f"{found.cells} cells of kind of file x damage x command"
 
 
-def _go_through(left: Sequence[Cell], until: float, found: Found) -> None:
+def _go_through(left: Sequence[Cell], seconds: float, found: Found) -> None:
     place, all_cells = Place(), len(list(cells()))
     home = Home(folder=place.folder.with_name("damage"))
     os.environ["MIXSWEEP_DATA"] = str(home.data)
     with Warm.started(_prefix(), place.folder) as warm:
         kept = _finished(home, warm)
+        until = time.monotonic() + seconds
         sound = {study: home.reports(study)[study] for study in (GRID, SEARCH)}
         assert set(REPORTED) <= sound[GRID].keys() & _with_figures(sound[GRID])
         for cell in left:
@@ -255,12 +263,12 @@ def _go_through(left: Sequence[Cell], until: float, found: Found) -> None:
             shutil.copytree(kept, home.folder)
             ending = _end(cell, home, warm)
             wrong = judge(cell, ending, sound[cell.of.study])
-            seconds = time.monotonic() - started
-            seen = Seen(cell=cell, code=ending.ended.code, wrong=wrong, seconds=seconds)
+            took = time.monotonic() - started
+            seen = Seen(cell=cell, code=ending.ended.code, wrong=wrong, seconds=took)
             _keep(seen)
             found.add(seen)
             told = "" if wrong is None else f"  {wrong[:400]}"
-            print(f"{found.cells}: {cell}: {seen.code}, {seconds:.1f} s{told}", flush=True)  # noqa: T201
+            print(f"{found.cells}: {cell}: {seen.code}, {took:.1f} s{told}", flush=True)  # noqa: T201
             if found.cells % _PUBLISHED_EVERY == 0:
                 publish("damage", _title(found), found.figures(of=all_cells))
 
@@ -288,12 +296,13 @@ def _keep(seen: Seen) -> None:
 
 
 def _seen_cells() -> Path:
-    return CACHE / f"{_code()}.jsonl"
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+    return CACHE / f"{_code()}-{own}.jsonl"
 
 
 @cache
 def _code() -> str:
-    """Return what names the code that is looked at, and this module's."""
+    """Return what names the code that is looked at, and what it is given."""
     digest = hashlib.sha256(json.dumps(describe_code()).encode())
     looked_at = [
         path
@@ -301,8 +310,8 @@ def _code() -> str:
         for path in Path(package).rglob("*")
         if path.suffix in {".py", ".yaml", ".html"} and "published" not in path.parts
     ]
-    own = [*Path(__file__).parent.glob("damage*"), Path("tests/soak/kinds.py")]
-    for path in sorted([*looked_at, *own, Path("tests/damages.py")]):
+    given = [*Path(__file__).parent.glob("damage-*.yaml"), Path(__file__).with_name("kinds.py")]
+    for path in sorted([*looked_at, *given, Path("tests/damages.py")]):
         digest.update(str(path.name).encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

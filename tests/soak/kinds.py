@@ -136,9 +136,9 @@ class Home:
         self.decoded("image-folder").unlink()
 
     def partial(self) -> Path:
-        """Return what a killed process left of decoded images, which it has to make."""
-        (former,) = (self.data / "decoded").glob("image-folder-*.pt")
-        self.forget_decoded()
+        """Return what a killed process left of decoded images, which are to be made again."""
+        former = self.decoded("image-folder")
+        former.unlink()
         path = former.with_name(f"{former.stem.rpartition('-')[0]}.partial")
         path.write_bytes(b"half" * 100)
         return path
@@ -148,6 +148,12 @@ class Home:
         path = self.runs / f"{database}-journal"
         path.write_bytes(bytes(512))
         return path
+
+    def artifact(self) -> Path:
+        """Return the table of the grid as MLflow has it."""
+        table = (self.report() / "table.csv").read_bytes()
+        found = (self.runs / "artifacts").glob("*/artifacts/table.csv")
+        return next(path for path in sorted(found) if path.read_bytes() == table)
 
     def for_artifacts(self) -> Path:
         """Return a file in the place of the folder of artifacts."""
@@ -209,6 +215,11 @@ class Kind:
     stands_for: bool = False
     """Whether other contents are another study, whose report may take the place of this one's,
     which is moved."""
+
+    @property
+    def lacks_a_run(self) -> bool:
+        """Whether commands meet it beside a run that is not stored."""
+        return self.before is not _no_change
 
     def damages(self) -> Mapping[str, Damage]:
         """Return what can happen to it, but for another of its kind."""
@@ -286,7 +297,7 @@ _KINDS: Mapping[str, Kind] = {
     "lock of mlflow.db": Kind(find=lambda home: home.runs / "mlflow.db.lock", healed=_HARMLESS),
     "journal of mlflow.db": Kind(find=lambda home: home.journal("mlflow.db"), healed=_HARMLESS),
     "artifact": Kind(
-        find=lambda home: sorted((home.runs / "artifacts").glob("*/artifacts/table.csv"))[0],
+        find=Home.artifact,
         healed=_HARMLESS,
     ),
     "folder of artifacts": Kind(find=Home.for_artifacts, healed=_NEVER),
@@ -313,7 +324,7 @@ _KINDS: Mapping[str, Kind] = {
         find=lambda home: home.decoded("image-folder"), newer=_put_head,
         other=lambda home: home.decoded("digits"), before=Home.forget_a_run,
     ),
-    "partial of decoded data": Kind(find=Home.partial),
+    "partial of decoded data": Kind(find=Home.partial, before=Home.forget_a_run),
     "lock of the data": Kind(
         find=lambda home: home.data / ".image-folder.lock", before=Home.forget_decoded
     ),

@@ -72,6 +72,12 @@ def test_a_refusal_is_one_line_that_names_the_file(err: str, wrong: str | None) 
     assert (told is None) if wrong is None else wrong in (told or "")
 
 
+def test_a_report_that_lacks_a_run_names_what_is_damaged_and_stands_beside_the_good_one() -> None:
+    of, lines = cell("state", command="report"), "aa01.json: damaged\nerm: 4/5 runs\nnext: run\n"
+    assert judge(of, ending(1, lines), SOUND) is None
+    assert "not named" in (judge(of, ending(1, "erm: 4/5 runs"), SOUND) or "")
+
+
 @pytest.mark.parametrize("command", ["plan", "sync", "report of fewer"])
 def test_what_writes_no_report_of_all_leaves_every_byte_of_one(command: str) -> None:
     found = ending(changed={"provenance.json": "another time"})
