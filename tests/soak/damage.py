@@ -58,10 +58,10 @@ _PUBLISHED_EVERY = 25
 _MODES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 """Lets root read no more than the modes of its files say."""
 _PROGRESS = re.compile(
-    rf"({GRID}|{SEARCH})(: | *\d)| \[({GRID}|{SEARCH}) |(loading|opening|starting|looking|writing"
-    r"|bringing) |report    |tracking  "
+    rf"({GRID}|{SEARCH})(: |  )|(loading|opening|starting|looking|writing|bringing) |report    "
+    rf"|tracking  |.*  \[({GRID}|{SEARCH})  "
 )
-"""Begins what a command says of its work, or is within."""
+"""Begins what a command says of its work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +153,7 @@ def _changed(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> Collection
 
 def _unclear(cell: Cell, ending: Ending) -> str | None:
     """Return what is wrong with what a command says that ends with another code than 0."""
-    lines = [line for line in ending.ended.err.splitlines() if not _PROGRESS.search(line)]
+    lines = [line for line in ending.ended.err.splitlines() if not _PROGRESS.match(line)]
     told = " / ".join(lines)[-300:]
     if ending.ended.code != 1 and len(lines) != 1:
         return f"{len(lines)} lines: {told}"

@@ -62,6 +62,7 @@ def test_a_launch_is_wrong_if_it_hangs_fails_or_changes_what_was_good(
     [
         ("failures/aa01.json: store format 3, this program knows 1\n", None),
         (f"{GRID}: 4 runs are stored, nothing to train\naa01.json: damaged\n", None),
+        (f"runs/{GRID}: opening aa01.json takes writing rights\n", None),
         ("something is wrong\n", "not named"),
         ("aa01.json: damaged\naa01.json: remove it\n", "2 lines"),
         ("", "0 lines"),
