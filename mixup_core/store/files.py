@@ -8,9 +8,9 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
@@ -100,7 +100,7 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
         return file.read(limit)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Return a local file, open to be read (see `read_regular`, whose errors it raises)."""
     return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
