@@ -10,6 +10,8 @@ from pathlib import Path
 from mixup_core.store.files import UnreadableError, open_lock, read_regular
 
 _SQLITE = "sqlite:///"
+_COMPANIONS = ("-journal", "-wal", "-shm")
+"""Of the names of the files that SQLite keeps beside a database while it is in use."""
 _PATIENCE = 5.0
 """Seconds to wait for who is writing a database."""
 
@@ -31,9 +33,11 @@ def require_tracking(url: str, sync: str) -> None:
         sync: The command line that fills an empty database from the store.
 
     Raises:
-        DatabaseError: If the file is damaged, no file, or not MLflow's.
+        DatabaseError: If the file is damaged, no file, or not MLflow's, or something is in the
+            place of a file that SQLite writes beside it.
     """
     file = database_file(url)
+    require_companions(file)
     if file is not None and (trouble := _trouble(file, table="experiments")):
         raise DatabaseError(
             f"{file} {trouble}; it only shows what the store holds, so it is safe to remove it, "
@@ -45,15 +49,42 @@ def require_search(url: str) -> None:
     """Check that Optuna can write where it is to write, if that is a database in a file.
 
     Raises:
-        DatabaseError: If the file is damaged, no file, or not Optuna's.
+        DatabaseError: If the file is damaged, no file, or not Optuna's, or something is in the
+            place of a file that SQLite writes beside it.
     """
     file = database_file(url)
+    require_companions(file)
     if file is not None and (trouble := _trouble(file, table="trials")):
         raise DatabaseError(
             f"{file} {trouble}; it holds which points the searches of this home have proposed: put "
             "a copy back, or move it away, and they begin anew (what was trained is in the store, "
             "and is not trained again where the same points come)"
         )
+
+
+def require_companions(database: Path | None) -> None:
+    """Check that what lies beside a database under the names that SQLite gives files are files.
+
+    SQLite opens what it finds there, and waits for ever for the other end of a FIFO.
+
+    Raises:
+        DatabaseError: If one is none.
+    """
+    if database is None:
+        return
+    for suffix in _COMPANIONS:
+        place = database.with_name(f"{database.name}{suffix}")
+        try:
+            read_regular(place, 1)
+        except FileNotFoundError:
+            continue
+        except UnreadableError as error:
+            raise DatabaseError(
+                f"{place} {error}; SQLite keeps there what it is writing into {database.name}: "
+                "move it away"
+            ) from error
+        except OSError as error:
+            raise DatabaseError(f"{place} cannot be read ({error.strerror})") from error
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from sweeps.search import SearchHistory
 from sweeps.searching.selection import grown_study
 from sweeps.sqlite_files import require_search, require_tracking
 from sweeps.study import Study
+from sweeps.tracking.database import require_artifacts
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
 """Exit codes; the one of an interrupt is `sweeps.signals.INTERRUPTED`."""
@@ -129,12 +130,13 @@ class Request:
                 click.echo(f"{runs} stored here with {told}", err=True)
 
     def require_databases(self) -> None:
-        """Check the databases that the driver of a study writes.
+        """Check the databases that the driver of a study writes, and the folder of artifacts.
 
         Raises:
             DatabaseError: If one cannot be written; the text says what to do.
         """
         require_tracking(self.home.tracking_uri, self.spell("sync"))
+        require_artifacts(self.home.artifact_location)
         if self.study.search is not None:
             require_search(self.home.optuna_url)
 

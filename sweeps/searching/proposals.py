@@ -5,6 +5,8 @@ its values: no kill can leave a point without them, so every open point of a dea
 adopted, and proposals follow from the points alone, with or without kills between them.
 """
 
+import os
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, with_named_teacher
-from mixup_core.store.files import make_private_folder
+from mixup_core.store.files import UnreadableError, make_private_folder, read_regular
 from sweeps.home import masked
 from sweeps.search import Point, PointState, Search, SearchError, SearchHistory
 from sweeps.space import MAX_GRID, Categorical, Integer, Parameter
@@ -274,15 +276,13 @@ def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told])
     """Return something of what a storage holds of a search; None if it does not know it."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
-    if file is not None and not file.exists():
+    if file is not None and not os.path.lexists(file):
         return None
     with _Answering(url), alone(database_file(url)):
         storage = _storage(url)
-        try:
-            opened = optuna.load_study(study_name=_name(study), storage=storage)
-        except KeyError:
+        if _name(study) not in optuna.get_all_study_names(storage):
             return None
-        return what(opened, study.search)
+        return what(optuna.load_study(study_name=_name(study), storage=storage), study.search)
 
 
 _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
@@ -400,16 +400,43 @@ def _storage(url: str) -> BaseStorage:
         waits = {"connect_args": {"timeout": _PATIENCE}} if database_file(url) else {}
         return RDBStorage(url, engine_kwargs=waits)
     file = Path(url)
-    if file.exists():
-        with file.open("rb") as journal:
-            if journal.read(len(_JOURNAL)) not in {b"", _JOURNAL}:
-                raise ValueError("no journal of Optuna; a database is named by its URL")
+    _require_journal(file)
     make_private_folder(file.resolve().parent)
-    return JournalStorage(JournalFileBackend(url))
+    try:
+        return JournalStorage(JournalFileBackend(url))
+    except (AssertionError, AttributeError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"no journal of Optuna, or damaged ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _require_journal(file: Path) -> None:
+    """Check what a file, if it is there, holds of a journal: opening a FIFO would wait for ever.
+
+    Raises:
+        ValueError: If it is no journal, or its last line is cut off: Optuna would pass over that
+            line, and then write the next one behind it.
+    """
+    for tries_left in reversed(range(_LOOKS)):
+        try:
+            content = read_regular(file)
+        except FileNotFoundError:
+            return
+        except UnreadableError as error:
+            raise ValueError(f"it {error}") from None
+        if content[: len(_JOURNAL)] not in {b"", _JOURNAL}:
+            raise ValueError("no journal of Optuna; a database is named by its URL")
+        if not content or content.endswith(b"\n"):
+            return
+        if tries_left:
+            time.sleep(_LOOK_AGAIN)
+    raise ValueError("its last line is cut off: remove that line, and the search goes on before it")
 
 
 _JOURNAL = b'{"op_code"'
 """The first bytes of every journal."""
+_LOOKS, _LOOK_AGAIN = 5, 0.1
+"""Times that a journal without a last line is looked at, and seconds between: it may be written."""
 
 
 def _points(opened: optuna.Study) -> tuple[Point, ...]:

@@ -10,11 +10,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from sweeps.sqlite_files import alone
+from mixup_core.store.files import StoreError, UnreadableError, read_regular, write_durably
+from sweeps.sqlite_files import DatabaseError, alone, require_companions
 
 _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
 _FOLDER = "artifacts"
+_LARGEST = 2**26
+"""Bytes of a blank database that are read; it has half a million."""
 
 
 def artifacts_beside(database: Path) -> str:
@@ -22,8 +25,37 @@ def artifacts_beside(database: Path) -> str:
     return (database.parent.resolve() / _FOLDER).as_uri()
 
 
+def require_artifacts(location: str | None) -> None:
+    """Check that MLflow can put files where it is to put them, if that is a folder here.
+
+    Args:
+        location: A URL; None leaves the place to a server.
+
+    Raises:
+        DatabaseError: If it cannot.
+    """
+    if location is None or not location.startswith("file:"):
+        return
+    place = Path(url2pathname(urlsplit(location).path))
+    if not os.path.lexists(place):
+        return
+    if not place.is_dir():
+        trouble = "is no folder"
+    elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
+        trouble = "cannot be written by this user"
+    else:
+        return
+    raise DatabaseError(
+        f"{place} {trouble}; MLflow keeps there its copies of reports and networks: move it away"
+    )
+
+
 def blank_of(version: str) -> Path:
-    """Return where a database of MLflow's without experiments is kept for the homes to come."""
+    """Return what a database of MLflow's without experiments is called, for the homes to come.
+
+    The file that is kept has the sha256 of its content in its name as well: another program's, or
+    one that was damaged, has not.
+    """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"
 
@@ -42,42 +74,61 @@ def begin(database: Path, blank: Path) -> bool:
     """
     if database.stat().st_size:
         return False
-    try:
-        found = blank.lstat()
-    except OSError:
-        return True
-    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid != os.geteuid()
-    if others or not stat.S_ISREG(found.st_mode):
+    for file in sorted(blank.parent.glob(f"{blank.stem}-*{blank.suffix}")):
+        content = _own_content(file)
+        if content is None or file != _kept_as(blank, content):
+            continue
+        try:
+            # In one transaction: whoever is killed in it leaves a database that is empty still.
+            with (
+                closing(sqlite3.connect(":memory:")) as source,
+                closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy,
+            ):
+                source.deserialize(content)
+                source.backup(copy)
+        except sqlite3.Error:
+            continue
         return False
-    try:
-        with closing(sqlite3.connect(f"{blank.as_uri()}?mode=ro", uri=True)) as source:
-            is_sound = source.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
-            if is_sound:
-                # In one transaction: whoever is killed in it leaves a database that is empty still.
-                with closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy:
-                    source.backup(copy)
-    except sqlite3.Error:
-        is_sound = False
-    return not is_sound
+    return True
 
 
 def keep_blank(database: Path, blank: Path) -> None:
-    """Keep MLflow's tables for the homes to come; where that fails, they are made anew in each."""
-    part = blank.with_name(f"{blank.name}.{os.getpid()}")
+    """Keep MLflow's tables for the homes to come, in place of what was kept before.
+
+    Where that fails, they are made anew in each.
+    """
     try:
-        blank.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (
             closing(sqlite3.connect(database, timeout=_PATIENCE)) as source,
-            closing(sqlite3.connect(part)) as copy,
+            closing(sqlite3.connect(":memory:")) as copy,
         ):
             source.backup(copy)
             with copy:
                 copy.execute("DELETE FROM experiments")
-        part.chmod(0o600)
-        part.replace(blank)
-    except (OSError, sqlite3.Error):
-        with suppress(OSError):
-            part.unlink()
+            content = copy.serialize()
+        kept = _kept_as(blank, content)
+        write_durably(kept, content)
+    except (OSError, StoreError, sqlite3.Error):
+        return
+    for pattern in (blank.name, f"{blank.name}.*", f"{blank.stem}-*"):
+        for former in blank.parent.glob(pattern):
+            if former != kept:
+                with suppress(OSError):
+                    former.unlink()
+
+
+def _kept_as(blank: Path, content: bytes) -> Path:
+    return blank.with_name(f"{blank.stem}-{hashlib.sha256(content).hexdigest()}{blank.suffix}")
+
+
+def _own_content(file: Path) -> bytes | None:
+    """Return the content of a file that nobody but this user can write; None if it is none."""
+    try:
+        found = file.lstat()
+        others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid != os.geteuid()
+        return None if others or stat.S_ISLNK(found.st_mode) else read_regular(file, _LARGEST)
+    except (OSError, UnreadableError):
+        return None
 
 
 def relocate(database: Path) -> None:
@@ -130,11 +181,12 @@ def contents_of(database: Path, name: str) -> Contents | None:
     """
     if not database.is_file():
         return None
-    address = f"{database.resolve().as_uri()}?mode=ro"
     try:
+        require_companions(database)
+        address = f"{database.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
             return _contents_of(connection, name)
-    except sqlite3.Error:
+    except (DatabaseError, sqlite3.Error):
         return None
 
 
@@ -147,12 +199,13 @@ def experiment_in(database: Path, name: str) -> str | None:
     """
     if not database.is_file():
         return None
-    address = f"{database.resolve().as_uri()}?mode=ro"
     query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
     try:
+        require_companions(database)
+        address = f"{database.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
             found = connection.execute(query, (name,)).fetchone()
-    except sqlite3.Error:
+    except (DatabaseError, sqlite3.Error):
         return None
     return None if found is None else str(found[0])
 

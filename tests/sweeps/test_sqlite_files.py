@@ -74,6 +74,45 @@ def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
         require_tracking(home.tracking_uri, SYNC)
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", REQUIRES)
+@pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a socket", "a dangling link"])
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_is_in_the_place_of_a_file_beside_a_database_is_named(
+    home: Home, name: str, damage: str, suffix: str, is_there: bool
+) -> None:
+    table, require = REQUIRES[name]
+    if is_there:
+        fill(home.folder / name, table)
+    beside = home.folder / f"{name}{suffix}"
+    beside.touch()
+    DAMAGES[damage](beside)
+    with pytest.raises(DatabaseError) as caught:
+        require(home)
+    said = str(caught.value)
+    assert said.startswith(f"{beside} is ")
+    assert said.endswith("move it away")
+    assert "\n" not in said
+
+
+def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
+    """It undoes what was not committed: whoever moves it away breaks the database."""
+    file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
+    fill(file, "experiments")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("UPDATE experiments SET name = 'y' || substr(name, 2)")
+        written, undone = file.read_bytes(), journal.read_bytes()
+        connection.rollback()
+    file.write_bytes(written)
+    journal.write_bytes(undone)
+    require_tracking(home.tracking_uri, SYNC)
+    with closing(sqlite3.connect(file)) as connection:
+        ((first,),) = connection.execute("SELECT DISTINCT substr(name, 1, 1) FROM experiments")
+    assert first == "x"
+
+
 @pytest.mark.parametrize("name", REQUIRES)
 def test_the_database_of_another_program_is_not_written_into(home: Home, name: str) -> None:
     fill(home.folder / name, "bookmarks")

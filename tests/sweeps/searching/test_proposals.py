@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sweeps.home import Home
 from sweeps.search import SearchError, SearchHistory
 from sweeps.searching.proposals import Proposals, read_history, read_importances
 from sweeps.study import Study
+from tests.damages import DAMAGES
 
 CONDITIONAL = STUDY.replace(
     "    mix.law: {beta: {log_uniform: [0.1, 32.0]}}\n",
@@ -174,7 +176,7 @@ def test_a_search_has_ended_with_its_space_only_while_the_space_has_no_more(
         ("sqlite:///notes.txt", "file is not a database"),
         ("sqlite://", "a database in memory forgets the search"),
         ("foo://user:secret@host/name", "Can't load plugin"),
-        (".", "Is a directory"),
+        (".", "it is no file"),
     ],
 )
 def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
@@ -191,6 +193,58 @@ def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
         assert len(str(caught.value).splitlines()) == 1
         assert "secret" not in str(caught.value)
     assert notes.read_text() == before
+
+
+JOURNALS = {
+    "a FIFO": "it is no file",
+    "a folder": "it is no file",
+    "a socket": "it is no file",
+    "a dangling link": "it is a link that leads nowhere",
+    "a list": "no journal of Optuna",
+    "random": "no journal of Optuna",
+    "truncated": "its last line is cut off",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", JOURNALS)
+def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
+    tmp_path: Path, damage: str
+) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    DAMAGES[damage](journal)
+    for opened in (Proposals, read_history):
+        with pytest.raises(SearchError) as caught:
+            opened(study, str(journal))
+        said = str(caught.value)
+        assert said.startswith(f"storage of the search, {journal}: {JOURNALS[damage]}")
+        assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ['{"op_code": 0}', '{"op_code": 1}\n[1, 2]', '{"op_code": 4}', '{"op_code": [1]}']
+)
+def test_lines_that_no_journal_has_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    for before in (b"", journal.read_bytes()):
+        journal.write_bytes(before + f"{line}\n".encode())
+        for opened in (Proposals, read_history):
+            with pytest.raises(SearchError, match="no journal of Optuna, or damaged") as caught:
+                opened(study, str(journal))
+            assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_journal_whose_last_line_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-20])
+    writer = threading.Timer(0.15, journal.write_bytes, args=(whole,))
+    writer.start()
+    assert len(read_history(study, str(journal)).points) == 2
+    writer.join()
 
 
 def test_reading_a_study_loads_no_optuna() -> None:

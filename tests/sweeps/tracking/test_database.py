@@ -1,3 +1,4 @@
+import os
 import shutil
 import sqlite3
 import stat
@@ -8,9 +9,18 @@ import pytest
 from mlflow import MlflowClient
 
 from sweeps.home import Home
+from sweeps.sqlite_files import DatabaseError
 from sweeps.study import Study
-from sweeps.tracking.database import begin, keep_blank, relocate
+from sweeps.tracking.database import (
+    begin,
+    contents_of,
+    experiment_in,
+    keep_blank,
+    relocate,
+    require_artifacts,
+)
 from sweeps.tracking.experiment import Experiment
+from tests.damages import DAMAGES, bound_by_modes
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -99,43 +109,63 @@ def test_a_second_home_begins_with_the_tables_of_the_first_and_none_of_its_exper
     assert names_of(second) == {"Default", "second"}
 
 
-@pytest.mark.parametrize(
-    ("fault", "is_made"),
-    [
-        ("none", False),
-        ("missing", True),
-        ("cut", True),
-        ("random", True),
-        ("shared", False),
-        ("link", False),
-        ("folder", False),
-    ],
-)
-def test_a_blank_database_is_used_only_if_it_is_sound_and_ours(
-    tmp_path: Path, fault: str, is_made: bool
-) -> None:
-    blank, database = tmp_path / "blank.db", tmp_path / "mlflow.db"
-    with closing(sqlite3.connect(blank)) as connection, connection:
+def kept_blank(folder: Path) -> tuple[Path, Path]:
+    """Return what a blank database is called, and the file that it is kept in."""
+    made, blank = folder / "made.db", folder / "cache" / "blank.db"
+    with closing(sqlite3.connect(made)) as connection, connection:
         connection.execute(TABLE)
-    blank.chmod(0o600)
-    content = blank.read_bytes()
+        connection.execute("INSERT INTO experiments VALUES ('mine')")
+    keep_blank(made, blank)
+    (kept,) = blank.parent.iterdir()
+    return blank, kept
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "fault", ["none", "shared", "link", *sorted(DAMAGES.keys() - {"unreadable"})]
+)
+def test_a_blank_database_is_used_only_if_it_is_as_it_was_kept_and_ours(
+    tmp_path: Path, fault: str
+) -> None:
+    blank, kept = kept_blank(tmp_path)
     match fault:
-        case "missing":
-            blank.unlink()
-        case "cut":
-            blank.write_bytes(content[:3000])
-        case "random":
-            blank.write_bytes(b"x" * 8192)
+        case "none":
+            pass
         case "shared":
-            blank.chmod(0o620)
+            kept.chmod(0o620)
         case "link":
-            blank.symlink_to(blank.rename(tmp_path / "elsewhere.db"))
-        case "folder":
-            blank.unlink()
-            blank.mkdir()
+            kept.symlink_to(kept.rename(tmp_path / "elsewhere.db"))
+        case _:
+            DAMAGES[fault](kept)
+    database = tmp_path / "mlflow.db"
     database.touch()
-    assert begin(database, blank) is is_made
+    assert begin(database, blank) is (fault != "none")
     assert tables_of(database) == ({"experiments": TABLE} if fault == "none" else {})
+
+
+def test_a_sound_database_of_another_program_is_no_blank_and_goes(tmp_path: Path) -> None:
+    blank, kept = kept_blank(tmp_path)
+    kept.unlink()
+    for name in ("blank.db", f"blank-{'0' * 64}.db"):
+        with closing(sqlite3.connect(blank.with_name(name))) as connection, connection:
+            connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    database = tmp_path / "mlflow.db"
+    database.touch()
+    assert begin(database, blank)
+    assert tables_of(database) == {}
+    keep_blank(tmp_path / "made.db", blank)
+    assert list(blank.parent.iterdir()) == [kept]
+    assert not begin(database, blank)
+    assert tables_of(database) == {"experiments": TABLE}
+    assert names_of(database) == set()
+
+
+def test_what_a_killed_process_left_of_a_blank_database_goes(tmp_path: Path) -> None:
+    blank, kept = kept_blank(tmp_path)
+    for name in (f"{kept.name}.x1.tmp", "blank.db.4711"):
+        blank.with_name(name).write_bytes(b"half")
+    keep_blank(tmp_path / "made.db", blank)
+    assert list(blank.parent.iterdir()) == [kept]
 
 
 def test_a_database_that_is_not_empty_keeps_what_it_has(tmp_path: Path) -> None:
@@ -153,6 +183,7 @@ def test_a_blank_database_that_cannot_be_kept_is_no_failure(tmp_path: Path) -> N
     keep_blank(database, tmp_path / "file" / "blank.db")
     database.write_bytes(b"x" * 8192)
     keep_blank(database, tmp_path / "blank.db")
+    keep_blank(tmp_path / "not there" / "mlflow.db", tmp_path / "blank.db")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mlflow.db"]
 
 
@@ -160,3 +191,43 @@ def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
     here = Home(folder=tmp_path)
     Experiment.open(here.tracking_uri, "table1", artifact_location=here.artifact_location)
     assert stat.S_IMODE((tmp_path / "mlflow.db").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("damage", ["a FIFO", "a dangling link", "a list"])
+def test_what_is_in_the_place_of_the_artifacts_is_named(tmp_path: Path, damage: str) -> None:
+    place = tmp_path / "artifacts"
+    require_artifacts(Home(folder=tmp_path).artifact_location)
+    place.touch()
+    DAMAGES[damage](place)
+    with pytest.raises(DatabaseError, match=r"artifacts is no folder; .* move it away$"):
+        require_artifacts(Home(folder=tmp_path).artifact_location)
+
+
+def test_artifacts_that_cannot_be_written_are_named() -> None:
+    with bound_by_modes() as folder:
+        place = folder / "artifacts"
+        place.mkdir()
+        require_artifacts(place.as_uri())
+        place.chmod(0o500)
+        with pytest.raises(DatabaseError, match="cannot be written by this user"):
+            require_artifacts(place.as_uri())
+
+
+@pytest.mark.parametrize("location", [None, "s3://bucket/artifacts", "mlflow-artifacts:/1"])
+def test_artifacts_elsewhere_are_not_looked_at(location: str | None) -> None:
+    require_artifacts(location)
+
+
+@pytest.mark.timeout(60)
+def test_what_cannot_be_read_for_what_is_beside_it_cannot_be_told(study: Study, home: Path) -> None:
+    here = Home(folder=home)
+    Experiment.open(here.tracking_uri, study.name, artifact_location=here.artifact_location)
+    database = home / "mlflow.db"
+    assert experiment_in(database, study.name) is not None
+    assert contents_of(database, study.name) is not None
+    os.mkfifo(home / "mlflow.db-journal")
+    try:
+        assert experiment_in(database, study.name) is None
+        assert contents_of(database, study.name) is None
+    finally:
+        (home / "mlflow.db-journal").unlink()
