@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mixup_core.keys import rounded
-from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError, require
 
 
@@ -85,8 +85,8 @@ class _PowerRamp:
         """
         require(1 < self.base < math.inf, "1 < base < inf", self, "base")
         require(self.low < self.high, "low < high", self, "low", "high")
-        fits = all(0 < self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
-        require(fits, "0 < base ** low < base ** high <= 1e6", self, "base", "low", "high")
+        fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
+        require(fits, "1e-6 <= base ** low < base ** high <= 1e6", self, "base", "low", "high")
 
     def _alpha(self, exponent: float) -> float:
         try:
@@ -137,9 +137,9 @@ class _LogRamp:
     """Beta(alpha) with alpha from `start` to `end`, in log alpha, whose base cancels out."""
 
     start: float
-    """Alpha of the first epoch, in (0, MAX_ALPHA]."""
+    """Alpha of the first epoch, in [MIN_ALPHA, MAX_ALPHA]."""
     end: float
-    """Alpha after the last epoch, in (0, MAX_ALPHA]."""
+    """Alpha after the last epoch, in [MIN_ALPHA, MAX_ALPHA]."""
 
     def __post_init__(self) -> None:
         """Check ranges.
@@ -147,8 +147,8 @@ class _LogRamp:
         Raises:
             RuleError: If an end is no alpha.
         """
-        require(0 < self.start <= MAX_ALPHA, "0 < start <= 1e6", self, "start")
-        require(0 < self.end <= MAX_ALPHA, "0 < end <= 1e6", self, "end")
+        require(MIN_ALPHA <= self.start <= MAX_ALPHA, "1e-6 <= start <= 1e6", self, "start")
+        require(MIN_ALPHA <= self.end <= MAX_ALPHA, "1e-6 <= end <= 1e6", self, "end")
 
     def _between(self, share: float) -> Law:
         """Return the law a share of the way from start to end."""

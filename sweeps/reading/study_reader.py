@@ -26,8 +26,9 @@ from sweeps.study import Study
 MAX_RUNS = 10_000
 """Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
 
-MAX_STAGES = 10_000_000
-"""Epochs of all runs together: each has a stage key, and planning computes all of them."""
+MAX_STAGES = 2_000_000
+"""Epochs of all runs together, as of 10,000 runs of 200 epochs: each has a stage key, and planning
+computes all of them."""
 
 KEYS: Final = TreePaths(StudyKeys)
 

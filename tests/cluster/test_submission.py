@@ -24,7 +24,9 @@ from tests.faults.launches import Task, wait_for
 MINE = """
 study: mine
 base: {data: {name: digits}, model: {name: mlp}, epochs: 2, batch_size: 128}
-arms: {erm: {mix.law: erm}, wild: {mix.law: erm, optimizer.lr: 1.0e+30}}
+arms:
+  erm: {mix.law: erm}
+  wild: {mix.law: erm, optimizer.name: sgd, optimizer.weight_decay: 1.0e+30}
 seeds: 1
 """
 LONGER = Task("digits", ("base.epochs=400", "seeds=1"))

@@ -1,16 +1,29 @@
 import math
 
+import numpy as np
 import pytest
 import scipy.stats
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint, lambda_quantiles
+from mixup_core.laws import MIN_ALPHA, Beta, Erm, Law, Midpoint, lambda_quantiles
 from mixup_core.tree import SpellingError, parsed, spelled
 
 
-@pytest.mark.parametrize("alpha", [0.0, -1.0, 1.1e6, math.inf, math.nan])
+@pytest.mark.parametrize("alpha", [0.0, -1.0, 5e-324, 0.9e-6, 1.1e6, math.inf, math.nan])
 def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
-    with pytest.raises(ValueError, match=r"`0 < Beta\.alpha <= 1e6` must hold"):
+    with pytest.raises(ValueError, match=r"`1e-6 <= Beta\.alpha <= 1e6` must hold"):
         Beta(alpha=alpha)
+
+
+def test_below_the_least_alpha_no_weight_in_float32_lies_between_0_and_1() -> None:
+    """Of 100,000 weights fewer than 7 do at it, 0.07 at a hundredth of it: a coin on {0, 1}."""
+    last_below_1, least = 1 - 2**-25, 2**-150  # float32 rounds what is beyond to 1 and to 0
+    for share in (1.0, 0.01):
+        between = scipy.stats.beta(share * MIN_ALPHA, share * MIN_ALPHA)
+        inside = between.cdf(last_below_1) - between.cdf(least)
+        assert 6e-5 * share < inside < 7e-5 * share
+    drawn = np.random.default_rng(0).beta(MIN_ALPHA, MIN_ALPHA, 10**6).astype(np.float32)
+    assert 30 < ((drawn > 0) & (drawn < 1)).sum() < 100
+    assert abs(drawn.mean() - 0.5) < 0.005
 
 
 def test_alpha_zero_names_the_laws_it_could_mean() -> None:

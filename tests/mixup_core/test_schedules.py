@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.laws import MAX_ALPHA, Beta, Erm, Midpoint
+from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.schedules import (
     Cosine,
@@ -85,7 +85,9 @@ def test_the_ends_of_every_range_belong_to_it() -> None:
     assert (first.last_change, Phases(phases=(Erm(),)).last_change) == (1, 0)
     for ramp in (Linear, Cosine):
         assert ramp(start=MAX_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
+        assert ramp(start=MIN_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MIN_ALPHA)
         assert ramp(start=1.0, end=MAX_ALPHA).law_at(0, 2) == Beta(alpha=1.0)
+    assert Hard(low=-6.0).law_at(0, 2) == Beta(alpha=MIN_ALPHA)
     assert Easy(high=6.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
     assert (Easy().base, Easy().low, Easy().high) == (10.0, -1.0, 1.0)
 
@@ -142,12 +144,15 @@ def test_ramps_stay_in_their_range_and_move_one_way(
         ({"easy-hard-easy": {"low": 1.0}}, "low < high"),
         ({"easy": {"high": 7.0}}, r"base \*\* high <= 1e6"),
         ({"easy": {"high": 1e9}}, r"base \*\* high <= 1e6"),
-        ({"easy": {"low": -1e9}}, r"0 < base \*\* low"),
-        ({"linear": {"start": 0.0, "end": 1.0}}, "0 < start <= 1e6"),
-        ({"linear": {"start": 2 * MAX_ALPHA, "end": 1.0}}, "0 < start <= 1e6"),
-        ({"cosine": {"start": 1.0, "end": 0.0}}, "0 < end <= 1e6"),
+        ({"easy": {"low": -1e9}}, r"1e-6 <= base \*\* low"),
+        ({"linear": {"start": 0.0, "end": 1.0}}, "1e-6 <= start <= 1e6"),
+        ({"linear": {"start": 2 * MAX_ALPHA, "end": 1.0}}, "1e-6 <= start <= 1e6"),
+        ({"cosine": {"start": 1.0, "end": 0.0}}, "1e-6 <= end <= 1e6"),
+        ({"linear": {"start": MIN_ALPHA / 2, "end": 1.0}}, "1e-6 <= start <= 1e6"),
+        ({"cosine": {"start": 1.0, "end": 5e-324}}, "1e-6 <= end <= 1e6"),
+        ({"hard": {"low": -7.0}}, r"1e-6 <= base \*\* low"),
         ({"hard": {"low": 2.0}}, "low < high"),
-        ({"cosine": {"start": 1.0, "end": 2 * MAX_ALPHA}}, "0 < end <= 1e6"),
+        ({"cosine": {"start": 1.0, "end": 2 * MAX_ALPHA}}, "1e-6 <= end <= 1e6"),
     ],
 )
 def test_a_ramp_out_of_range_is_refused(schedule: Any, rule: str) -> None:

@@ -6,6 +6,10 @@ from typing import ClassVar
 
 from mixup_core.rules import require
 
+MAX_RATE = 1000.0
+"""Beyond it a rate is a slip of the pen: a step of Adam moves every weight by about the rate,
+whatever its gradient is, and one of SGD by as much at a gradient of 1."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adam:
@@ -14,7 +18,7 @@ class Adam:
     name: ClassVar = "adam"
 
     lr: float = 1e-3
-    """Learning rate before its schedule, positive and finite."""
+    """Learning rate before its schedule, in (0, MAX_RATE]."""
     weight_decay: float = 0.0
     """L2 penalty added to the gradient, at least 0 and finite."""
 
@@ -37,7 +41,7 @@ class AdamW:
     name: ClassVar = "adamw"
 
     lr: float = 1e-3
-    """Learning rate before its schedule, positive and finite."""
+    """Learning rate before its schedule, in (0, MAX_RATE]."""
     weight_decay: float = 0.01
     """Taken from the weights, times the rate, at every step; at least 0 and finite."""
 
@@ -57,7 +61,7 @@ class Sgd:
     name: ClassVar = "sgd"
 
     lr: float = 1e-3
-    """Learning rate before its schedule, positive and finite."""
+    """Learning rate before its schedule, in (0, MAX_RATE]."""
     momentum: float = 0.0
     """In [0, 1)."""
     weight_decay: float = 0.0
@@ -81,6 +85,6 @@ Optimizer = Adam | AdamW | Sgd
 
 
 def _check_rates(optimizer: Optimizer) -> None:
-    require(0 < optimizer.lr < math.inf, "0 < lr < inf", optimizer, "lr")
+    require(0 < optimizer.lr <= MAX_RATE, "0 < lr <= 1000", optimizer, "lr")
     decay = optimizer.weight_decay
     require(0 <= decay < math.inf, "0 <= weight_decay < inf", optimizer, "weight_decay")

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws
-from mixup_core.images.config import VARIED, TrainConfig
+from mixup_core.images.config import VARIED, Sgd, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
@@ -243,8 +243,8 @@ def test_the_last_batch_is_smaller_and_not_dropped(config: TrainConfig, splits: 
 def test_a_loss_that_is_not_finite_ends_the_run_and_is_named(
     config: TrainConfig, splits: Splits
 ) -> None:
-    hot = with_values(config, {"optimizer": dataclasses.replace(config.optimizer, lr=1e30)})
-    with pytest.raises(DivergedError, match=r"loss=.*epoch=0, batch=\d, law=Erm\(\), lr=1e\+30"):
+    hot = with_values(config, {"optimizer": Sgd(lr=1000.0, weight_decay=1e30)})
+    with pytest.raises(DivergedError, match=r"loss=.*epoch=0, batch=\d, law=Erm\(\), lr=1000\.0"):
         list(fit(hot, splits))
 
 

@@ -12,8 +12,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mixup_core.images.choices.optimizers import MAX_RATE
 from mixup_core.images.config import Adam, DataConfig, MixConfig, Mlp, Sgd, TrainConfig
-from mixup_core.laws import MAX_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED
 from mixup_core.tree import with_values
 from sweeps.reading.schema import study_schema
@@ -171,11 +172,11 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "unknown law": (base("mix: {law: cutmix}"),
                     "2: base.mix.law: expected erm, midpoint or {beta: ALPHA}, got text 'cutmix'"),
     "alpha 0": (base("mix: {law: {beta: 0}}"),
-                "2: base.mix.law: `0 < Beta.alpha <= 1e6` must hold, got (alpha=0.0); "
+                "2: base.mix.law: `1e-6 <= Beta.alpha <= 1e6` must hold, got (alpha=0.0); "
                 "for lam = 1/2 write midpoint, for lam = 1 write erm."),
     "alpha is a boolean": (base("mix: {law: {beta: true}}"),
                            "2: base.mix.law: alpha: expected a number, got the boolean true"),
-    "lr 0": (base("optimizer: {lr: -0.0}"), "2: base.optimizer.lr: `0 < lr < inf` must hold, *"),
+    "lr 0": (base("optimizer: {lr: -0.0}"), "2: base.optimizer.lr: `0 < lr <= 1000` must hold, *"),
     "epochs 0": (SMALL.replace("epochs: 4", "epochs: 0"),
                  "2: base.epochs: `epochs >= 1` must hold, got (epochs=0)."),
     "epochs without end": (SMALL.replace("epochs: 4", "epochs: 1000000"),
@@ -586,13 +587,13 @@ def test_the_schema_describes_fields_by_their_docstrings() -> None:
     json.dumps(schema)
 
 
-alphas = st.floats(min_value=1e-300, max_value=MAX_ALPHA)
+alphas = st.floats(min_value=MIN_ALPHA, max_value=MAX_ALPHA)
 laws: st.SearchStrategy[Law] = st.one_of(
     st.just(Erm()), st.just(Midpoint()), st.builds(lambda alpha: Beta(alpha=alpha), alphas)
 )
 
 
-rates = st.floats(0, 1e9, exclude_min=True)
+rates = st.floats(0, MAX_RATE, exclude_min=True)
 decays = st.floats(0, 1e9)
 optimizers = st.builds(Adam, lr=rates, weight_decay=decays) | st.builds(
     Sgd, lr=rates, weight_decay=decays, momentum=st.floats(0, 1, exclude_max=True)

@@ -62,7 +62,7 @@ def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None
     assert refusals(tmp_path, text) == [
         "2: base: missing key 'epochs'",
         "2: base: missing key 'batch_size'",
-        "2: base.optimizer.lr: `0 < lr < inf` must hold, got (lr=0.0).",
+        "2: base.optimizer.lr: `0 < lr <= 1000` must hold, got (lr=0.0).",
     ]
 
 
@@ -117,7 +117,7 @@ def test_arms_that_learn_from_one_another_in_turn_are_read(tmp_path: Path) -> No
 def test_more_epochs_than_can_be_planned_are_refused(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 1001")
     (line,) = refusals(tmp_path, text)
-    assert line == "2: base: the study has 10,010,000 epochs in all; the cap is 10,000,000"
+    assert line == "2: base: the study has 10,010,000 epochs in all; the cap is 2,000,000"
 
 
 def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -
     space = "{mix.law: {beta: {uniform: [1, 2]}}}"
     search = f"search: {{space: {space}, points: 1000, objective: val/error}}\n"
     (line,) = refusals(tmp_path, text + search)
-    assert line == "7: search: the study has 20,040,000 epochs in all; the cap is 10,000,000"
+    assert line == "7: search: the study has 20,040,000 epochs in all; the cap is 2,000,000"
 
 
 def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> None:
