@@ -2,10 +2,10 @@
 
 import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from mixup_core.temporary import temporary_folder
 
 
 def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
@@ -23,8 +23,9 @@ def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
         if path.is_dir() and not path.is_symlink():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     folder.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
+    with temporary_folder(folder.parent, f".{folder.name}.") as own:
+        staged = own / folder.name
+        staged.mkdir()
         for name, content in contents.items():
             path = staged / name
             path.parent.mkdir(exist_ok=True)
@@ -32,5 +33,3 @@ def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
         for name in contents:
             (folder / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(folder / name)
-    finally:
-        shutil.rmtree(staged)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from mixup_core.images.views import PADDING, TrainingImages
+from mixup_core.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from mixup_core.images.batches import Draws
@@ -110,8 +111,8 @@ def _compiled(pixel: str) -> Kernel | None:
     if compiler is None:
         return None
     try:
-        with tempfile.TemporaryDirectory(prefix="assembly-") as folder:
-            library = Path(folder) / "assembly.so"
+        with temporary_folder(Path(tempfile.gettempdir())) as folder:
+            library = folder / "assembly.so"
             files = ("-o", str(library), str(_SOURCE))
             command = [compiler, *_OPTIONS, f"-DPIXEL={pixel}", *files, "-lm"]
             subprocess.run(command, check=True, capture_output=True, timeout=_PATIENCE)

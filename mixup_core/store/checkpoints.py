@@ -337,7 +337,7 @@ class Store:
         sound = {failure_name(key) for key in self.failures()}
         problems += [f"{name}: damaged" for name in failures if name not in sound]
         problems += self.predictions.verify()
-        for top in ("stages", "states", "failures", "predictions"):
+        for top in ("stages", "states", "failures", "predictions", "studies", "leases", "stops"):
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
                 left_behind = unnamed or name.endswith(".tmp")

@@ -1,6 +1,5 @@
 """export: every epoch of every run, or every prediction, in one file."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mixup_core.temporary import temporary_folder
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.results import read_predictions
 
@@ -77,18 +77,16 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
     if first is None:
         return 0, 0, 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".unfinished-{os.getpid()}-{path.name}")
     runs: set[str] = set()
     rows = 0
-    try:
+    with temporary_folder(path.parent, f".{path.name}.") as folder:
+        unfinished = folder / path.name
         with _writing(unfinished, first) as write:
             for frame in chain([first], filled):
                 write(frame)
                 runs |= set(frame["run_key"])
                 rows += len(frame)
         unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return len(runs), rows, len(first.columns)
 
 

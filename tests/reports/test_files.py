@@ -39,3 +39,13 @@ def test_a_folder_with_the_name_of_a_file_is_named_and_nothing_is_replaced(tmp_p
     assert caught.value.filename == str(folder / "b")
     assert (folder / "a").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
+
+
+def test_what_a_killed_process_left_of_a_report_goes_and_nothing_else_does(tmp_path: Path) -> None:
+    folder, left = tmp_path / "study", tmp_path / ".study.4711-0a1b"
+    for name in ("lock", "study/a"):
+        (left / name).parent.mkdir(parents=True, exist_ok=True)
+        (left / name).touch()
+    (tmp_path / ".study.conclusion.json").touch()
+    replace_files(folder, {"a": "new"})
+    assert names(tmp_path) == {"study/a", ".study.conclusion.json"}

@@ -2,16 +2,17 @@
 
 import shutil
 import tarfile
+import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.facts import DataError, Sources
+from mixup_core.temporary import temporary_folder
 
 TIMEOUT = 15.0
 """Seconds without an answer or a byte after which a server is given up."""
@@ -76,9 +77,10 @@ def unpacked(archive: Path) -> Iterator[Path]:
     Yields:
         The folder. Members that would lie outside of it are refused (tar) or kept inside (zip).
     """
-    with TemporaryDirectory(prefix="mixsweep-") as folder:
-        extract(archive, Path(folder))
-        yield Path(folder)
+    with temporary_folder(Path(tempfile.gettempdir())) as own:
+        folder = own / "archive"
+        extract(archive, folder)
+        yield folder
 
 
 def extract(archive: Path, folder: Path) -> None:

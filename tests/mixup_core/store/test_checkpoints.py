@@ -694,6 +694,25 @@ def test_verify_removes_what_dead_writers_left_and_spares_what_is_young(disk: St
     assert is_whole(disk)
 
 
+@pytest.mark.parametrize(
+    "name", ["leases/digits.json.x1.tmp", "studies/digits/0a.json.x1.tmp", "stops/digits.x1.tmp"]
+)
+def test_verify_removes_what_dead_writers_left_beside_the_stages_too(
+    disk: Store, name: str
+) -> None:
+    assert disk.folder is not None
+    write(disk)
+    left = disk.folder / name
+    left.parent.mkdir(parents=True)
+    for path in (left, left.with_suffix("")):
+        path.write_bytes(b"half")
+    assert disk.verify() == ()
+    assert left.exists()
+    assert disk.verify(stale_after=0) == ()
+    assert list(left.parent.iterdir()) == [left.with_suffix("")]
+    assert is_whole(disk)
+
+
 def test_verify_removes_a_state_that_no_manifest_names(store: Store, url: str) -> None:
     write(store)
     alter(url, "/stages/", lambda _: b"")

@@ -36,6 +36,16 @@ def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> No
     pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
 
 
+def test_what_a_killed_export_left_goes(tmp_path: Path) -> None:
+    train(tmp_path)
+    left = tmp_path / ".epochs.csv.4711-0a1b"
+    left.mkdir()
+    for name in ("lock", "epochs.csv"):
+        (left / name).touch()
+    assert _export(tmp_path, "--out", str(tmp_path / "epochs.csv")).return_value == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "epochs.csv"}
+
+
 def test_nothing_stored_is_said_and_another_format_refused(tmp_path: Path) -> None:
     said = _export(tmp_path)
     assert said.return_value == 1

@@ -1,0 +1,52 @@
+"""Archives: what they are unpacked into goes with whoever read them, however that ends."""
+
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from mixup_core.images.data.sources import unpacked
+
+READER = """
+import sys, tempfile, time
+from pathlib import Path
+from mixup_core.images.data.sources import unpacked
+tempfile.tempdir = sys.argv[1]
+with unpacked(Path(sys.argv[2])) as folder:
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    file = tmp_path / "images.tar"
+    with tarfile.open(file, "w") as tar:
+        header = tarfile.TarInfo("dtd/lock")
+        header.size = 3
+        tar.addfile(header, io.BytesIO(b"abc"))
+    return file
+
+
+def test_what_a_killed_reader_has_unpacked_goes_with_the_next_one(
+    tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, str(place), str(archive)], stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    left = Path(reader.stdout.readline().strip())
+    with unpacked(archive) as folder:
+        assert (folder / "dtd" / "lock").read_bytes() == b"abc"
+        assert (left / "dtd" / "lock").read_bytes() == b"abc", "its reader lives"
+    reader.kill()
+    reader.communicate()
+    with unpacked(archive):
+        assert not left.exists()
+    assert list(place.iterdir()) == []
