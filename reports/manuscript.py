@@ -2,7 +2,8 @@
 
 A manuscript is a Jinja template of Markdown. It states what sources say; whatever was measured
 comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `first`, `cost` or
-`figure`.
+`figure`, and `winner` for what a search has selected: its parameters, its mean, and the points that
+tie with it.
 
     python -m reports.manuscript reports/manuscripts/theory.md --home runs --out FOLDER
 """
@@ -17,14 +18,19 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
+from mixup_core.problem import Problem
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.runs import arrange, counted_runs, values_of
+from reports.searched import spell_winner
 from reports.spelling import DASH, escape_markdown, markdown_grid
-from reports.statistics import Summary, summarise
+from reports.statistics import Summary, prediction_interval, summarise
+from reports.verdicts import spell_compared, spell_judged
+from sweeps.claims import Claim
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
@@ -35,6 +41,9 @@ _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json
 
 _CLOSE = 0.1
 """Relative distance up to which a number measured again is called close."""
+
+_ROUNDING = 1e-9
+"""Part of a value up to which half of its interval is rounding."""
 
 _SAME, _NEAR, _OTHER = "=", "≈", "≠"
 
@@ -79,8 +88,8 @@ class Manuscript:
             keep_trailing_newline=True,
         )
         functions = (
-            self.has, self.verdicts, self.results, self.again, self.number, self.first, self.cost,
-            self.figure,
+            self.has, self.verdicts, self.winner, self.results, self.again, self.number, self.first,
+            self.cost, self.figure,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
         environment.globals["Column"] = Column
@@ -101,53 +110,87 @@ class Manuscript:
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
-        """Return the claims of a study with their verdicts, from `verdicts.csv`, if it has any."""
+        """Return the claims of a study with their verdicts, from `verdicts.csv`, if it has any.
+
+        `compared` is what the claim says of which metric, `value` the mean over seeds of what it
+        judges, left minus right where both sides are arms, in the unit of the metric.
+        """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
             return ""
-        sources = {claim.says: claim.source for claim in _study(study).claims}
-        grid = [["claim", "source", "verdict", "value [interval]", "compared with", "n"]]
-        grid += [
-            [
-                row["says"],
-                sources[row["says"]],
-                f"**{row['verdict']}**",
-                _spell_interval(row["value"], row["low"], row["high"]),
-                _spell(float(row["reference"])) if row["reference"] else "the other arm",
-                row["n"],
-            ]
-            for row in rows
-        ]
+        measured = _study(study)
+        claims = {claim.says: claim for claim in measured.claims}
+        grid = [["claim", "source", "verdict", "compared", "value [interval]", "n"]]
+        for row in rows:
+            claim = claims[row["says"]]
+            grid.append(
+                [
+                    row["says"],
+                    claim.source,
+                    f"**{row['verdict']}**",
+                    _spell_compared(measured, claim, row["reference"]),
+                    _spell_judged(measured, claim, row),
+                    row["n"],
+                ]
+            )
         return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
 
+    def winner(self, study: str) -> str:
+        """Return the point that a search selected, from `points.csv`, for a sentence.
+
+        `point 3 has network.init = 0.13, network.neurons = 4; 2 other points have the same mean
+        (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
+        """
+        search, problem = _study(study).search, _study(study).problem
+        assert search is not None, "asked of searches"
+        points = [row for row in self._rows(study, "points.csv") if row["rank"]]
+        chosen = [row for row in points if row["selected"] == "true"]
+        if not chosen:
+            return f"none of {len(points)} points is selected"
+        (row,) = chosen
+        paths = [parameter.path for parameter in search.space.parameters]
+        values = {path: _read(row[path]) for path in paths if row[path]}
+        tied = sum(other["tied"] == "true" for other in points)
+        mean = _spell_summary(row, search.objectives[0], problem)
+        return escape_markdown(
+            f"{spell_winner(row['arm'], values, tied)} "
+            f"({problem.metric(search.objectives[0]).heading}: {mean} over {row['n']} seeds; "
+            f"{len(points)} points tried)"
+        )
+
     def results(self, study: str, *metrics: str) -> str:
-        """Return arms by metrics from `table.csv`: mean ± half of the 95 % interval."""
+        """Return arms by metrics from `table.csv`: mean ± half of the 95 % interval.
+
+        `100 (all 5)` where every seed has the same value, which says nothing of further seeds.
+        """
         problem = _study(study).problem
         grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
         for row in self._rows(study, "table.csv"):
             cells = [row["arm"], f"{row['n']}/{row['seeds_expected']}"]
-            for metric in metrics:
-                names = (f"{metric}_mean", f"{metric}_ci_low", f"{metric}_ci_high")
-                scale = problem.metric(metric).scale
-                mean, low, high = (row.get(name, "") for name in names)
-                if not mean:
-                    cells.append(DASH)
-                    continue
-                half = scale * (float(high) - float(low)) / 2 if low and high else None
-                cells.append(_spell_mean(scale * float(mean), half))
+            cells += [_spell_summary(row, metric, problem) for metric in metrics]
             grid.append(cells)
         return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
 
-    def again(self, study: str, columns: Sequence[Column], rows: Mapping[str, str]) -> str:
+    def again(
+        self,
+        study: str,
+        columns: Sequence[Column],
+        rows: Mapping[str, str],
+        printed_seeds: int | None = None,
+    ) -> str:
         """Return a table of a source measured again: ours, in brackets the printed number.
 
         `=`: ours rounds to the printed digits. `≈`: the printed number is within our 95 % interval
-        or 10 % of ours. `≠`: neither.
+        or 10 % of ours. `≠`: neither. No ± stands where every seed has the same value.
 
         Args:
             study: What measures it again.
             columns: What each number is.
             rows: Arm to the printed numbers, one word for each column; `-` where there is none.
+            printed_seeds: How many seeds each printed number is the mean of, for one that varies
+                with them as ours do: `≈` is then judged by the 95 % prediction interval of such a
+                mean, `mean ± t s sqrt(1/n + 1/printed_seeds)`. None: it has no spread of its own,
+                and is held against the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()
@@ -160,13 +203,17 @@ class Manuscript:
                     cells.append(DASH if word == "-" else f"{DASH} ({word})")
                     continue
                 most = max(most, ours.n)
-                mark = _mark(ours, word)
+                mark = _mark(ours, word, printed_seeds)
                 counts[mark] += 1
                 cells.append(f"{_spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
             grid.append([arm, f"{most}/{len(measured.seeds_of(arm))}", *cells])
         table = markdown_grid([[_escaped(cell) for cell in line] for line in grid])
         told = ", ".join(f"{counts[mark]} {mark}" for mark in (_SAME, _NEAR, _OTHER))
-        return f"{table}\n\n{counts.total()} entries measured again: {told}."
+        judged = ""
+        if printed_seeds is not None:
+            of = "one seed" if printed_seeds == 1 else f"a mean of {printed_seeds} seeds"
+            judged = f" ≈: within 10 %, or the 95 % prediction interval of {of}."
+        return f"{table}\n\n{counts.total()} entries measured again: {told}.{judged}"
 
     def number(
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
@@ -269,38 +316,86 @@ def _place_of(study: Study, record: EpochRecord) -> float:
     return record.epoch + 1 if axis is None else record.metrics[axis]
 
 
-def _mark(ours: Summary, printed: str) -> str:
+def _mark(ours: Summary, printed: str, seeds: int | None) -> str:
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "a printed number is finite"
     unit = 10.0**exponent
     if abs(ours.mean - float(number)) <= 0.5 * unit * (1 + 1e-9):
         return _SAME
-    is_within = (
-        ours.ci_low is not None
-        and ours.ci_high is not None
-        and ours.ci_low <= float(number) <= ours.ci_high
-    )
+    ends = (ours.ci_low, ours.ci_high)
+    low, high = ends if seeds is None else prediction_interval(ours, seeds) or (None, None)
+    is_within = low is not None and high is not None and low <= float(number) <= high
     is_near = abs(ours.mean - float(number)) <= _CLOSE * abs(ours.mean)
     return _NEAR if is_within or is_near else _OTHER
+
+
+def _spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
+    """Return the mean of a metric in a line of a report's CSV, ± half of its 95 % interval."""
+    scale = problem.metric(metric).scale
+    mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
+    if not mean:
+        return DASH
+    half = scale * (float(high) - float(low)) / 2 if low and high else None
+    return _spell_mean(scale * float(mean), half, row["n"])
+
+
+def _read(cell: str) -> Any:
+    """Return what a cell of a CSV was written from."""
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
 
 
 def _spell(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _spell_mean(mean: float, half: float | None) -> str:
-    """Return `0.3312 ± 0.0021`; a spread that is rounding alone is left out."""
-    if half is None or half <= 1e-9 * abs(mean):
+def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
+    """Return `0.3312 ± 0.0021`, or `100 (all 5)` where all of n values are the same.
+
+    An interval of no width would say that another seed gives the same, which nobody knows.
+    """
+    if half is None:
         return _spell(mean)
+    if half <= _ROUNDING * abs(mean):
+        return f"{_spell(mean)} (all {n})" if n else _spell(mean)
     return f"{_spell(mean)} ± {half:.2g}"
 
 
-def _spell_interval(value: str, low: str, high: str) -> str:
+def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
+    """Return what a claim compares, and the difference of two arms that a source gives, if any."""
+    compared = spell_compared(study, claim)
+    if not reference or not isinstance(claim.right, str):
+        return compared
+    shown = study.problem.metric(claim.metric)
+    return (
+        f"{compared} (source: {_spell_in(float(reference) * shown.scale, shown.difference_unit)})"
+    )
+
+
+def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
+    """Return `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
+    value, low, high = (row[name] for name in ("value", "low", "high"))
     if not value:
         return DASH
-    ends = f" [{_spell(float(low))}, {_spell(float(high))}]" if low and high else ""
-    return _spell(float(value)) + ends
+    shown = study.problem.metric(claim.metric)
+    unit = shown.difference_unit if isinstance(claim.right, str) else shown.unit
+    mean = shown.scale * float(value)
+    if not low or not high:
+        told = _spell_in(mean, unit)
+    elif float(high) - float(low) <= 2 * _ROUNDING * abs(float(value)):
+        told = f"{_spell_in(mean, unit)} (all {row['n']})"
+    else:
+        ends = [shown.scale * float(end) for end in (low, high)]
+        digits = next(d for d in range(4, 18) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}")
+        told = f"{mean:.{digits}g} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}] {unit}".rstrip()
+    return f"{spell_judged(claim)}: {told}"
+
+
+def _spell_in(value: float, unit: str) -> str:
+    return f"{_spell(value)} {unit}".rstrip()
 
 
 def _escaped(cell: str) -> str:

@@ -1,5 +1,6 @@
 """Searched: what a search has found so far, point by point, and the tables that say it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +65,25 @@ class Searched:
         return select_point(self.search, self.history.points, errors)
 
     @property
+    def tied(self) -> tuple[Point, ...]:
+        """The other complete points that have the winner's mean."""
+        return tuple(
+            point
+            for point in self.history.points
+            if self.winner is not None
+            and point.state == "complete"
+            and point != self.winner
+            and math.isclose(point.objectives[0], self.winner.objectives[0], rel_tol=1e-12)
+        )
+
+    @property
+    def won(self) -> str:
+        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if none."""
+        if self.winner is None:
+            return ""
+        return spell_winner(self.winner.arm, self.winner.values, len(self.tied))
+
+    @property
     def ranked(self) -> tuple[Point, ...]:
         """All points: complete ones by mean, then those pruned, open and failed."""
         order = ("complete", "pruned", "open", "failed")
@@ -97,7 +117,8 @@ class Searched:
             found=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
             f"{self.shown.label} over {seeds} seeds, {tried} points tried{self.known}, the arms "
             "not searched; "
-            "all arms here trained again as a winner is confirmed, with seeds that the search "
+            + (f"{self.won}; " if self.won else "")
+            + "all arms here trained again as a winner is confirmed, with seeds that the search "
             f"never used, {label} read for these runs alone)",
             tried=counted,
             winner=None if self.winner is None else self.winner.arm,
@@ -108,6 +129,13 @@ _RULES = {
     "val-mean": "lowest mean over seeds",
     "val-1se": "the simplest within one standard error of the lowest mean",
 }
+
+
+def spell_winner(arm: str, values: Mapping[str, Any], num_tied: int) -> str:
+    """Return what a winner is, path by path, and how many other points have its mean."""
+    named = ", ".join(f"{path} = {_spell_value(value)}" for path, value in values.items())
+    tied = f"{num_tied or 'no'} other point{'s have' if num_tied > 1 else ' has'} the same mean"
+    return f"{arm} has {named}; {tied}"
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
@@ -182,6 +210,8 @@ def points_table(searched: Searched) -> Listing:
                 "difference_ci_low": getattr(comparison, "ci_low", None),
                 "difference_ci_high": getattr(comparison, "ci_high", None),
                 "on_front": arm in front if several else None,
+                "selected": point is not None and point == searched.winner,
+                "tied": point in searched.tied,
                 "state": "arm" if point is None else point.state,
             }
         )
@@ -266,6 +296,7 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     parts = [
         f"Selection rule {search.select} ({_RULES[search.select]} of last-epoch "
         f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),
+        *([searched.won] if searched.won else []),
         f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
         f"{baseline} paired by seed, unadjusted",
         "the arms are one point each and were not searched",

@@ -1,9 +1,11 @@
 """Verdict: what the runs say of each claim of a study, by the statistics of its tables."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mixup_core.problem import Metric
 from reports.arms import equals
 from reports.captions import spell_family
 from reports.families import Family, Member, Pair, family_of
@@ -12,7 +14,7 @@ from reports.predicted import Predicted
 from reports.runs import values_of
 from reports.spelling import DASH, spell_csv, spell_interval, spell_number
 from reports.tables import Table, can_be_judged
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -109,7 +111,7 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
             (
                 f"{verdict.claim.says} ({verdict.claim.source})",
                 verdict.verdict,
-                _spell_compared(study, verdict.claim),
+                spell_compared(study, verdict.claim),
                 *spell_numbers(study, verdict),
                 str(verdict.n),
             )
@@ -138,8 +140,37 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
         interval = spell_interval(verdict.low, verdict.high, scale, digits)
         value = spell_number(verdict.value * scale, digits) + interval
     if verdict.reference is not None:
-        reference = spell_number(verdict.reference * scale, digits)
+        reference = _spell_written(verdict.reference, shown)
     return value, reference
+
+
+def spell_compared(study: Study, claim: Claim) -> str:
+    """Return what a claim says: `test error, %: uniform less than erm`."""
+    shown = study.problem.metric(claim.metric)
+    relation = _RELATIONS[claim.relation]
+    if isinstance(claim.right, str):
+        right = str(_right(claim))
+    else:
+        right = _spell_written(claim.right, shown)
+    margin = "" if claim.margin is None else f" ± {_spell_written(claim.margin, shown)}"
+    readout = f", {claim.readout}" if claim.readout not in (None, study.readout) else ""
+    if claim.metric in study.problem.predicted:
+        readout = " after the last epoch"
+    return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
+
+
+def spell_judged(claim: Claim) -> str:
+    """Return what the value of a verdict is: `uniform minus erm`, or the arm it is the mean of."""
+    return f"{claim.left} minus {_right(claim)}" if isinstance(claim.right, str) else claim.left
+
+
+_RELATIONS: Mapping[Relation, str] = {
+    "less": "less than",
+    "greater": "greater than",
+    "at_least": "at least",
+    "at_most": "at most",
+    "within": "within",
+}
 
 
 def verdicts_csv(verdicts: tuple[Verdict, ...]) -> str:
@@ -221,17 +252,8 @@ def _difference_of_references(study: Study, claim: Claim) -> float | None:
     return None if ours is None or theirs is None else ours - theirs
 
 
-def _spell_compared(study: Study, claim: Claim) -> str:
-    shown = study.problem.metric(claim.metric)
-    relation = claim.relation.replace("_", " ")
-    if isinstance(claim.right, str):
-        right = str(_right(claim))
-    else:
-        right = spell_number(claim.right * shown.scale, shown.digits)
-    margin = ""
-    if claim.margin is not None:
-        margin = f" ± {spell_number(claim.margin * shown.scale, shown.digits)}"
-    readout = f", {claim.readout}" if claim.readout not in (None, study.readout) else ""
-    if claim.metric in study.problem.predicted:
-        readout = " after the last epoch"
-    return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
+def _spell_written(value: float, metric: Metric) -> str:
+    """Return a number of a study file; all of its digits where rounding would change it."""
+    shown = spell_number(value * metric.scale, metric.digits)
+    is_whole = math.isclose(float(shown), value * metric.scale, rel_tol=1e-9)
+    return shown if is_whole else f"{value * metric.scale:g}"

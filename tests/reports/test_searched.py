@@ -30,6 +30,31 @@ def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selecte
     assert difference == pytest.approx(0.18 - 0.225)
 
 
+def test_a_winner_is_named_by_its_values_and_with_the_number_of_points_that_tie(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    for tied, said in (
+        ((), "no other point has"),
+        ((3,), "1 other point has"),
+        ((0, 3), "2 other points have"),
+    ):
+        points = tuple(
+            replace(point, objectives=(0.18,)) if point.number in tied else point
+            for point in HISTORY.points
+        )
+        searched = gather(grown, grown_results, replace(HISTORY, points=points))
+        winner = searched.winner
+        assert winner is not None
+        values = ", ".join(f"{path} = {value:g}" for path, value in winner.values.items())
+        assert searched.won == f"{winner.arm} has {values}; {said} the same mean"
+        table = points_table(searched)
+        assert searched.won in table.caption
+        assert searched.won in searched.selection("test/error").found
+        assert [row["arm"] for row in table.records if row["selected"]] == [winner.arm]
+        names = {f"point {number}" for number in (1, *tied)} - {winner.arm}
+        assert {row["arm"] for row in table.records if row["tied"]} == names
+
+
 def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:

@@ -97,7 +97,7 @@ def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
     assert halved.value == pytest.approx(means["uniform"] - 0.5 * means["erm"])
     assert [found.verdict for found in (plain, halved, doubled)] == ["holds", "fails", "holds"]
     listing = verdict_table(study, (plain, halved, doubled), table)
-    assert listing.cells[1][2] == "test error, %: uniform less 0.5 x erm"
+    assert listing.cells[1][2] == "test error, %: uniform less than 0.5 x erm"
 
 
 def test_the_numbers_behind_a_verdict_are_those_of_the_table_and_agree_with_its_p() -> None:
@@ -208,7 +208,7 @@ def test_a_claim_about_predictions_is_judged_by_them(
     )
     assert verdict.n == 5
     (cells,) = verdict_table(study, (verdict,), table).cells
-    assert cells[2] == "test calibration error, % after the last epoch: uniform less erm"
+    assert cells[2] == "test calibration error, % after the last epoch: uniform less than erm"
     assert verdicts_of(study, arranged, table)[0].verdict == "unfinished"
 
 
