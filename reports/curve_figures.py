@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,14 +18,15 @@ from reports.figures import (
     STYLE,
     Figure,
     Told,
-    clip,
     draw_axis,
     finished,
     legend,
     numbers_of,
     panelled,
     place_of,
+    scale_values,
     spell_counts,
+    spell_scales,
     wrapped,
 )
 from reports.runs import counted_runs
@@ -105,7 +106,8 @@ def draw_curves(
             told=told,
             name="learning_curves",
             title="Learning curves",
-            caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many),
+            caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many)
+            + spell_scales(canvas.axes),
             numbers=_curve_numbers(curves, problem.axis, study.seeds),
         )
 
@@ -128,7 +130,7 @@ def _together(
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
         axes.set_ylabel(wrapped(shown.heading))
         draw_axis(axes, axis)
-        clip(axes, shown)
+        scale_values(axes, shown, _heights(by_arm.values(), shown))
         told.append((axes, _told(by_arm, shown, axis)))
     legend(canvas, panels[0])
     return canvas, told
@@ -183,12 +185,12 @@ def _multiples(
         axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
         draw_axis(axes, axis)
         axes.set_xlabel("")
+        scale_values(axes, shown, _heights(curves.values(), shown))
     drawn = [axes for axes in panels if math.isfinite(axes.dataLim.width)] or panels
     lefts, rights = zip(*(axes.get_xlim() for axes in drawn), strict=True)
     lows, highs = zip(*(axes.get_ylim() for axes in drawn), strict=True)
     for place, axes in enumerate(panels):
         axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
-        clip(axes, shown)
         is_left, is_lowest = place % columns == 0, place + columns >= len(curves)
         axes.tick_params(left=is_left, labelleft=is_left, bottom=is_lowest, labelbottom=is_lowest)
     told: list[Told] = [
@@ -262,6 +264,16 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look)
     }
     lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
     axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
+
+
+def _heights(curves: Iterable[_Curve], shown: Metric) -> list[float]:
+    """Return every value of every seed, as drawn; means lie between them."""
+    return [
+        shown.scale * value
+        for curve in curves
+        for values in curve.seeds.values()
+        for value in values.values()
+    ]
 
 
 def _curves_caption(

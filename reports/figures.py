@@ -5,7 +5,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,12 @@ _MOST_STRIPS = 60
 
 _SHORT = 5e-5, 1e6
 """Limits of an axis of logarithms whose labels are written out."""
+
+_WIDE = 1e3
+"""Ratio of values that an axis in proportion to them would not tell from each other."""
+
+_MARGIN = 0.05
+"""Of an axis of logarithms, below its least value, as a part of the range."""
 
 Told = tuple[Axes, Mapping[float, str]]
 """A panel, and place along it to what stands there."""
@@ -171,11 +177,15 @@ def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
 def legend(canvas: Canvas, axes: Axes) -> None:
     """Put the legend of a panel above the figure, as many entries beside each other as fit."""
     handles, labels = axes.get_legend_handles_labels()
-    widest = max((len(label) for label in labels), default=1) + 6
-    columns = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
+    widest = max((len(label) for label in labels), default=1) + 8
+    fitting = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
+    columns = max(1, min(len(labels), fitting))
+    # Legends are filled downwards, and read across.
+    order = [place for column in range(columns) for place in range(column, len(labels), columns)]
     canvas.legend(
-        handles, labels, loc="outside upper center", ncols=max(1, min(len(labels), columns))
-    )
+        [handles[place] for place in order], [labels[place] for place in order],
+        loc="outside upper center", ncols=columns,
+    )  # fmt: skip
 
 
 def wrapped(heading: str) -> str:
@@ -183,13 +193,40 @@ def wrapped(heading: str) -> str:
     return "\n".join(textwrap.wrap(heading, 34))
 
 
-def clip(axes: Axes, metric: Metric, *, across: bool = False) -> None:
-    """Keep an axis of percent within 0 and 100, which bands and intervals may leave."""
-    if metric.unit != "%":
-        return
-    low, high = axes.get_xlim() if across else axes.get_ylim()
+def scale_values(
+    axes: Axes, metric: Metric, values: Iterable[float], *, across: bool = False
+) -> None:
+    """Scale the axis of a metric once everything is drawn along it.
+
+    Percent stay within 0 and 100, which bands and intervals may leave. Any other metric whose
+    values are all positive and span three decades is drawn in logarithms, from the least value on;
+    an interval that reaches 0 then ends at the frame.
+
+    Args:
+        axes: A panel.
+        metric: What it shows.
+        values: All that is drawn of it but for intervals, as drawn.
+        across: Whether the metric stands along the panel in place of up.
+    """
+    axis = axes.xaxis if across else axes.yaxis
     limit = axes.set_xlim if across else axes.set_ylim
-    limit(max(0.0, low), min(100.0, high))
+    known = [value for value in values if math.isfinite(value)]
+    if metric.unit == "%":
+        low, high = axis.get_view_interval()
+        limit(max(0.0, low), min(100.0, high))
+    elif known and min(known) > 0 and max(known) >= _WIDE * min(known):
+        (axes.set_xscale if across else axes.set_yscale)("log")
+        tick_logarithms(axis)
+        high = max(axis.get_view_interval())
+        limit(min(known) * (min(known) / high) ** _MARGIN, high)
+
+
+def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
+    """Return the sentence that a caption needs where `scale_values` chose logarithms, if it did."""
+    scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
+    if "log" not in scales:
+        return ""
+    return " Where values stand in logarithms, an interval that reaches 0 ends at the frame."
 
 
 def finished(  # noqa: PLR0913  what a figure is made of

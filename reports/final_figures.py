@@ -18,10 +18,11 @@ from reports.figures import (
     PANEL_INCHES,
     STYLE,
     Figure,
-    clip,
     finished,
     numbers_of,
+    scale_values,
     spell_counts,
+    spell_scales,
     wrapped,
 )
 from reports.runs import values_of
@@ -86,7 +87,8 @@ def draw_finals(
         drawn[0].set_yticks(range(len(finals)), labels)
         drawn[0].set_ylim(len(finals) - 0.4, -0.6)
         drawn[0].set_xlabel(f"final {shown.heading}")
-        clip(drawn[0], shown, across=True)
+        dots = [shown.scale * value for by_seed in finals.values() for value in by_seed.values()]
+        scale_values(drawn[0], shown, dots, across=True)
         if differences:
             drawn[1].axvline(0, color="#333333", linewidth=0.8)
             heading = spell_heading(f"minus {table.baseline} at the same seed", shown)
@@ -95,7 +97,8 @@ def draw_finals(
             canvas,
             name="final_values",
             title=f"Final {shown.label}",
-            caption=_final_caption(table, shown, has_differences=bool(differences)),
+            caption=_final_caption(table, shown, has_differences=bool(differences))
+            + spell_scales(drawn[:1], across=True),
             numbers=_final_numbers(panels, means),
         )
 

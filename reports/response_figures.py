@@ -14,12 +14,13 @@ from reports.colours import Look, line_looks
 from reports.figures import (
     STYLE,
     Figure,
-    clip,
     finished,
     legend,
     numbers_of,
     panelled,
+    scale_values,
     spell_counts,
+    spell_scales,
     wrapped,
 )
 from reports.listings import spell_summary
@@ -92,7 +93,8 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
             _mark_values(axes, response.values)
             axes.set_xlabel(response.path)
             axes.set_ylabel(wrapped(shown.heading))
-            clip(axes, shown)
+            drawn = (summaries[arm].get(metric) for _, _, arm in _drawn(response))
+            scale_values(axes, shown, [shown.scale * s.mean for s in drawn if s is not None])
         legend(canvas, panels[0])
         levels = f" Level lines: {', '.join(response.levels)}." if response.levels else ""
         labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
@@ -101,7 +103,8 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
             name="response",
             title=f"Results along {response.path}",
             caption=f"{upper_first(labels)} by {response.path}: mean and 95 % t interval over "
-            f"seeds ({spell_counts(table)}), {table.readout}.{levels} {table.selection.brief}.",
+            f"seeds ({spell_counts(table)}), {table.readout}.{levels}{spell_scales(panels)} "
+            f"{table.selection.brief}.",
             numbers=spell_csv(
                 [
                     {"metric": metric, "line": label, response.path: value, "arm": arm}

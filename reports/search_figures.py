@@ -22,9 +22,9 @@ from reports.figures import (
     PANEL_INCHES,
     STYLE,
     Figure,
-    clip,
     finished,
     legend,
+    scale_values,
     tick_logarithms,
 )
 from reports.searched import Searched
@@ -279,7 +279,8 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
         axes.set_xlabel("point, in the order of proposals")
         axes.set_ylabel(searched.shown.heading)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        clip(axes, searched.shown)
+        arms = [arm for arm in searched.baselines if searched.summary(arm) is not None]
+        scale_values(axes, searched.shown, _heights(searched, complete, arms))
         legend(canvas, axes)
         return finished(
             canvas,
@@ -329,7 +330,7 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
             )  # fmt: skip
             _mark(axes.xaxis, parameter)
         panels[0].set_ylabel(searched.shown.heading)
-        clip(panels[0], searched.shown)
+        scale_values(panels[0], searched.shown, _heights(searched, complete))
         return finished(
             canvas,
             name="search_slices",
@@ -404,6 +405,16 @@ def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, fl
     axes.scatter(
         [x for x, _ in dots], [y for _, y in dots], s=5, color=_POINTS, alpha=0.45, linewidth=0
     )
+
+
+def _heights(searched: Searched, points: Sequence[Point], arms: Sequence[str] = ()) -> list[float]:
+    """Return the objective of every seed of some points and arms, as drawn."""
+    values = searched.values[searched.objective]
+    return [
+        searched.shown.scale * value
+        for arm in (*(point.arm for point in points), *arms)
+        for value in values[arm].values()
+    ]
 
 
 def _numbers(searched: Searched, point: Point) -> dict[str, Any]:

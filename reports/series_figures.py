@@ -14,12 +14,13 @@ from reports.figures import (
     PANEL_INCHES,
     STYLE,
     Figure,
-    clip,
     draw_axis,
     finished,
     legend,
     place_of,
+    scale_values,
     spell_counts,
+    spell_scales,
 )
 from reports.runs import complete_runs, counted_runs
 from reports.spelling import spell_csv, upper_first
@@ -149,7 +150,8 @@ def _along_parts(
             axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
         axes.set_xlabel(series.along or "")
         axes.set_ylabel(series.metric.heading)
-        clip(axes, series.metric)
+        dots = [scale * v for seeds in values.values() for p in seeds.values() for v in p.values()]
+        scale_values(axes, series.metric, dots)
         legend(canvas, axes)
         return finished(
             canvas,
@@ -157,7 +159,7 @@ def _along_parts(
             title=upper_first(series.metric.label),
             caption=f"{upper_first(series.metric.label)} by {series.along}, last record. Thick: "
             f"mean over complete runs ({spell_counts(table)}); band: pointwise 95 % t interval; "
-            f"thin: every seed. {table.selection.brief}.",
+            f"thin: every seed.{spell_scales([axes])} {table.selection.brief}.",
             numbers=spell_csv(numbers),
         )
 

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from synthetic import finish, make_study
 
-from reports.figures import clip, legend, tick_logarithms
+from mixup_core.problem import Metric
+from reports.figures import legend, scale_values, spell_scales, tick_logarithms
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -57,6 +58,21 @@ def test_a_legend_of_long_names_stays_inside_the_picture() -> None:
     assert 0 <= box.y0 < box.y1 <= canvas.bbox.height + 1
 
 
+@pytest.mark.parametrize("count", [1, 4, 5, 7, 8])
+def test_a_legend_is_read_across_in_the_order_of_the_arms(count: int) -> None:
+    canvas = Canvas(figsize=(4.4, 3), layout="constrained")
+    axes = canvas.subplots()
+    names = [f"arm {place}, so called" for place in range(count)]
+    for name in names:
+        axes.plot([0, 1], [0, 1], label=name)
+    legend(canvas, axes)
+    canvas.draw_without_rendering()
+    texts = canvas.legends[0].get_texts()
+    places = {text.get_text(): text.get_window_extent() for text in texts}
+    read = sorted(places, key=lambda name: (-round(places[name].y0), places[name].x0))
+    assert read == names
+
+
 def test_an_oracle_is_named_as_one_in_every_figure() -> None:
     study = make_study()
     data = replace(study.arms["uniform"].data, oracle=True)
@@ -71,11 +87,40 @@ def test_an_oracle_is_named_as_one_in_every_figure() -> None:
 def test_an_axis_of_percent_stays_within_0_and_100() -> None:
     axes = Canvas().subplots()
     axes.plot([0, 1], [-30, 140])
-    clip(axes, make_study().problem.metric("test/error"))
+    scale_values(axes, make_study().problem.metric("test/error"), [1e-9, 100])
     assert axes.get_ylim() == (0, 100)
+    assert axes.get_yscale() == "linear"
     axes.set_ylim(-5, 200)
-    clip(axes, make_study().problem.metric("test/nll"))
+    scale_values(axes, make_study().problem.metric("test/nll"), [-30, 140])
     assert axes.get_ylim() == (-5, 200)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ((1e-18, 1e-3, 0.1), "log"),
+        ((0.02, 5e7), "log"),
+        ((0.02, 10), "linear"),
+        ((0.0, 1e-3, 5e7), "linear"),
+        ((-1e-3, 1e-3, 5e7), "linear"),
+        ((), "linear"),
+    ],
+)
+@pytest.mark.parametrize("across", [False, True])
+def test_positive_values_of_three_decades_are_drawn_in_logarithms(
+    values: tuple[float, ...], scale: str, *, across: bool
+) -> None:
+    axes = Canvas().subplots()
+    places = list(range(len(values)))
+    axes.plot(*((values, places) if across else (places, values)))
+    band = axes.fill_betweenx if across else axes.fill_between
+    band(places, [-1.0] * len(values), values)
+    scale_values(axes, Metric(label="excess", unit="nats"), values, across=across)
+    assert (axes.get_xscale() if across else axes.get_yscale()) == scale
+    low, high = axes.get_xlim() if across else axes.get_ylim()
+    assert ("logarithms" in spell_scales([axes], across=across)) == (scale == "log")
+    if scale == "log":
+        assert min(values) / 10 < low < min(values) < max(values) < high < 100 * max(values)
 
 
 def labels_along(low: float, high: float, *, inches: float = 3.4) -> tuple[Axes, list[str]]:
