@@ -10,6 +10,7 @@ from mixup_core.problem import Config, problem_of
 from reports.captions import FIXED_ARMS, Selection
 from reports.colours import Look, arm_looks
 from reports.curve_figures import draw_curves
+from reports.decision_figures import draw_decisions
 from reports.equivalences import equivalence_table
 from reports.figures import Figure
 from reports.files import replace_files
@@ -37,8 +38,8 @@ from sweeps.search import CONFIRM, SearchHistory
 from sweeps.study import Study
 
 REPLACED_FIGURES = (
-    "learning_curves", "final_error", "final_values", "reliability", "response", "phase_map",
-    "schedules", "series_*", "search_*",
+    "learning_curves", "decisions", "final_error", "final_values", "reliability", "response",
+    "phase_map", "schedules", "series_*", "search_*",
 )  # fmt: skip
 REPLACED_LISTINGS = (
     "calibration", "classes", "confirmed", "ensembles", "equivalence", "points", "references",
@@ -223,6 +224,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         draw_finals(arranged, table, looks),
         *draw_responses(study, table, looks),
         *draw_series(arranged, table, looks),
+        draw_decisions(arranged, table),
         *draw_schedules(study, looks),
         *parts.figures,
         draw_reliability(predicted, looks) if predicted else None,
