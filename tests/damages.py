@@ -23,7 +23,7 @@ def _truncate(path: Path) -> None:
 
 
 def _flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes() or b"\0")
     content[len(content) // 2] ^= 4
     path.write_bytes(content)
 
