@@ -119,13 +119,11 @@ class Manuscript:
         if not rows:
             return ""
         measured = _study(study)
-        claims = {claim.says: claim for claim in measured.claims}
         grid = [["claim", "source", "verdict", "compared", "value [interval]", "n"]]
-        for row in rows:
-            claim = claims[row["says"]]
+        for claim, row in zip(measured.claims, rows, strict=True):
             grid.append(
                 [
-                    row["says"],
+                    claim.says,
                     claim.source,
                     f"**{row['verdict']}**",
                     _spell_compared(measured, claim, row["reference"]),

@@ -1,16 +1,16 @@
 """What a study file says of arms and metrics by name: references and claims, checked."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
-from mixup_core.problem import Problem
+from mixup_core.problem import Config, Problem
 from sweeps.claims import Claim
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.study_keys import ClaimKeys
 from sweeps.reading.typed_reader import TypedReader
 
-Arms = Collection[str] | None
-"""Names of all arms; None while an arm is wrong, and no name is judged."""
+Arms = Mapping[str, Config] | None
+"""All arms; None while one is wrong, and no name is judged."""
 
 
 def check_arm(read: TypedReader, at: At, name: str, arms: Arms) -> None:
@@ -44,9 +44,11 @@ def read_claims(read: TypedReader, written: Any, problem: Problem, arms: Arms) -
             continue
         claim = keys.claim()
         claims.append(claim)
-        for side in (claim.left, claim.right):
-            if isinstance(side, str):
-                check_arm(read, at, side, arms)
+        sides = [side for side in (claim.left, claim.right) if isinstance(side, str)]
+        for side in sides:
+            check_arm(read, at, side, arms)
+        if len({problem.population(arms[side]) for side in sides if arms and side in arms}) > 1:
+            read.report(at, f"{' and '.join(sides)} are measured on different data")
         if claim.metric not in problem.predicted:
             _check_metric(read, at, claim.metric, problem)
         elif claim.readout is not None:

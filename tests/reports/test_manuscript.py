@@ -72,7 +72,7 @@ def test_verdicts_are_those_of_the_report(home: Home, tmp_path: Path) -> None:
 
 VERDICTS = """says,verdict,value,low,high,reference,n
 One feature of two is not enough,holds,-7.75635,-8.62703,-6.88568,-8,3
-A number,fails,0.25,0.25,0.25,0.2,3
+One feature of two is not enough,fails,0.25,0.25,0.25,0.2,3
 """
 
 
@@ -80,8 +80,8 @@ def test_verdicts_say_what_is_compared_and_what_the_value_is(home: Home, tmp_pat
     numbered = (
         STUDY
         + """
-  - says: A number
-    source: nobody
+  - says: One feature of two is not enough
+    source: the same in numbers
     that: {less: [equal, 1.0e-8], metric: excess/measured}
 """
     )
@@ -98,6 +98,7 @@ def test_verdicts_say_what_is_compared_and_what_the_value_is(home: Home, tmp_pat
     excess = "excess of the mixed loss over its floor, nats"
     assert first[3] == f"{excess}: equal less than one-feature (source: -8 nats)"
     assert first[4] == "equal minus one-feature: -7.756 [-8.627, -6.886] nats"
+    assert second[:2] == ["One feature of two is not enough", "the same in numbers"]
     assert second[3] == f"{excess}: equal less than 1e-08"
     assert second[4] == "equal: 0.25 nats (all 3)"
     near = VERDICTS.replace("0.25,0.25,0.25", "0.99998,0.99996,1.00001")

@@ -161,3 +161,17 @@ def test_names_of_arms_are_not_judged_while_an_arm_is_wrong(tmp_path: Path) -> N
     text = ARMS.replace("{mix.law: erm}", "{mix.law: erm, epochs: 0}") + "baseline: erm\n"
     (line,) = refusals(tmp_path, text)
     assert line.startswith("5: arms.erm.epochs")
+
+
+def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None:
+    arms = ARMS.replace("erm:", "erm: {data.num_train: 50}\n  plain:")
+    assert read(tmp_path, f"{arms}claims:\n{CLAIM}").claims  # the test images are the same
+    classes = (
+        "study: classes\nproblem: two-layer\nbase: {}\narms: {erm: {}}\n"
+        "grid: {data.classes: [2, 3]}\nseeds: 2\nclaims:\n"
+        f"- says: More\n  {SOURCE}\n"
+        "  that: {less: [erm classes=3, erm classes=2], metric: features/one}\n"
+        f"- says: Few\n  {SOURCE}\n  that: {{less: [erm classes=3, 0.1], metric: features/one}}\n"
+    )
+    (refusal,) = refusals(tmp_path, classes)
+    assert "claims[0]: erm classes=3 and erm classes=2 are measured on different data" in refusal
