@@ -229,7 +229,7 @@ class Manuscript:
         runs = counted_runs(self._arranged(study)[arm]).values()
         told = DASH
         for records in zip(*(result.records for result in runs), strict=True):
-            place = _spell(_place_of(_study(study), records[0]))
+            place = f"{_place_of(_study(study), records[0]):,g}"
             values = [record.metrics[metric] for record in records if metric in record.metrics]
             if values and sum(values) / len(values) <= level:
                 return place
