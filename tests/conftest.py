@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -104,3 +105,13 @@ def s3(
 ) -> Mapping[str, str]:
     """Let this process be a client of each S3 server; return the environment that makes it one."""
     return client_of(request.param)
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_before() -> Iterator[None]:
+    """Restore who hears signals: a command that was cut ends its process at the next one."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

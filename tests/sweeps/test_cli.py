@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,15 +31,6 @@ BAD = {
     "a store that is a file": ["status", "digits", "--store", __file__],
     "a store without a lease": ["run", "digits", "--store", "memory://store"],
 }
-
-
-@pytest.fixture(autouse=True)
-def handlers_of_before() -> Iterator[None]:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())

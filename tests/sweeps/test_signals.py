@@ -1,20 +1,10 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from sweeps.signals import ending_signals, hear
-
-
-@pytest.fixture(autouse=True)
-def handlers_of_before() -> Iterator[None]:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
