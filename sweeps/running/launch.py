@@ -1,5 +1,6 @@
 """Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
 
+import gc
 import logging
 import os
 import secrets
@@ -90,6 +91,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
                 watch = Watch(source, store, tracker, lease, slots.count)
                 _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
                 failures = watch.failures
+                del watch  # and with it what Tune has left of its actors
             if not source.lacked_memory:  # else a cluster is started again
                 _close_aside(open_things.pop_all())
     return tuple(
@@ -202,7 +204,17 @@ def _close_aside(open_things: ExitStack) -> None:
 
     The interpreter waits for the thread. A process that is ended before takes them along.
     """
-    threading.Thread(target=open_things.close, name="ending Ray").start()
+
+    def close() -> None:
+        try:
+            open_things.close()
+        finally:
+            gc.enable()
+
+    # Where any thread lets go of an actor while Ray shuts down, Ray ends the process with code 1.
+    gc.collect()
+    gc.disable()
+    threading.Thread(target=close, name="ending Ray").start()
 
 
 def _joins() -> bool:

@@ -1,14 +1,17 @@
 """What a launch gives to Tune, without a cluster."""
 
+import gc
 import os
 import subprocess
+import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from ray import cloudpickle
 from ray.tune.trainable.function_trainable import wrap_function
 
-from sweeps.running.launch import _environment, _named
+from sweeps.running.launch import _close_aside, _environment, _named
 from sweeps.running.trainable import train_run
 
 
@@ -41,3 +44,24 @@ def test_processes_started_within_have_the_variables_and_others_have_not(
         assert seen_by_a_process() == "1"
     assert os.environ.get("OMP_NUM_THREADS") == before
     assert seen_by_a_process() == (before or "")
+
+
+def test_what_holds_actors_is_let_go_before_ray_is_ended_and_nothing_meanwhile() -> None:
+    seen: list[object] = []
+
+    class Handle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            seen.append("let go")
+
+    Handle()
+    with ExitStack() as things:
+        things.callback(lambda: seen.append(("closed", gc.isenabled())))
+        _close_aside(things.pop_all())
+    for thread in threading.enumerate():
+        if thread.name == "ending Ray":
+            thread.join()
+    assert seen == ["let go", ("closed", False)]
+    assert gc.isenabled()
