@@ -100,7 +100,7 @@ def spell_differences(
 ) -> str:
     """Return what tells a study from one that is stored: `base.epochs=50; you asked for 2`.
 
-    Empty if they have the same arms with the same values.
+    Empty if they have the same arms with the same values. Where files lie is none: their digest is.
 
     Args:
         stored: Arm to its flattened configuration, as in JSON.
@@ -111,7 +111,7 @@ def spell_differences(
     shared = [arm for arm in asked if arm in stored]
     paths = dict.fromkeys(path for arm in shared for path in (*stored[arm], *asked[arm]))
     told = []
-    for path in paths:
+    for path in (path for path in paths if not path.endswith(".folder")):
         pairs = {
             arm: (stored[arm].get(path), asked[arm].get(path))
             for arm in shared

@@ -141,3 +141,13 @@ def test_of_many_differences_some_are_named_and_the_others_counted() -> None:
     stored = json.loads(json.dumps(settings_of(other)))
     asked = _study(**{"optimizer.lr": 0.5})
     assert spell_differences(stored, asked).count("and 1 more") == 2
+
+
+def test_where_images_lie_is_no_difference_and_other_images_are() -> None:
+    stored = json.loads(json.dumps(settings_of(_study())))
+    for values in stored.values():
+        values["data.folder"] = "~/photos"
+    assert spell_differences(stored, _study()) == ""
+    for values in stored.values():
+        values["data.digest"] = "0" * 64
+    assert spell_differences(stored, _study()).startswith("base.data.digest=other files (00000000)")
