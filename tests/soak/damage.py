@@ -32,6 +32,8 @@ from tests.soak.warm import Ended, Warm
 
 PATIENCE = 30.0
 """Seconds after which a command hangs."""
+_FRAME = re.compile(r'^  File "(.+)", (line .+)$', re.MULTILINE)
+"""Of where a thread stands."""
 PATIENCE_OF_LAUNCHES = 150.0
 """The same of one that may start Ray, on a machine that does other things too."""
 STUDY = "STUDY"
@@ -110,8 +112,9 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
     """
     code, said = ending.ended.code, ending.ended.out + ending.ended.err
     if code is None:
-        where = [line.strip() for line in said.splitlines() if line.startswith('  File "')]
-        return f"hangs: {' < '.join(where[:6]) or said[-1000:]}"
+        # What is published names no folder of the machine.
+        where = [f"{Path(file).name}, {line}" for file, line in _FRAME.findall(said)]
+        return f"hangs: {' < '.join(where[:6]) or 'nobody knows where'}"
     if "Traceback" in said:
         return f"traceback: {said.strip().splitlines()[-1]}"
     if code not in {0, 2, *([1] if cell.command in MAY_LACK else [])}:

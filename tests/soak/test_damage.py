@@ -40,7 +40,8 @@ def test_every_kind_of_file_meets_every_command() -> None:
     [
         (ending(), None),
         (ending(0, "failures/aa01.json is damaged; moved to quarantine\n"), None),
-        (ending(None, "waiting"), "hangs"),
+        (ending(None, "waiting"), "hangs: nobody knows where"),
+        (ending(None, 'Thread:\n  File "/a/home/b.py", line 3 in c\n'), "hangs: b.py, line 3 in c"),
         (ending(1, "Traceback\naa01.json\nKeyError: 5"), "traceback: KeyError: 5"),
         (ending(0, changed={"runs.csv": "other"}), "other bytes in runs.csv"),
         (ending(2, "aa01.json", changed={"table.csv": "other"}), "other bytes in table.csv"),
