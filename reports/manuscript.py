@@ -211,7 +211,8 @@ class Manuscript:
         if printed_seeds is not None:
             of = "one seed" if printed_seeds == 1 else f"a mean of {printed_seeds} seeds"
             judged = f" ≈: within 10 %, or the 95 % prediction interval of {of}."
-        return f"{table}\n\n{counts.total()} entries measured again: {told}.{judged}"
+        entries = "entry" if counts.total() == 1 else "entries"
+        return f"{table}\n\n{counts.total()} {entries} measured again: {told}.{judged}"
 
     def number(
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0

@@ -154,7 +154,7 @@ def test_a_number_measured_again_says_how_far_it_agrees(
         home, tmp_path, f"{{{{ again('STUDY', [{column}], {{'one-feature': '{printed}'}}) }}}}"
     )
     assert f"({printed}) {mark} |" in page
-    assert f"1 entries measured again: {'1' if mark == '=' else '0'} =" in page
+    assert f"1 entry measured again: {'1' if mark == '=' else '0'} =" in page
 
 
 @pytest.mark.parametrize(
