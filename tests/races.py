@@ -66,7 +66,7 @@ def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]
     )
     stored = opened.read(key)
     assert stored is not None
-    assert opened.read_state(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
+    assert opened.states.read(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
     yield int(written.facts[0].seconds), int(stored.facts[0].seconds)
 
 
@@ -87,7 +87,7 @@ def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[boo
             state=content,
         )
     stored = opened.read(key)
-    yield bool(racer % 2) or (stored is not None and opened.read_state(stored) == content)
+    yield bool(racer % 2) or (stored is not None and opened.states.read(stored) == content)
 
 
 def _enter(barrier: Barrier) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 MANIFEST_NAME = re.compile(r"stages/../([0-9a-f]+)\.json")
 STATE_NAME = re.compile(r"states/../([0-9a-f]+)-[0-9a-f]{64}\.bin")
+PREDICTION_NAME = re.compile(r"predictions/../([0-9a-f]{4,64})\.bin")
 
 
 def checked(key: str) -> str:
@@ -41,3 +42,8 @@ def state_name(key: str, sha256: str) -> str:
 def failure_name(run_key: str) -> str:
     """Return where the failure of a run is."""
     return f"failures/{checked(run_key)}.json"
+
+
+def prediction_name(key: str) -> str:
+    """Return where the predictions of a finished run are, by the key of its last stage."""
+    return f"predictions/{checked(key)[:2]}/{key}.bin"

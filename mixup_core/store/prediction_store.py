@@ -10,28 +10,12 @@ same.
 
 import hashlib
 import json
-import logging
-import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.files import Bucket, Folder, UnreadableError
-
-_NAME = re.compile(r"predictions/../([0-9a-f]{4,64})\.bin")
-
-_logger = logging.getLogger("mixup_core.store.checkpoints")
-
-
-def prediction_name(key: str) -> str:
-    """Return where in a store the predictions of a stage are, if they are there.
-
-    Raises:
-        ValueError: If the key is not made of lower-case hexadecimal digits.
-    """
-    if not re.fullmatch(r"[0-9a-f]{4,64}", key):
-        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
-    return f"predictions/{key[:2]}/{key}.bin"
+from mixup_core.store.names import PREDICTION_NAME, prediction_name
+from mixup_core.store.sealed_files import SealedFiles
 
 
 class PredictionStore:
@@ -40,6 +24,7 @@ class PredictionStore:
     def __init__(self, files: Folder | Bucket) -> None:
         """Take the files of a store (`Store.files`)."""
         self._files = files
+        self._sealed = SealedFiles(files)
 
     def write(self, key: str, record: EpochRecord, content: bytes) -> None:
         """Store the predictions of a stage, unless good ones are there.
@@ -64,23 +49,19 @@ class PredictionStore:
         Damaged ones are put into quarantine, and absent.
         """
         name = prediction_name(key)
-        try:
-            data = self._files.read(name)
-        except FileNotFoundError:
-            return None
-        except UnreadableError as error:
-            self._quarantine(name, str(error))
+        data = self._sealed.read(name)
+        if data is None:
             return None
         header, _, content = data.partition(b"\n")
         if _header(key, record, content) == header + b"\n":
             return content
         if not _is_sound(key, header, content):
-            self._quarantine(name, "does not have the sha256 it states")
+            self._sealed.quarantine(name, "does not have the sha256 it states")
         return None
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which predictions are stored; a name is no proof."""
-        found = map(_NAME.fullmatch, self._files.names("predictions"))
+        found = map(PREDICTION_NAME.fullmatch, self._files.names("predictions"))
         return frozenset(match[1] for match in found if match)
 
     def remove(self, keys: Iterable[str]) -> int:
@@ -105,21 +86,14 @@ class PredictionStore:
         for key in sorted(self.keys()):
             for name, data in self._files.read_present([prediction_name(key)]):
                 if isinstance(data, UnreadableError):
-                    self._quarantine(name, str(data))
+                    self._sealed.quarantine(name, str(data))
                     problems.append(f"{name}: damaged")
                     continue
                 header, _, content = data.partition(b"\n")
                 if not _is_sound(key, header, content):
-                    self._quarantine(name, "does not have the sha256 it states")
+                    self._sealed.quarantine(name, "does not have the sha256 it states")
                     problems.append(f"{name}: damaged")
         return tuple(problems)
-
-    def _quarantine(self, name: str, reason: str) -> None:
-        try:
-            self._files.move(name, f"quarantine/{Path(name).name}")
-        except FileNotFoundError:
-            return  # another reader was faster
-        _logger.warning("%s %s; moved to quarantine", name, reason)
 
 
 def _header(key: str, record: EpochRecord, content: bytes) -> bytes:

@@ -59,7 +59,7 @@ def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
     if run is None or study.problem.network is None:
         return
     stage = store.read(stage_keys(run.config)[-1])
-    state = None if stage is None else store.read_state(stage)
+    state = None if stage is None else store.states.read(stage)
     if state is not None:
         tracker.log_model(run, state)
 

@@ -167,13 +167,13 @@ class Storing:
 
     def _load(self, stage: Stage, process: Process) -> bool:
         """Bring a process to a stage; if that fails, neither is of use any more."""
-        content = self._store.read_state(stage)
+        content = self._store.states.read(stage)
         if content is None:
             return False
         try:
             process.load_bytes(content, list(stage.records))
         except StateError as error:
-            self._store.refuse_state(stage, f"is refused: {error}")
+            self._store.states.refuse(stage, f"is refused: {error}")
             return False
         return True
 

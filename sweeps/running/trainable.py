@@ -110,7 +110,7 @@ def _started(assignment: Assignment, device: str) -> Process:
         return problem.start(assignment.config, root, device)
     store = Store(assignment.store)
     stage = store.read(stage_keys(assignment.teacher)[-1])
-    state = None if stage is None else store.read_state(stage)
+    state = None if stage is None else store.states.read(stage)
     if state is None:
         raise StoreError(
             "`the last state of its teacher is stored` must hold, got none: the teacher failed, or "

@@ -62,8 +62,8 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def join(self, joined: Sequence[PlannedRun]) -> None:
         """Expect runs that will be started; the study may have grown by their arms."""
         study = self._board.study = self.source.study
-        for key in self.store.failures().keys() & {planned.run.key for planned in joined}:
-            self.store.clear_failure(key)
+        for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
+            self.store.failures.remove(key)
         for planned in joined:
             run = planned.run
             self._planned[run.key] = planned
@@ -217,7 +217,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         with suppress(
             StoreError
         ):  # kept in memory for this launch; the next one tries the run again
-            self.store.write_failure(failure)
+            self.store.failures.write(failure)
 
 
 def _lacked_memory(error: object) -> bool:

@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 
 from mixup_core.problem import problem_of
-from mixup_core.store.checkpoints import FormatError, Store
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import FormatError
 from reports.shelf import standing
 from sweeps.leasing.lease import Lease
 from sweeps.ledger import launches

@@ -32,11 +32,11 @@ def test_a_run_that_diverges_is_named_and_never_tried_again(
     arms = mixsweep.json("status", DIVERGING.file)["arms"]
     assert arms["erm"] == {"expected": 2, "finished": 2, "running": 0, "failed": 0}
     assert arms["hot"] == {"expected": 2, "finished": 0, "running": 0, "failed": 2}
-    failures = Store(str(launch.store)).failures()
+    failures = Store(str(launch.store)).failures.read_all()
     assert {(failure.kind, failure.attempts) for failure in failures.values()} == {("diverged", 1)}
     with Launch(mixsweep, DIVERGING) as launch:
         assert "hot seed 1 diverged" in launch.end(1).stderr
-    assert Store(str(launch.store)).failures() == failures
+    assert Store(str(launch.store)).failures.read_all() == failures
 
 
 @pytest.mark.long
@@ -81,7 +81,7 @@ def test_a_disk_without_inodes_is_full_and_what_is_stored_stays(disk: Path) -> N
         Lease.acquire(store, "forks", "test")
     assert 2 < len(written) < 12
     assert {key: store.keys()[key] for key in written} == dict.fromkeys(written, True)
-    assert [store.read_state(stage) for stage in store.stages()] == [content] * len(written)
+    assert [store.states.read(stage) for stage in store.stages()] == [content] * len(written)
     _mount(disk, "remount,nr_inodes=200")
     write("ffff")
     with Lease.acquire(store, "forks", "test") as lease:

@@ -48,7 +48,7 @@ def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
         alone = TrainingState.initial(result.run.config, data.info, "cpu")
         assert tuple(fit(result.run.config, data, alone)) == result.records, result.run
         assert result.stage is not None
-        assert Store(str(launch.store)).read_state(result.stage) == alone.to_bytes(), result.run
+        assert Store(str(launch.store)).states.read(result.stage) == alone.to_bytes(), result.run
     for seed in FORKS.study.seeds:
         of_seed = {r.run.config.mix.switch_epoch: r.facts for r in results if r.run.seed == seed}
         for switch_epoch in SWITCH_EPOCHS:

@@ -99,7 +99,7 @@ def test_a_run_that_was_damaged_or_failed_since_leaves_the_finished_report(
     damaged = study.runs()[4]
     (manifest,) = (home / "store").glob(f"stages/*/{stage_keys(damaged.config)[-1]}*.json")
     manifest.write_bytes(manifest.read_bytes()[:-9])
-    Store(str(home / "store")).write_failure(
+    Store(str(home / "store")).failures.write(
         Failure(run_key=damaged.key, kind="failed", message="no room", epoch=0, attempts=3)
     )
     said = report()

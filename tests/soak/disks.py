@@ -181,7 +181,8 @@ def _still_loads(disk: Path) -> Facts:
     """Assert that every stored state loads, and return what is stored."""
     store = Store(str(disk))
     for stage in store.stages():
-        assert stage.state is None or store.read_state(stage) is not None, f"{stage.key} is damaged"
+        is_sound = stage.state is None or store.states.read(stage) is not None
+        assert is_sound, f"{stage.key} is damaged"
     return TWO_LAWS.acknowledged(disk)
 
 

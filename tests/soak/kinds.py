@@ -81,8 +81,8 @@ class Home:
         """Add what a finished launch does not leave: a failure, what runs, the wish to stop."""
         store = Store(str(self.runs / "store"))
         failure = Failure(run_key="aa01", kind="failed", message="of old", epoch=None, attempts=1)
-        store.write_failure(failure)
-        store.write_failure(dataclasses.replace(failure, run_key="aa02"))
+        store.failures.write(failure)
+        store.failures.write(dataclasses.replace(failure, run_key="aa02"))
         for study in (GRID, SEARCH):
             holder = Lease.latest(store, study)
             assert holder is not None

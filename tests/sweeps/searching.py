@@ -138,7 +138,7 @@ class Driver:
 
     def _join(self, joined: Sequence[PlannedRun]) -> None:
         for planned in joined:
-            self.store.clear_failure(planned.run.key)
+            self.store.failures.remove(planned.run.key)
 
     def _train(self, searcher: RunSearcher, trial: str, planned: PlannedRun, *, dies: bool) -> None:
         run = planned.run
@@ -173,7 +173,7 @@ class Driver:
             searcher.on_trial_complete(trial, flatten_dict(last))
 
     def _fail(self, run: Run, kind: Literal["diverged", "failed"]) -> None:
-        self.store.write_failure(
+        self.store.failures.write(
             Failure(run_key=run.key, kind=kind, message="as told", epoch=0, attempts=1)
         )
 

@@ -38,7 +38,7 @@ def school(monkeypatch: pytest.MonkeyPatch) -> Study:
 def _fail(study: Study, store: Store, kind: str) -> str:
     """Let the master fail at seed 0, and return its key."""
     master, _ = study.runs_of("master")
-    store.write_failure(
+    store.failures.write(
         Failure(run_key=master.key, kind=kind, message="loss=inf", epoch=2, attempts=1)  # type: ignore[arg-type]
     )
     return master.key
@@ -57,8 +57,9 @@ def test_pupils_of_a_teacher_that_diverged_have_its_reason_and_are_not_tried(
     assert found["still", 0].outcome == "missing"
     planned = {(p.run.arm, p.run.seed) for p in plan_study(school, store).pending}
     assert planned == {("still", 0), *((arm, 1) for arm in school.arms)}
-    assert set(store.failures()) == {key}, "nothing is stored of a run that was never tried"
-    store.clear_failure(key)
+    stored = set(store.failures.read_all())
+    assert stored == {key}, "nothing is stored of a run that was never tried"
+    store.failures.remove(key)
     assert len(plan_study(school, store).pending) == 8
     assert not failures_of(school.runs(), store)
 
@@ -94,4 +95,4 @@ def test_a_study_without_teachers_has_the_failures_of_the_store(
 ) -> None:
     _fail(school, store, "diverged")
     alone = replace(school, arms={"master": school.arms["master"]}, baseline="master")
-    assert failures_of(alone.runs(), store) == store.failures()
+    assert failures_of(alone.runs(), store) == store.failures.read_all()

@@ -62,7 +62,7 @@ def test_a_stage_whose_manifest_is_damaged_gives_way_to_the_one_before(
 def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kind: str) -> None:
     put(store, RUN, 1)
     failure = Failure(run_key=RUN.key, kind=kind, message="as told", epoch=1, attempts=1)  # type: ignore[arg-type]
-    store.write_failure(failure)
+    store.failures.write(failure)
     assert read_results([RUN], store)[0].outcome == kind
     put(store, RUN, 3)
     (result,) = read_results([RUN], store)

@@ -304,14 +304,14 @@ def test_a_run_that_diverged_is_not_planned_and_final_states_are_kept_if_asked(
 ) -> None:
     store, study = Store(str(tmp_path)), school.part(["still"])
     first, second = study.runs()
-    store.write_failure(
+    store.failures.write(
         Failure(run_key=first.key, kind="diverged", message="inf", epoch=0, attempts=1)
     )
     (planned,) = plan_study(study, store).pending
     assert (planned.run, planned.keep) == (second, frozenset())
     (planned,) = plan_study(study, store, keep_final_states=True).pending
     assert planned.keep == {3}
-    store.write_failure(
+    store.failures.write(
         Failure(run_key=second.key, kind="failed", message="killed", epoch=0, attempts=3)
     )
     assert [planned.run for planned in plan_study(study, store).pending] == [second]

@@ -119,7 +119,7 @@ def is_whole(store: Store, key: str = KEY) -> bool:
         stage is not None
         and stage.records == RECORDS
         and stage.facts == FACTS
-        and store.read_state(stage) == STATE
+        and store.states.read(stage) == STATE
     )
 
 
@@ -139,7 +139,7 @@ def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
     written = write(store)
     again = Store(url)
     assert again.read(KEY) == written
-    assert again.read_state(written) == STATE
+    assert again.states.read(written) == STATE
     assert (written.records, written.facts) == (RECORDS, FACTS)
     assert written.environment == ENVIRONMENT
     assert written.epochs == 2
@@ -148,11 +148,11 @@ def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
 def test_naming_and_reading_a_store_creates_nothing(store: Store, url: str) -> None:
     assert store.keys() == {}
     assert store.read(KEY) is None
-    assert store.failures() == {}
+    assert store.failures.read_all() == {}
     assert store.verify() == ()
     store.drop_state(KEY)
     store.delete(KEY)
-    store.clear_failure(KEY)
+    store.failures.remove(KEY)
     files, root = fsspec.core.url_to_fs(url)
     assert not files.exists(root)
 
@@ -168,7 +168,7 @@ def test_a_fact_of_the_environment_is_forgotten_and_nothing_else(store: Store) -
     store.forget(KEY, "host")
     after = store.read(KEY)
     assert after == dataclasses.replace(before, environment={"threads": "1"})
-    assert store.read_state(before) == STATE
+    assert store.states.read(before) == STATE
 
 
 def test_stages_are_read_together_each_as_it_is_read_alone(
@@ -240,7 +240,7 @@ def test_the_first_stage_stays_and_other_records_are_logged(
     assert write(store, "aa01", records=other).state is None
     assert [KEY in caplog.messages[0], "aa01" in caplog.messages[1]] == [True, True]
     assert store.read(KEY) == first
-    assert store.read_state(first) == STATE
+    assert store.states.read(first) == STATE
 
 
 def test_a_stage_without_a_state_gains_one_and_keeps_its_first_facts(store: Store) -> None:
@@ -249,7 +249,7 @@ def test_a_stage_without_a_state_gains_one_and_keeps_its_first_facts(store: Stor
     gained = write(store, facts=later)
     assert gained.facts == FACTS
     assert store.read(KEY) == gained
-    assert store.read_state(gained) == STATE
+    assert store.states.read(gained) == STATE
 
 
 def test_a_missing_or_damaged_state_is_replaced_by_the_next_write(store: Store, url: str) -> None:
@@ -257,9 +257,9 @@ def test_a_missing_or_damaged_state_is_replaced_by_the_next_write(store: Store, 
     alter(url, ".bin", lambda blob: blob[:-1])
     stage = store.read(KEY)
     assert stage is not None
-    assert store.read_state(stage) is None
+    assert store.states.read(stage) is None
     assert store.keys() == {KEY: False}
-    assert store.read_state(write(store, state=b"again")) == b"again"
+    assert store.states.read(write(store, state=b"again")) == b"again"
 
 
 def test_dropping_a_state_leaves_the_records_and_every_other_stage(store: Store) -> None:
@@ -269,8 +269,8 @@ def test_dropping_a_state_leaves_the_records_and_every_other_stage(store: Store)
     stage = store.read(KEY)
     assert stage is not None
     assert (stage.state, stage.records, stage.facts) == (None, RECORDS, FACTS)
-    assert store.read_state(stage) is None
-    assert store.read_state(twin) == STATE
+    assert store.states.read(stage) is None
+    assert store.states.read(twin) == STATE
 
 
 def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
@@ -283,21 +283,21 @@ def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
 
 
 def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
-    store.write_failure(FAILURE)
+    store.failures.write(FAILURE)
     again = Failure(run_key=KEY, kind="failed", message="killed", epoch=None, attempts=3)
     other = Failure(run_key="aa01", kind="diverged", message="inf", epoch=0, attempts=1)
-    store.write_failure(again)
-    store.write_failure(other)
-    assert store.failures() == {KEY: again, "aa01": other}
-    store.clear_failure(KEY)
-    assert store.failures() == {"aa01": other}
+    store.failures.write(again)
+    store.failures.write(other)
+    assert store.failures.read_all() == {KEY: again, "aa01": other}
+    store.failures.remove(KEY)
+    assert store.failures.read_all() == {"aa01": other}
     assert store.keys() == {}
 
 
 def test_a_failure_is_read_as_one_line_that_commands_no_terminal(store: Store) -> None:
     hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
-    store.write_failure(hostile)
-    assert store.failures()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
+    store.failures.write(hostile)
+    assert store.failures.read_all()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
 
 
 @pytest.mark.parametrize("name", ["stages", "states", "failures"])
@@ -305,7 +305,7 @@ def test_a_damaged_file_is_quarantined_and_named_once(
     store: Store, url: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(store)
-    store.write_failure(FAILURE)
+    store.failures.write(FAILURE)
     alter(url, f"/{name}/", lambda content: flip(content, 999))
     problems = store.verify()
     assert len(problems) == len(caplog.messages) == 1
@@ -335,16 +335,16 @@ def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(
 
 
 def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
-    disk.write_failure(FAILURE)
+    disk.failures.write(FAILURE)
     failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
-    for use in (disk.failures, disk.verify):
+    for use in (disk.failures.read_all, disk.verify):
         with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
             use()
 
 
 def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, url: str) -> None:
     written = write(store)
-    store.write_failure(FAILURE)
+    store.failures.write(FAILURE)
 
     def later(sealed: bytes) -> bytes:
         content = json.loads(sealed)
@@ -357,7 +357,7 @@ def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, ur
     alter(url, "/stages/", later)
     alter(url, "/failures/", lambda sealed: reseal(sealed, {"node": "a"}))
     assert store.read(KEY) == written
-    assert store.failures() == {KEY: FAILURE}
+    assert store.failures.read_all() == {KEY: FAILURE}
     assert store.keys(proven=[KEY], proven_states=[KEY]) == {KEY: True}
     store.drop_state(KEY)
     kept = json.loads(store.files.read(f"stages/{KEY[:2]}/{KEY}.json"))
@@ -386,7 +386,7 @@ def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store
     assert stage is not None
     assert stage.records[0].metrics == {"test/error": 0.5, "train/loss": 2.25}
     assert (stage.facts[0].seconds, stage.environment["threads"]) == (0.25, "1")
-    assert disk.read_state(stage) == b"0123456789abc"
+    assert disk.states.read(stage) == b"0123456789abc"
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -398,7 +398,7 @@ def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_ne
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     write(modest)
-    modest.write_failure(FAILURE)
+    modest.failures.write(FAILURE)
     path = path_of(modest)
     DAMAGES[damage](path)
     problems = modest.verify()
@@ -413,9 +413,9 @@ def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_ne
     assert modest.verify() == (problems if path_of is state_of else ())
     assert is_whole(modest) == (path_of is failure_of)
     write(modest)
-    modest.write_failure(FAILURE)
+    modest.failures.write(FAILURE)
     assert is_whole(modest)
-    assert modest.failures() == {KEY: FAILURE}
+    assert modest.failures.read_all() == {KEY: FAILURE}
     assert modest.verify() == ()
 
 
@@ -427,18 +427,18 @@ def test_what_is_no_file_gives_way_to_a_write_a_removal_and_a_reading_of_many(
     def damaged() -> None:
         write(modest)
         write(modest, SAME_SHARD)
-        modest.write_failure(FAILURE)
+        modest.failures.write(FAILURE)
         NO_FILES[damage](path_of(modest))
 
     damaged()
     assert set(modest.read_all([KEY, SAME_SHARD])) >= {SAME_SHARD}
     write(modest)
-    modest.write_failure(FAILURE)
+    modest.failures.write(FAILURE)
     assert is_whole(modest)
     damaged()
-    modest.clear_failure(KEY)
+    modest.failures.remove(KEY)
     modest.delete(KEY)
-    assert modest.failures() == {}
+    assert modest.failures.read_all() == {}
     assert modest.keys() == {SAME_SHARD: True}
     damaged()
     modest.drop_state(KEY)
@@ -487,7 +487,7 @@ def test_a_store_that_cannot_be_listed_is_no_empty_store(
     modest: Store, top: str, damage: str
 ) -> None:
     write(modest)
-    modest.write_failure(FAILURE)
+    modest.failures.write(FAILURE)
     assert modest.folder is not None
     folder = modest.folder / top
     folder.rename(folder.with_name("was"))
@@ -567,7 +567,7 @@ def test_a_stage_that_makes_no_sense_is_refused_before_anything_is_written(
 
 @pytest.mark.parametrize("key", ["", "../../etc", "aa01/..", "AA01", "aa01\n", "a" * 65])
 def test_a_key_that_is_no_hash_is_refused(store: Store, key: str) -> None:
-    for use in (store.read, store.delete, store.drop_state, store.clear_failure):
+    for use in (store.read, store.delete, store.drop_state, store.failures.remove):
         with pytest.raises(ValueError, match="hexadecimal"):
             use(key)
     with pytest.raises(ValueError, match="hexadecimal"):
@@ -595,7 +595,7 @@ def test_files_are_readable_by_their_owner_alone_under_any_umask(disk: Store, um
     before = os.umask(umask)
     try:
         write(disk)
-        disk.write_failure(FAILURE)
+        disk.failures.write(FAILURE)
         manifest_of(disk).write_bytes(b"damage")
         disk.verify()
     finally:
@@ -643,7 +643,7 @@ def test_files_put_in_the_place_of_another_stages_are_refused(disk: Store) -> No
         theirs.write_bytes(swapped[1])
         assert not is_whole(disk)
         stage = disk.read(SAME_SHARD)
-        assert stage is None or disk.read_state(stage) is None
+        assert stage is None or disk.states.read(stage) is None
         assert {ours.name, theirs.name} <= set(quarantined(disk))
         ours.write_bytes(swapped[1])
         theirs.write_bytes(swapped[0])
@@ -657,8 +657,8 @@ def test_a_state_of_another_stage_is_refused_even_under_a_matching_hash(disk: St
     stage = disk.read(KEY)
     assert stage is not None
     forged = Stage(key=KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=twin.state)
-    assert disk.read_state(forged) is None
-    assert disk.read_state(stage) == STATE
+    assert disk.states.read(forged) is None
+    assert disk.states.read(stage) == STATE
 
 
 def test_a_planted_pickle_is_refused_and_not_executed(disk: Store, tmp_path: Path) -> None:
@@ -669,7 +669,7 @@ def test_a_planted_pickle_is_refused_and_not_executed(disk: Store, tmp_path: Pat
     stage = write(disk)
     for path in (state_of(disk), manifest_of(disk)):
         path.write_bytes(pickle.dumps(Payload()))
-    assert disk.read_state(stage) is None
+    assert disk.states.read(stage) is None
     assert disk.read(KEY) is None
     assert len(quarantined(disk)) == 2
     assert not (tmp_path / "executed").exists()
@@ -949,7 +949,7 @@ def test_of_writers_at_once_one_wins_and_all_return_its_stage(disk: Store) -> No
         winner = disk.read(key)
         assert winner is not None
         assert returned == [winner] * 4
-        assert disk.read_state(winner) == bytes([int(winner.environment["writer"])]) * 5000
+        assert disk.states.read(winner) == bytes([int(winner.environment["writer"])]) * 5000
 
 
 def test_what_another_machine_wrote_after_a_listing_is_read(store: Store, url: str) -> None:
@@ -1032,7 +1032,7 @@ def test_a_state_stays_that_is_stored_while_another_process_removes_it(
             assert removal == "delete", "it was stored and is gone"
         elif removal != "drop_state" or stage.state is not None:
             assert stage.state is not None
-            assert store.read_state(stage) == STATE, (method, after)
+            assert store.states.read(stage) == STATE, (method, after)
 
 
 @pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
@@ -1050,7 +1050,7 @@ def test_a_state_stays_that_another_process_stores_while_it_is_removed(
             getattr(store, removal)(key)
         stage = store.read(key)
         if stage is not None and stage.state is not None:
-            assert store.read_state(stage) == STATE, (method, after)
+            assert store.states.read(stage) == STATE, (method, after)
 
 
 def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> None:
@@ -1058,14 +1058,14 @@ def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> Non
     assert stage.state is not None
     name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
     store.files.move(name, f"{name}.0a1b2c3d.torn")
-    assert store.read_state(stage) == STATE
+    assert store.states.read(stage) == STATE
     assert store.keys() == {KEY: True}
     store.files.move(name, f"{name}.0a1b2c3d.torn")
     store.clear_torn(KEY)
-    assert store.read_state(stage) == STATE
+    assert store.states.read(stage) == STATE
     store.files.move(name, f"{name}.0a1b2c3d.torn")
     assert store.verify(stale_after=0) == ()
-    assert store.read_state(stage) == STATE
+    assert store.states.read(stage) == STATE
 
 
 def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
@@ -1084,7 +1084,7 @@ def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
             patch, type(store.files), "move", lambda: store.files.move(torn, name), after=0
         )
         store.clear_torn(KEY)
-    assert store.read_state(stage) == STATE
+    assert store.states.read(stage) == STATE
     assert not [left for left in store.files.names("states") if left.endswith(".torn")]
 
 
@@ -1097,7 +1097,7 @@ def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
     stage = write(disk)
     for path, read in (
         (manifest_of(disk), lambda: disk.read(KEY)),
-        (state_of(disk), lambda: disk.read_state(stage)),
+        (state_of(disk), lambda: disk.states.read(stage)),
     ):
         whole = path.read_bytes()
         path.write_bytes(b"damaged")

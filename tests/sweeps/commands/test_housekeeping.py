@@ -63,7 +63,7 @@ def test_a_diverged_run_needs_no_state(store: Store, study: Study) -> None:
     run = study.runs()[0]
     key = _store(store, run, 2, b"weights")
     assert not take_stock([study], store)[0].prunable
-    store.write_failure(
+    store.failures.write(
         Failure(run_key=run.key, kind="diverged", message="nan", epoch=2, attempts=1)
     )
     assert [stage.key for stage in take_stock([study], store)[0].prunable] == [key]

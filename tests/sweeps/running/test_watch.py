@@ -87,7 +87,7 @@ def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
     (end,) = tracked.ended
     assert (end.outcome, len(end.records)) == ("failed", 2)
     assert watch.failures[RUN.key].message == "RuntimeError: no"
-    assert watch.store.failures()[RUN.key] == watch.failures[RUN.key]
+    assert watch.store.failures.read_all()[RUN.key] == watch.failures[RUN.key]
 
 
 def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
@@ -107,7 +107,7 @@ def test_a_node_with_another_store_ends_the_launch_at_the_step(watch: Watch) -> 
     watch.on_trial_result(1, [], trial(), report("unshared", "`every node sees the store`"))
     with pytest.raises(StoreError, match="every node sees the store"):
         watch.on_step_end(1, [])
-    assert watch.store.failures() == {}
+    assert watch.store.failures.read_all() == {}
 
 
 def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
@@ -118,7 +118,7 @@ def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
     again = Watch(source, watch.store, tracked, lease=None)  # type: ignore[arg-type]
     again.join(source.more(()))
     assert again.failures == {}
-    assert again.store.failures() == {}
+    assert again.store.failures.read_all() == {}
 
 
 def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked: Tracked) -> None:

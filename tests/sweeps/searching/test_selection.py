@@ -133,7 +133,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _fail(store: Store, run: Run) -> None:
-    store.write_failure(
+    store.failures.write(
         Failure(run_key=run.key, kind="failed", message="as told", epoch=0, attempts=1)
     )
 

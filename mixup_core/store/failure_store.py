@@ -1,0 +1,80 @@
+"""FailureStore: why runs ended early, in a store.
+
+    failures/<run key>.json    message, epoch and attempts
+
+The file is sealed as a manifest is.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from mixup_core.rules import printable
+from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.manifests import NOT_AS_WRITTEN, Failure, built, seal
+from mixup_core.store.names import failure_name
+from mixup_core.store.sealed_files import SealedFiles
+
+
+class FailureStore:
+    """Failures under the keys of runs. Holds no state of its own."""
+
+    def __init__(self, files: Folder | Bucket) -> None:
+        """Take the files of a store (`Store.files`)."""
+        self._files = files
+        self._sealed = SealedFiles(files)
+
+    def write(self, failure: Failure) -> None:
+        """Store why a run ended early, in place of what was stored for that run before.
+
+        Raises:
+            StoreFullError: If the disk is full.
+        """
+        self._sealed.write(failure_name(failure.run_key), seal(dataclasses.asdict(failure)))
+
+    def read_all(self) -> Mapping[str, Failure]:
+        """Return the stored failures by run key.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        found = {}
+        for name, sealed in self._files.read_present(self._names()):
+            failure = self._failure_in(name, sealed)
+            if failure is not None:
+                found[failure.run_key] = failure
+        return found
+
+    def remove(self, run_key: str) -> None:
+        """Forget why a run ended early; without a failure, do nothing."""
+        self._sealed.remove(failure_name(run_key))
+
+    def verify(self) -> tuple[str, ...]:
+        """Read all failures and quarantine what is damaged.
+
+        Returns:
+            One line per damaged file; empty if all is well.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        names = self._names()
+        sound = {failure_name(key) for key in self.read_all()}
+        return tuple(f"{name}: damaged" for name in names if name not in sound)
+
+    def _names(self) -> list[str]:
+        return [name for name in self._files.names("failures") if name.endswith(".json")]
+
+    def _failure_in(self, name: str, sealed: bytes | UnreadableError) -> Failure | None:
+        content = self._sealed.content(name, sealed)
+        if content is None:
+            return None
+        try:
+            failure = built(Failure, content)
+        except NOT_AS_WRITTEN:
+            self._sealed.quarantine(name, "is no failure")
+            return None
+        if name != f"failures/{failure.run_key}.json":
+            self._sealed.quarantine(name, f"is the failure of {failure.run_key}")
+            return None
+        # It may be what another program, or another user of a shared store, had to say.
+        return dataclasses.replace(failure, message=printable(failure.message))

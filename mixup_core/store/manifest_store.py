@@ -1,0 +1,107 @@
+"""ManifestStore: what is known of each stage, under its key in a store.
+
+    stages/<2 hex>/<key>.json    records, facts, environment, name of the state
+
+A stage is stored once its manifest is: a state beside it proves nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from mixup_core.records import EpochRecord
+from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.manifests import (
+    NOT_AS_WRITTEN,
+    EpochFacts,
+    Stage,
+    StateRef,
+    built,
+    is_manifest,
+    seal,
+    stage_content,
+)
+from mixup_core.store.names import MANIFEST_NAME, manifest_name
+from mixup_core.store.sealed_files import SealedFiles
+
+
+class ManifestStore:
+    """Manifests under stage keys. Holds no state of its own."""
+
+    def __init__(self, files: Folder | Bucket) -> None:
+        """Take the files of a store (`Store.files`)."""
+        self._files = files
+        self._sealed = SealedFiles(files)
+
+    def keys(self) -> list[str]:
+        """Return the keys under which manifests are stored; a name is no proof."""
+        found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
+        return [match[1] for match in found if match]
+
+    def read(self, key: str) -> Stage | None:
+        """Return the stage stored under a key; None if there is none or its manifest is damaged.
+
+        Raises:
+            FormatError: If a newer version of this program wrote it.
+        """
+        return next(iter(self.read_all([key]).values()), None)
+
+    def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
+        """Return those of some stages that are stored and sound, in the order given.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        names = {manifest_name(key): key for key in keys}
+        found = {}
+        for name, sealed in self._files.read_present(names):
+            stage = self._stage_in(name, sealed, names[name])
+            if stage is not None:
+                found[stage.key] = stage
+        return {key: found[key] for key in names.values() if key in found}
+
+    def damaged(self, keys: Iterable[str]) -> list[str]:
+        """Return those of some stages whose manifest is missing or damaged; cheaper than `read`.
+
+        Raises:
+            FormatError: If a newer version of this program wrote one of them.
+        """
+        names = {manifest_name(key): key for key in keys}
+        good = {
+            names[name]
+            for name, sealed in self._files.read_present(names)
+            if is_manifest(sealed, names[name])
+            or self._stage_in(name, sealed, names[name]) is not None
+        }
+        return [key for key in names.values() if key not in good]
+
+    def replace(self, stage: Stage) -> None:
+        """Let a stage have another state or environment, and keep what a later version wrote.
+
+        Raises:
+            FormatError: If a newer version of this program wrote the manifest that is there.
+        """
+        name = manifest_name(stage.key)
+        sealed = self._sealed.read(name)
+        there = None if sealed is None else self._sealed.content(name, sealed)
+        content = stage_content(stage)
+        new = {part: content[part] for part in ("environment", "state")}
+        self._sealed.write(name, seal((there or content) | new))
+
+    def _stage_in(self, name: str, sealed: bytes | UnreadableError, key: str) -> Stage | None:
+        content = self._sealed.content(name, sealed)
+        if content is None:
+            return None
+        try:
+            stage = Stage(
+                key=content["key"],
+                records=tuple(EpochRecord.from_plain(record) for record in content["records"]),
+                facts=tuple(built(EpochFacts, facts) for facts in content["facts"]),
+                environment=content["environment"],
+                state=None if content["state"] is None else built(StateRef, content["state"]),
+            )
+        except NOT_AS_WRITTEN:
+            self._sealed.quarantine(name, "is no manifest")
+            return None
+        if stage.key != key:
+            self._sealed.quarantine(name, f"is the manifest of {stage.key}")
+            return None
+        return stage

@@ -1,0 +1,125 @@
+"""StateStore: models and optimizers after the last epochs of stages, in a store.
+
+    states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
+    states/<...>.bin.<8 hex>.torn        state that is being removed; no manifest should name it
+
+A state is bytes here, so that reading a store loads neither torch nor numpy.
+"""
+
+import contextlib
+import re
+import secrets
+from pathlib import Path
+
+from mixup_core.store.files import Bucket, Folder
+from mixup_core.store.manifest_store import ManifestStore
+from mixup_core.store.manifests import FormatError, Stage, state_header, state_ref
+from mixup_core.store.names import STATE_NAME, key_in, state_name, states_folder
+from mixup_core.store.sealed_files import SealedFiles
+
+_ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
+
+
+class StateStore:
+    """States of stages. Holds no state of its own.
+
+    A state is never lost to another process that stores or removes the same stage: whoever stores
+    looks for the state once the manifest names it, whoever removes puts the state aside and looks
+    for the manifest then, so one of the two sees the other.
+    """
+
+    def __init__(self, files: Folder | Bucket, manifests: ManifestStore) -> None:
+        """Take the files of a store (`Store.files`), and what names the states among them."""
+        self._files = files
+        self._sealed = SealedFiles(files)
+        self._manifests = manifests
+
+    def keys(self) -> frozenset[str]:
+        """Return the stage keys under which states lie; a name is no proof."""
+        return frozenset(STATE_NAME.sub(r"\1", name) for name in self._files.names("states"))
+
+    def read(self, stage: Stage) -> bytes | None:
+        """Return the bytes that were stored; None if they are not kept, missing or damaged."""
+        name = name_of_state(stage)
+        if name is None:
+            return None
+        blob = self._sealed.read(name)
+        if blob is None and self._bring_back(name):
+            blob = self._sealed.read(name)
+        if blob is None:
+            return None
+        header = state_header(stage.key)
+        if state_ref(blob) != stage.state or not blob.startswith(header):
+            reason = "has another size or sha256, or belongs to another stage"
+            self._sealed.quarantine(name, reason, blob)
+            return None
+        return blob.removeprefix(header)
+
+    def refuse(self, stage: Stage, reason: str) -> None:
+        """Quarantine a state whose bytes are sound and yet of no use; the records stay."""
+        if (name := name_of_state(stage)) is not None:
+            self._sealed.quarantine(name, reason)
+
+    def write(self, stage: Stage, blob: bytes | None) -> None:
+        """Write the file of a state, if one is kept; the manifest that names it comes after.
+
+        Raises:
+            StoreFullError: If the disk is full.
+        """
+        name = name_of_state(stage)
+        if blob is not None and name is not None:
+            self._sealed.write(name, blob)
+
+    def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
+        """Write a state again that was taken for a dead writer's before a manifest named it.
+
+        Raises:
+            StoreFullError: If the disk is full.
+        """
+        name = name_of_state(stage)
+        if name is not None and not self._files.has(name):
+            self.write(stage, blob)
+
+    def remove(self, key: str) -> None:
+        """Remove the states of a stage that its manifest does not name."""
+        for name in list(self._files.names(states_folder(key))):
+            if Path(name).name.startswith(f"{key}-"):
+                self.clear(name)
+
+    def clear(self, name: str) -> None:
+        """Remove a file that was listed, unless its writer lives or a manifest names it by now."""
+        if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
+            self._sealed.clear(name)
+            return
+        if not _ASIDE.search(name):
+            listed, name = name, f"{name}.{secrets.token_hex(4)}.torn"
+            try:
+                self._files.move(listed, name)
+            except FileNotFoundError:
+                return  # another process was faster
+        if self._is_named(_ASIDE.sub("", name)):
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                self._files.move(name, _ASIDE.sub("", name))
+        else:
+            self._sealed.remove(name)
+
+    def _is_named(self, state: str) -> bool:
+        """Return whether a manifest names a state; one of a newer format may."""
+        try:
+            stage = self._manifests.read(key_in(state))
+        except FormatError:
+            return True
+        return stage is not None and name_of_state(stage) == state
+
+    def _bring_back(self, state: str) -> bool:
+        """Return whether a state was there, put aside by a process that removed or died."""
+        for name in list(self._files.names(str(Path(state).parent))):
+            if name.startswith(f"{state}.") and _ASIDE.search(name):
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.move(name, state)
+        return self._files.has(state)
+
+
+def name_of_state(stage: Stage) -> str | None:
+    """Return where in a store the state of a stage is; None if it is not kept."""
+    return None if stage.state is None else state_name(stage.key, stage.state.sha256)
