@@ -1,21 +1,17 @@
-"""Store: what it promises of disks, of buckets, and of files that are not what they were."""
+"""Store: what it promises of disks, of buckets, and of stages that others store or remove."""
 
 import dataclasses
 import errno
-import functools
 import hashlib
-import itertools
 import json
 import logging
 import os
-import pickle
-import random
 import stat
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,113 +22,26 @@ from mixup_core.records import EpochRecord
 from mixup_core.store import files
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError, StoreFullError
-from mixup_core.store.manifests import EpochFacts, Failure, FormatError, Stage, StateRef
+from mixup_core.store.manifests import EpochFacts, Stage, StateRef
 from tests import object_stores
-from tests.damages import DAMAGES, NO_FILES, bound_by_modes
-from tests.races import clear_what_others_store, race, write_stage
-
-KEY = "0123456789abcdef0123456789abcdef"
-SAME_SHARD = "01" + "f" * 30
-RECORDS = (
-    EpochRecord(epoch=0, metrics={"train/loss": 0.1 + 0.2, "test/error": 1 / 3}),
-    EpochRecord(epoch=1, metrics={"train/loss": 5e-324, "test/error": 0.0}),
+from tests.damages import DAMAGES
+from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
+from tests.mixup_core.store.stored_files import (
+    ENVIRONMENT,
+    FACTS,
+    FAILURE,
+    KEY,
+    RECORDS,
+    SAME_SHARD,
+    STATE,
+    alter,
+    is_whole,
+    manifest_of,
+    quarantined,
+    state_of,
+    write,
 )
-FACTS = (
-    EpochFacts(seconds=1.5, stored_at_ms=1_760_000_000_000),
-    EpochFacts(seconds=0.1, stored_at_ms=1_760_000_001_000),
-)
-ENVIRONMENT = {"host": "node-a", "threads": "1"}
-STATE = random.Random(0).randbytes(3000)
-FAILURE = Failure(run_key=KEY, kind="diverged", message="loss is nan", epoch=3, attempts=1)
-
-
-@pytest.fixture(params=["folder", "memory", *object_stores.NAMES])
-def url(
-    request: pytest.FixtureRequest, tmp_path: Path, client_of: Callable[[str], object]
-) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "home" / "store")
-    elif request.param == "memory":
-        yield f"memory:/{tmp_path}"
-        files = fsspec.filesystem("memory")
-        for path in files.find(str(tmp_path)):
-            files.rm_file(path)
-    else:
-        client_of(request.param)
-        yield f"s3://studies{tmp_path}/store"
-
-
-@pytest.fixture
-def store(url: str) -> Store:
-    return Store(url)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
-def write(store: Store, key: str = KEY, state: bytes | None = STATE, **changes: Any) -> Stage:
-    given: dict[str, Any] = {"records": RECORDS, "facts": FACTS, "environment": ENVIRONMENT}
-    return store.write(key, **(given | changes), state=state)
-
-
-@pytest.fixture
-def modest() -> Iterator[Store]:
-    """A store whose files this process can be kept from, even if it is root's."""
-    with bound_by_modes() as folder:
-        yield Store(str(folder / "store"))
-
-
-def failure_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
-    return store.folder / "failures" / f"{key}.json"
-
-
-def reseal(sealed: bytes, changes: Mapping[str, Any]) -> bytes:
-    """Return a manifest as another version writes it: some fields changed, the sha256 right."""
-    content = json.loads(sealed) | changes
-    del content["sha256"]
-    text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    return b'{"sha256":"' + hashlib.sha256(text).hexdigest().encode() + b'",' + text[1:]
-
-
-def manifest_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
-    return store.folder / "stages" / key[:2] / f"{key}.json"
-
-
-def state_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
-    (path,) = (store.folder / "states" / key[:2]).glob(f"{key}-*.bin")
-    return path
-
-
-def quarantined(store: Store) -> list[str]:
-    assert store.folder is not None
-    return sorted(path.name for path in (store.folder / "quarantine").glob("*"))
-
-
-def is_whole(store: Store, key: str = KEY) -> bool:
-    stage = store.read(key)
-    return (
-        stage is not None
-        and stage.records == RECORDS
-        and stage.facts == FACTS
-        and store.states.read(stage) == STATE
-    )
-
-
-def alter(url: str, name: str, change: Callable[[bytes], bytes]) -> None:
-    files, root = fsspec.core.url_to_fs(url)
-    (path,) = [path for path in files.find(root) if name in path]
-    files.pipe_file(path, change(files.cat_file(path)))
-
-
-def flip(content: bytes, bit: int) -> bytes:
-    changed = bytearray(content)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
+from tests.races import race, write_stage
 
 
 def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
@@ -169,38 +78,6 @@ def test_a_fact_of_the_environment_is_forgotten_and_nothing_else(store: Store) -
     after = store.read(KEY)
     assert after == dataclasses.replace(before, environment={"threads": "1"})
     assert store.states.read(before) == STATE
-
-
-def test_stages_are_read_together_each_as_it_is_read_alone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mixup_core.store.files._BATCH", 2)
-    keys = ["aa01", "bb02", "cc03", "dd04", "ee05"]
-    for key in ("dd04", "aa01", "ee05"):
-        write(store, key, state=None if key == "ee05" else STATE)
-    assert list(store.read_all(iter(keys)).items()) == [
-        (key, store.read(key)) for key in ("aa01", "dd04", "ee05")
-    ]
-    assert store.read_all([]) == {}
-
-
-def test_a_damaged_stage_is_missing_from_those_read_together(disk: Store) -> None:
-    write(disk, "aa01")
-    write(disk, "bb02")
-    manifest_of(disk, "aa01").write_bytes(b"{}")
-    assert list(disk.read_all(["aa01", "bb02"])) == ["bb02"]
-    assert quarantined(disk) == ["aa01.json"]
-
-
-def test_reading_from_a_server_that_is_gone_is_no_empty_store(
-    s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    fsspec.filesystem("s3").clear_instance_cache()
-    with pytest.raises(StoreError, match="s3://studies"):
-        Store("s3://studies/gone").read_all(["aa01", "bb02"])
-    fsspec.filesystem("s3").clear_instance_cache()
 
 
 def test_what_dead_writers_left_is_cleared_and_what_is_stored_stays(disk: Store) -> None:
@@ -282,205 +159,6 @@ def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
     assert list(store.stages()) == [twin]
 
 
-def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
-    store.failures.write(FAILURE)
-    again = Failure(run_key=KEY, kind="failed", message="killed", epoch=None, attempts=3)
-    other = Failure(run_key="aa01", kind="diverged", message="inf", epoch=0, attempts=1)
-    store.failures.write(again)
-    store.failures.write(other)
-    assert store.failures.read_all() == {KEY: again, "aa01": other}
-    store.failures.remove(KEY)
-    assert store.failures.read_all() == {"aa01": other}
-    assert store.keys() == {}
-
-
-def test_a_failure_is_read_as_one_line_that_commands_no_terminal(store: Store) -> None:
-    hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
-    store.failures.write(hostile)
-    assert store.failures.read_all()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
-
-
-@pytest.mark.parametrize("name", ["stages", "states", "failures"])
-def test_a_damaged_file_is_quarantined_and_named_once(
-    store: Store, url: str, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(store)
-    store.failures.write(FAILURE)
-    alter(url, f"/{name}/", lambda content: flip(content, 999))
-    problems = store.verify()
-    assert len(problems) == len(caplog.messages) == 1
-    assert problems[0].startswith(f"{name}/")
-    assert f"{name}/" in caplog.messages[0]
-    files, root = fsspec.core.url_to_fs(url)
-    assert len(files.find(f"{root}/quarantine")) == 1
-    assert files.find(f"{root}/{name}") == []
-
-
-def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(
-    store: Store, url: str
-) -> None:
-    write(store)
-    alter(url, "/stages/", lambda sealed: reseal(sealed, {"format": 3}))
-    for use in (
-        lambda: store.read(KEY),
-        lambda: store.keys(proven=[KEY]),
-        lambda: write(store),
-        lambda: store.drop_state(KEY),
-        lambda: list(store.stages()),
-        store.verify,
-    ):
-        with pytest.raises(FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* 1$"):
-            use()
-    assert store.keys() == {KEY: True}
-
-
-def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
-    disk.failures.write(FAILURE)
-    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
-    for use in (disk.failures.read_all, disk.verify):
-        with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
-            use()
-
-
-def test_fields_that_a_later_version_added_are_ignored_and_kept(store: Store, url: str) -> None:
-    written = write(store)
-    store.failures.write(FAILURE)
-
-    def later(sealed: bytes) -> bytes:
-        content = json.loads(sealed)
-        for facts in content["facts"]:
-            facts["joules"] = 5.0
-        content["state"]["codec"] = "zstd"
-        added = {"facts": content["facts"], "state": content["state"], "gifts": [1]}
-        return reseal(sealed, added | {"h": "between two fields"})
-
-    alter(url, "/stages/", later)
-    alter(url, "/failures/", lambda sealed: reseal(sealed, {"node": "a"}))
-    assert store.read(KEY) == written
-    assert store.failures.read_all() == {KEY: FAILURE}
-    assert store.keys(proven=[KEY], proven_states=[KEY]) == {KEY: True}
-    store.drop_state(KEY)
-    kept = json.loads(store.files.read(f"stages/{KEY[:2]}/{KEY}.json"))
-    assert (kept["gifts"], kept["facts"][0]["joules"], kept["state"]) == ([1], 5.0, None)
-    assert write(store).state == written.state
-
-
-EARLIER = (
-    '{"sha256":"%s","environment":{"host":"a","threads":"1"},"facts":[{"seconds":0.25,'
-    '"stored_at_ms":1795298400000}],"format":1,"key":"aa01","records":[{"epoch":0,"metrics":'
-    '{"test/error":0.5,"train/loss":2.25}}],"state":{"sha256":"%s","size":42}}'
-)
-"""A manifest as the first version of this format wrote it; its sha256 and that of its state."""
-
-
-def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store) -> None:
-    blob = b"mixsweep state of stage aa01\n0123456789abc"
-    state = hashlib.sha256(blob).hexdigest()
-    text = (EARLIER % ("", state)).replace('"sha256":"",', "", 1)
-    manifest_of(disk, "aa01").parent.mkdir(parents=True)
-    manifest_of(disk, "aa01").write_text(
-        EARLIER % (hashlib.sha256(text.encode()).hexdigest(), state)
-    )
-    disk.files.write(f"states/aa/aa01-{state}.bin", blob)
-    stage = disk.read("aa01")
-    assert stage is not None
-    assert stage.records[0].metrics == {"test/error": 0.5, "train/loss": 2.25}
-    assert (stage.facts[0].seconds, stage.environment["threads"]) == (0.25, "1")
-    assert disk.states.read(stage) == b"0123456789abc"
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
-def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_next_write(
-    modest: Store,
-    path_of: Callable[[Store], Path],
-    damage: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    write(modest)
-    modest.failures.write(FAILURE)
-    path = path_of(modest)
-    DAMAGES[damage](path)
-    problems = modest.verify()
-    is_expected_there = damage != "missing" or path_of is state_of
-    assert [line.split(":")[0] for line in problems] == [
-        str(path.relative_to(modest.folder or ""))
-    ] * is_expected_there
-    put_aside = [path.name] * (damage != "missing")
-    assert quarantined(modest) == put_aside
-    assert len(caplog.messages) == len(put_aside)
-    assert all(path.name in line for line in caplog.messages)
-    assert modest.verify() == (problems if path_of is state_of else ())
-    assert is_whole(modest) == (path_of is failure_of)
-    write(modest)
-    modest.failures.write(FAILURE)
-    assert is_whole(modest)
-    assert modest.failures.read_all() == {KEY: FAILURE}
-    assert modest.verify() == ()
-
-
-@pytest.mark.parametrize("damage", NO_FILES)
-@pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
-def test_what_is_no_file_gives_way_to_a_write_a_removal_and_a_reading_of_many(
-    modest: Store, path_of: Callable[[Store], Path], damage: str
-) -> None:
-    def damaged() -> None:
-        write(modest)
-        write(modest, SAME_SHARD)
-        modest.failures.write(FAILURE)
-        NO_FILES[damage](path_of(modest))
-
-    damaged()
-    assert set(modest.read_all([KEY, SAME_SHARD])) >= {SAME_SHARD}
-    write(modest)
-    modest.failures.write(FAILURE)
-    assert is_whole(modest)
-    damaged()
-    modest.failures.remove(KEY)
-    modest.delete(KEY)
-    assert modest.failures.read_all() == {}
-    assert modest.keys() == {SAME_SHARD: True}
-    damaged()
-    modest.drop_state(KEY)
-    modest.clear_torn(KEY)
-    assert modest.keys().get(KEY, False) is False
-    assert is_whole(modest, SAME_SHARD)
-
-
-def test_what_a_folder_in_the_place_of_a_file_holds_is_never_removed(disk: Store) -> None:
-    for _ in range(2):
-        write(disk)
-        DAMAGES["a folder"](state_of(disk))
-        disk.delete(KEY)
-    assert disk.folder is not None
-    notes = [path.read_text() for path in (disk.folder / "quarantine").rglob("notes.txt")]
-    assert notes == ["of a colleague"] * 2
-
-
-def test_what_a_link_leads_to_is_never_moved(disk: Store, tmp_path: Path) -> None:
-    write(disk)
-    elsewhere = tmp_path / "elsewhere.json"
-    elsewhere.write_bytes(b"damaged")
-    manifest_of(disk).unlink()
-    manifest_of(disk).symlink_to(elsewhere)
-    assert disk.read(KEY) is None
-    assert elsewhere.read_bytes() == b"damaged"
-    assert not manifest_of(disk).is_symlink()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
-def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> None:
-    write(modest)
-    os.seteuid(0)
-    os.chown(manifest_of(modest), 0, 0)
-    manifest_of(modest).chmod(0o600)
-    os.seteuid(65534)
-    with pytest.raises(PermissionError) as caught:
-        modest.read(KEY)
-    assert caught.value.filename == str(manifest_of(modest))
-    assert manifest_of(modest).exists()
-
-
 @pytest.mark.parametrize("damage", ["a dangling link", "a FIFO", "unreadable", "empty"])
 @pytest.mark.parametrize("top", ["stages", "states", "failures"])
 def test_a_store_that_cannot_be_listed_is_no_empty_store(
@@ -510,35 +188,6 @@ def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureF
     proven = disk.keys(proven_states=["bb02", "cc03", "dd04"])
     assert proven == {"bb02": True, "dd04": False}
     assert len(caplog.messages) == 3
-
-
-def test_a_manifest_in_anothers_place_proves_nothing(disk: Store) -> None:
-    write(disk, "aa01")
-    write(disk, "aa02")
-    manifest_of(disk, "aa01").write_bytes(manifest_of(disk, "aa02").read_bytes())
-    assert disk.keys(proven=["aa01", "aa02"]) == {"aa02": True}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"records": 7},
-        {"records": [{"epoch": 0}]},
-        {"facts": [{}]},
-        {"state": []},
-        {"key": ["a"]},
-        {"format": None},
-    ],
-)
-def test_a_sealed_manifest_that_makes_no_sense_is_damage(
-    disk: Store, changes: dict[str, Any]
-) -> None:
-    write(disk)
-    manifest_of(disk).write_bytes(reseal(manifest_of(disk).read_bytes(), changes))
-    assert disk.read(KEY) is None
-    assert quarantined(disk) == [manifest_of(disk).name]
-    write(disk)
-    assert is_whole(disk)
 
 
 @pytest.mark.parametrize(
@@ -606,75 +255,6 @@ def test_files_are_readable_by_their_owner_alone_under_any_umask(disk: Store, um
     assert modes == {(True, 0o700), (False, 0o600)}
 
 
-def test_a_manifest_or_state_cut_anywhere_is_never_taken_for_whole(disk: Store) -> None:
-    for path_of in (manifest_of, state_of):
-        for cut in range(64):
-            write(disk)
-            path = path_of(disk)
-            whole = path.read_bytes()
-            path.write_bytes(whole[: len(whole) * cut // 64])
-            assert not is_whole(disk)
-            assert not path.exists()
-            assert path.name in quarantined(disk)
-            path.write_bytes(whole)
-            assert is_whole(disk)
-
-
-def test_no_flipped_bit_is_ever_read(disk: Store) -> None:
-    write(disk)
-    rng = random.Random(1)
-    for path in (manifest_of(disk), state_of(disk)):
-        whole = path.read_bytes()
-        for _ in range(300):
-            path.write_bytes(flip(whole, rng.randrange(8 * len(whole))))
-            assert not is_whole(disk)
-            assert not path.exists()
-        path.write_bytes(whole)
-    assert is_whole(disk)
-
-
-def test_files_put_in_the_place_of_another_stages_are_refused(disk: Store) -> None:
-    write(disk)
-    write(disk, SAME_SHARD, state=STATE[::-1])
-    for path_of in (state_of, manifest_of):
-        ours, theirs = path_of(disk), path_of(disk, SAME_SHARD)
-        swapped = theirs.read_bytes(), ours.read_bytes()
-        ours.write_bytes(swapped[0])
-        theirs.write_bytes(swapped[1])
-        assert not is_whole(disk)
-        stage = disk.read(SAME_SHARD)
-        assert stage is None or disk.states.read(stage) is None
-        assert {ours.name, theirs.name} <= set(quarantined(disk))
-        ours.write_bytes(swapped[1])
-        theirs.write_bytes(swapped[0])
-
-
-def test_a_state_of_another_stage_is_refused_even_under_a_matching_hash(disk: Store) -> None:
-    write(disk)
-    twin = write(disk, SAME_SHARD)
-    assert twin.state is not None
-    state_of(disk, SAME_SHARD).rename(state_of(disk).with_name(f"{KEY}-{twin.state.sha256}.bin"))
-    stage = disk.read(KEY)
-    assert stage is not None
-    forged = Stage(key=KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=twin.state)
-    assert disk.states.read(forged) is None
-    assert disk.states.read(stage) == STATE
-
-
-def test_a_planted_pickle_is_refused_and_not_executed(disk: Store, tmp_path: Path) -> None:
-    class Payload:
-        def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-            return os.system, (f"touch {tmp_path}/executed",)
-
-    stage = write(disk)
-    for path in (state_of(disk), manifest_of(disk)):
-        path.write_bytes(pickle.dumps(Payload()))
-    assert disk.states.read(stage) is None
-    assert disk.read(KEY) is None
-    assert len(quarantined(disk)) == 2
-    assert not (tmp_path / "executed").exists()
-
-
 def test_verify_removes_what_dead_writers_left_and_spares_what_is_young(disk: Store) -> None:
     write(disk)
     left = [
@@ -738,50 +318,6 @@ def test_two_thousand_stages_are_listed_in_a_tenth_of_a_second(disk: Store) -> N
     started = time.process_time()
     assert disk.keys() == dict.fromkeys(keys, True)
     assert time.process_time() - started < 0.1
-
-
-class Killed(BaseException):
-    """Stands for the death of the process."""
-
-
-class FaultyDisk:
-    """Counts system calls that change the disk and fails the one asked for.
-
-    With an error number, that call alone fails with it, half of a write done. Without one the
-    process dies there: no later call has any effect, so that no clean-up can happen either.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, error: int | None) -> None:
-        self.calls: list[str] = []
-        self.fail_at = fail_at
-        self.error = error
-        for name in ("write", "fsync", "replace", "link", "unlink", "mkdir"):
-            monkeypatch.setattr(os, name, self.guarded(name, getattr(os, name)))
-
-    def guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded_call(*args: Any, **kwargs: Any) -> Any:
-            if name == "unlink" and self.error is not None:
-                return call(*args, **kwargs)
-            self.calls.append(name)
-            if len(self.calls) == self.fail_at and name == "write":
-                call(args[0], args[1][: len(args[1]) // 2])
-            if self.error is None and len(self.calls) >= self.fail_at:
-                raise Killed
-            if len(self.calls) == self.fail_at:
-                assert self.error is not None
-                raise OSError(self.error, os.strerror(self.error))
-            return call(*args, **kwargs)
-
-        return guarded_call
-
-
-def calls_of(
-    monkeypatch: pytest.MonkeyPatch, error: int | None, act: Callable[[], object]
-) -> list[str]:
-    with monkeypatch.context() as patch:
-        faulty = FaultyDisk(patch, fail_at=10**9, error=error)
-        act()
-    return faulty.calls
 
 
 def test_state_then_manifest_are_each_synced_named_and_their_folder_synced(
@@ -972,159 +508,6 @@ def test_of_processes_that_race_for_a_stage_one_writes_it_in_every_round(
     told = race(write_stage, f"s3://studies{tmp_path}", racers=4, rounds=100)
     assert [len(set(sum(got, ()))) for got in told] == [1] * 100
     assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
-
-
-def interrupted_at(
-    monkeypatch: pytest.MonkeyPatch,
-    owner: type,
-    name: str,
-    act: Callable[[], object],
-    *,
-    after: int,
-) -> None:
-    """Let another process act once, just before the call of a method with some number."""
-    original, calls = getattr(owner, name), []
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        calls.append(name)
-        if len(calls) == after + 1:
-            act()
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(owner, name, call)
-
-
-def turns(methods: Sequence[str], times: int) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield a key, a method, a number of its calls, and what notes that the other process acted.
-
-    A method that is not called so often is not asked about more calls. The other process must have
-    acted four times in all.
-    """
-    keys, acted = (f"{number:04x}" for number in itertools.count()), []
-    for method in methods:
-        for after in range(times):
-            key = next(keys)
-
-            def noted(act: Callable[[], object], key: str = key) -> Callable[[], None]:
-                return lambda: (acted.append(key), act())
-
-            yield key, method, after, noted
-            if key not in acted:
-                break
-    assert len(acted) >= 4
-
-
-@pytest.mark.parametrize("before", ["nothing", "records"])
-@pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
-def test_a_state_stays_that_is_stored_while_another_process_removes_it(
-    store: Store, monkeypatch: pytest.MonkeyPatch, removal: str, before: str
-) -> None:
-    methods = ["names", "read", "read_present", "move", "remove", "create", "write", "has"]
-    for key, method, after, removed in turns(methods, 4):
-        if before == "records":
-            write(store, key, state=None)
-        with monkeypatch.context() as patch:
-            act = removed(functools.partial(getattr(store, removal), key))
-            interrupted_at(patch, type(store.files), method, act, after=after)
-            write(store, key)
-        stage = store.read(key)
-        if stage is None:
-            assert removal == "delete", "it was stored and is gone"
-        elif removal != "drop_state" or stage.state is not None:
-            assert stage.state is not None
-            assert store.states.read(stage) == STATE, (method, after)
-
-
-@pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
-def test_a_state_stays_that_another_process_stores_while_it_is_removed(
-    store: Store, monkeypatch: pytest.MonkeyPatch, removal: str
-) -> None:
-    methods = ["names", "read", "read_present", "move", "remove", "write"]
-    for key, method, after, stored in turns(methods, 5):
-        write(store, key)
-        if removal == "clear_torn":
-            store.files.remove(f"stages/{key[:2]}/{key}.json")
-        with monkeypatch.context() as patch:
-            act = stored(functools.partial(write, store, key))
-            interrupted_at(patch, type(store.files), method, act, after=after)
-            getattr(store, removal)(key)
-        stage = store.read(key)
-        if stage is not None and stage.state is not None:
-            assert store.states.read(stage) == STATE, (method, after)
-
-
-def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> None:
-    stage = write(store)
-    assert stage.state is not None
-    name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
-    store.files.move(name, f"{name}.0a1b2c3d.torn")
-    assert store.states.read(stage) == STATE
-    assert store.keys() == {KEY: True}
-    store.files.move(name, f"{name}.0a1b2c3d.torn")
-    store.clear_torn(KEY)
-    assert store.states.read(stage) == STATE
-    store.files.move(name, f"{name}.0a1b2c3d.torn")
-    assert store.verify(stale_after=0) == ()
-    assert store.states.read(stage) == STATE
-
-
-def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = write(store)
-    assert stage.state is not None
-    name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
-    torn = f"{name}.0a1b2c3d.torn"
-    store.files.move(name, torn)
-    store.files.remove(f"stages/{KEY[:2]}/{KEY}.json")
-    with monkeypatch.context() as patch:
-        # Looked at once, there is no manifest; looked at again, there is, and the state is back.
-        interrupted_at(patch, type(store.files), "read_present", lambda: write(store), after=1)
-        interrupted_at(
-            patch, type(store.files), "move", lambda: store.files.move(torn, name), after=0
-        )
-        store.clear_torn(KEY)
-    assert store.states.read(stage) == STATE
-    assert not [left for left in store.files.names("states") if left.endswith(".torn")]
-
-
-def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
-    disk: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def replace() -> None:
-        path.write_bytes(whole)
-
-    stage = write(disk)
-    for path, read in (
-        (manifest_of(disk), lambda: disk.read(KEY)),
-        (state_of(disk), lambda: disk.states.read(stage)),
-    ):
-        whole = path.read_bytes()
-        path.write_bytes(b"damaged")
-        with monkeypatch.context() as patch:
-            interrupted_at(patch, type(disk.files), "move", replace, after=0)
-            read()
-        assert is_whole(disk)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
-    tmp_path: Path,
-) -> None:
-    told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=60)
-    assert all(all(got) for got in told)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("server", object_stores.NAMES)
-def test_of_processes_that_store_and_clear_a_stage_in_a_bucket_none_loses_its_state(
-    server: str, client_of: Callable[[str], object], tmp_path: Path
-) -> None:
-    client_of(server)
-    told = race(clear_what_others_store, f"s3://studies{tmp_path}", racers=4, rounds=50)
-    assert all(all(got) for got in told)
 
 
 def test_a_disk_without_links_is_written_all_the_same(

@@ -1,0 +1,51 @@
+"""Faulty disk: system calls that fail, or at which the process dies."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+class Killed(BaseException):
+    """Stands for the death of the process."""
+
+
+class FaultyDisk:
+    """Counts system calls that change the disk and fails the one asked for.
+
+    With an error number, that call alone fails with it, half of a write done. Without one the
+    process dies there: no later call has any effect, so that no clean-up can happen either.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, error: int | None) -> None:
+        self.calls: list[str] = []
+        self.fail_at = fail_at
+        self.error = error
+        for name in ("write", "fsync", "replace", "link", "unlink", "mkdir"):
+            monkeypatch.setattr(os, name, self.guarded(name, getattr(os, name)))
+
+    def guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded_call(*args: Any, **kwargs: Any) -> Any:
+            if name == "unlink" and self.error is not None:
+                return call(*args, **kwargs)
+            self.calls.append(name)
+            if len(self.calls) == self.fail_at and name == "write":
+                call(args[0], args[1][: len(args[1]) // 2])
+            if self.error is None and len(self.calls) >= self.fail_at:
+                raise Killed
+            if len(self.calls) == self.fail_at:
+                assert self.error is not None
+                raise OSError(self.error, os.strerror(self.error))
+            return call(*args, **kwargs)
+
+        return guarded_call
+
+
+def calls_of(
+    monkeypatch: pytest.MonkeyPatch, error: int | None, act: Callable[[], object]
+) -> list[str]:
+    with monkeypatch.context() as patch:
+        faulty = FaultyDisk(patch, fail_at=10**9, error=error)
+        act()
+    return faulty.calls

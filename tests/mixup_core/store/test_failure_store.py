@@ -1,0 +1,65 @@
+"""FailureStore: why runs ended early, as whoever has access to the store may have written it."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure, FormatError
+from tests.mixup_core.store.stored_files import (
+    FAILURE,
+    KEY,
+    failure_of,
+    manifest_of,
+    quarantined,
+    reseal,
+    write,
+)
+
+
+def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
+    store.failures.write(FAILURE)
+    again = Failure(run_key=KEY, kind="failed", message="killed", epoch=None, attempts=3)
+    other = Failure(run_key="aa01", kind="diverged", message="inf", epoch=0, attempts=1)
+    store.failures.write(again)
+    store.failures.write(other)
+    assert store.failures.read_all() == {KEY: again, "aa01": other}
+    store.failures.remove(KEY)
+    assert store.failures.read_all() == {"aa01": other}
+    assert store.keys() == {}
+
+
+def test_a_failure_is_read_as_one_line_that_commands_no_terminal(store: Store) -> None:
+    hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
+    store.failures.write(hostile)
+    assert store.failures.read_all()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
+
+
+def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
+    disk.failures.write(FAILURE)
+    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), {"format": 3}))
+    for use in (disk.failures.read_all, disk.verify):
+        with pytest.raises(FormatError, match=rf"^failures/{KEY}\.json: store format 3, "):
+            use()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"run_key": "aa01"}, {"run_key": "../../etc"}, {"format": None}]
+)
+def test_a_sealed_failure_in_anothers_place_or_of_no_format_is_damage(
+    disk: Store, changes: dict[str, Any]
+) -> None:
+    disk.failures.write(FAILURE)
+    failure_of(disk).write_bytes(reseal(failure_of(disk).read_bytes(), changes))
+    assert disk.failures.verify() == (f"failures/{KEY}.json: damaged",)
+    assert quarantined(disk) == [failure_of(disk).name]
+    assert disk.failures.read_all() == {}
+
+
+def test_a_sealed_file_that_is_no_failure_is_damage(disk: Store) -> None:
+    write(disk)
+    disk.failures.write(FAILURE)
+    failure_of(disk).write_bytes(manifest_of(disk).read_bytes())
+    assert disk.failures.read_all() == {}
+    assert quarantined(disk) == [failure_of(disk).name]
