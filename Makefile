@@ -50,7 +50,7 @@ soak: long
 	$(BIN)/python -m tests.soak.sharing
 	$(NAMESPACE) $(BIN)/python -m tests.soak.outage --seconds 300 --epochs 3000
 
-# Changes 200 tokens of fifteen modules, one at a time: the tests beside the module must notice 92 %.
+# Changes 200 tokens of nineteen modules, one at a time: the tests beside the module must notice 92 %.
 # About 10 minutes; what was judged before is kept until the module or its tests change.
 mutants: $(DEV)
 	$(BIN)/python -m tests.soak.mutants

@@ -8,7 +8,8 @@ from typing import Any
 
 from mixup_core.problem import Config, Keying, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree import defaults, flatten, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import defaults, flatten
 
 NUMERICS_VERSION = 1
 """Raised whenever the numbers of all problems move; part of every key, so old results are not mixed

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mixup_core.problem import Config, Metric, problem_of
-from mixup_core.tree import flatten, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import flatten
 from reports.arms import ArmRow
 from reports.families import Family
 from reports.spelling import spell_amount

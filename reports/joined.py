@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixup_core.problem import Metric
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from reports.captions import (
     SELECTION_RULE,
     few_seeds,

@@ -15,7 +15,7 @@ from typing import Any
 
 import mixup_core
 from mixup_core.keys import NUMERICS_VERSION
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from sweeps.results import TRIED, RunResult, ended_on_budget
 from sweeps.search import Search, SearchHistory
 from sweeps.study import Study

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mixup_core.tree import leaves
+from mixup_core.tree.parts import leaves
 from reports.runs import settings_of
 from sweeps.study import Study
 

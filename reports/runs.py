@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixup_core.problem import Config
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from reports.spelling import spell_csv
 from sweeps.readouts import ClaimReadout
 from sweeps.results import RunResult

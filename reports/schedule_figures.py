@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from mixup_core.laws import Law, lambda_quantiles
-from mixup_core.tree import spelled
+from mixup_core.tree.written_forms import spelled
 from reports.colours import Look
 from reports.figures import PANEL_INCHES, STYLE, Figure, finished
 from reports.spelling import spell_csv

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
 from mixup_core.keys import stage_keys
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.colours import Look
 from reports.figures import (
     PANEL_INCHES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy import special
 
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from reports.arms import summarise_arm
 from reports.listings import Listing
 from reports.runs import values_of

@@ -9,7 +9,7 @@ from typing import Any, Literal, assert_never
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, problem_of, with_named_teacher
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.budget import Budget
 from sweeps.space import Categorical, Distribution, Integer, Real, Space
 

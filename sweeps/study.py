@@ -8,7 +8,9 @@ from functools import cached_property
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
-from mixup_core.tree import flatten, leaves, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.parts import leaves
+from mixup_core.tree.written_forms import flatten
 from sweeps.budget import Budget
 from sweeps.claims import Claim
 from sweeps.readouts import Last, Readout

@@ -34,7 +34,7 @@ from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.seeding import Purpose, Seeds
-from mixup_core.tree import Among
+from mixup_core.tree.parts import Among
 
 VARIED: dict[str, tuple[Purpose, ...]] = {
     "subset": ("training subset",),

@@ -14,7 +14,8 @@ from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import DataSet, HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError
-from mixup_core.tree import spelled, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import spelled
 
 MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""

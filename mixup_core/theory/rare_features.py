@@ -33,7 +33,7 @@ from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
-from mixup_core.tree import spelled
+from mixup_core.tree.written_forms import spelled
 from mixup_core.weights import Floats, draw_weights
 
 NUM_FEATURES = 4

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mixup_core.tree import spelled
+from mixup_core.tree.written_forms import spelled
 
 MAX_NAME = 100
 """Characters of a study or an arm, grid values included."""

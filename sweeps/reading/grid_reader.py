@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from mixup_core.tree import spelled
+from mixup_core.tree.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_paths import Settings, TreePaths, above
 from sweeps.reading.typed_reader import TypedReader

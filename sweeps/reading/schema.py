@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.tree import REQUIRED, Among, Leaf, Part, built, members, parts
+from mixup_core.tree.building import built
+from mixup_core.tree.parts import REQUIRED, Among, Leaf, Part, members, parts
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths, stand_in

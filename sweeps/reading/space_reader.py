@@ -5,7 +5,9 @@ from typing import Any
 
 from mixup_core.problem import Config
 from mixup_core.rules import RuleError, shown
-from mixup_core.tree import REQUIRED, parsed, parts, spelled
+from mixup_core.tree.building import parsed
+from mixup_core.tree.parts import REQUIRED, parts
+from mixup_core.tree.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, stand_in

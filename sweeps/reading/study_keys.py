@@ -9,7 +9,7 @@ from typing import Annotated, get_args
 
 from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
-from mixup_core.tree import Among
+from mixup_core.tree.parts import Among
 from sweeps.budget import Budget
 from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout, Last, Readout

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mixup_core.keys import run_key
 from mixup_core.problem import Config, DataError, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from sweeps.budget import Budget
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.claims_reader import check_arm, read_claims, read_references

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
-from mixup_core.tree import REQUIRED, Among, Leaf, built, leaves, members, parts
+from mixup_core.tree.building import built
+from mixup_core.tree.parts import REQUIRED, Among, Leaf, leaves, members, parts
 from sweeps.reading.strict_yaml import REFUSED, At
 
 

@@ -8,7 +8,9 @@ from typing import Any, get_args, get_origin
 
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
-from mixup_core.tree import SpellingError, members, parsed
+from mixup_core.tree.building import parsed
+from mixup_core.tree.parts import members
+from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 

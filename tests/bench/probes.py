@@ -17,7 +17,7 @@ import torch
 from mixup_core.images.config import Probe
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import fit
-from mixup_core.tree import parsed
+from mixup_core.tree.building import parsed
 from sweeps.reading.study_file import load_study
 from tests.bench.pairs import arguments_of, spread
 from tests.soak.findings import publish

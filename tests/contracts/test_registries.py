@@ -29,7 +29,7 @@ from mixup_core.laws import Law
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.schedules import Schedule
-from mixup_core.tree import parsed, with_values
+from mixup_core.tree.building import parsed, with_values
 
 LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
 SCHEDULES: list[Any] = [

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from hypothesis import strategies as st
 
 from mixup_core.rules import RuleError
-from mixup_core.tree import Among, leaves, parts, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.parts import Among, leaves, parts
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:

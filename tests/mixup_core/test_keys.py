@@ -19,7 +19,8 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import Keying, Problem, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
-from mixup_core.tree import flatten, spelled, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import flatten, spelled
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})

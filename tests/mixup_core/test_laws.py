@@ -5,7 +5,9 @@ import pytest
 import scipy.stats
 
 from mixup_core.laws import MIN_ALPHA, Beta, Erm, Law, Midpoint, lambda_quantiles
-from mixup_core.tree import SpellingError, parsed, spelled
+from mixup_core.tree.building import parsed
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import spelled
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, 5e-324, 0.9e-6, 1.1e6, math.inf, math.nan])

@@ -16,7 +16,7 @@ from mixup_core.problem import (
     problem_named,
     problem_of,
 )
-from mixup_core.tree import leaves
+from mixup_core.tree.parts import leaves
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

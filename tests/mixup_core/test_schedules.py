@@ -22,7 +22,7 @@ from mixup_core.schedules import (
     Schedule,
     epoch_after,
 )
-from mixup_core.tree import parsed, with_values
+from mixup_core.tree.building import parsed, with_values
 
 BASE = TrainConfig(epochs=12, batch_size=8)
 

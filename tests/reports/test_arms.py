@@ -4,7 +4,7 @@ import pytest
 import scipy.stats
 from synthetic import ended, make_study, rows_of
 
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.arms import equals
 from reports.runs import arrange
 from reports.tables import tabulate

@@ -9,7 +9,7 @@ import pytest
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.manifests import EpochFacts, Stage
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from reports.build import draft_report
 from reports.frames import epochs_frame, runs_frame
 from reports.responses import plane_of, response_of

@@ -3,7 +3,7 @@ from dataclasses import replace
 from synthetic import ended, finish, make_study
 
 from mixup_core.problem import problem_named
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.captions import spell_family, spell_settings
 from reports.families import Family
 from reports.tables import tabulate

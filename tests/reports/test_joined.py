@@ -12,7 +12,7 @@ from decay import decay_study, decayed
 from synthetic import finish, make_study, rows_of
 from synthetic_predictions import reader
 
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.joined import Column, Joined, MixedProtocolsError, join
 from reports.predicted import gather_predictions
 from reports.runs import arrange

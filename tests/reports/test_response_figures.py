@@ -9,7 +9,7 @@ from decay import decay_study, decayed
 from matplotlib.figure import Figure as Canvas
 from synthetic import finish, make_study
 
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports import response_figures
 from reports.colours import arm_looks
 from reports.figures import Figure

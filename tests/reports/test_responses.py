@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mixup_core.problem import problem_named
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.responses import ascending, is_geometric, plane_of, response_of
 from sweeps.study import Study
 

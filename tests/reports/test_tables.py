@@ -15,7 +15,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from synthetic import ended, finish, make_study, rows_of
 
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from reports.runs import runs_csv
 from reports.tables import tabulate
 from sweeps.readouts import MeanOfLast

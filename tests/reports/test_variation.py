@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from synthetic import finish, make_study, rows_of
 
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from reports.runs import arrange
 from reports.variation import sd_interval, share_interval, variation_table
 from sweeps.results import RunResult

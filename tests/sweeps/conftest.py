@@ -7,7 +7,7 @@ import pytest
 from mlflow import MlflowClient
 
 from mixup_core.laws import Midpoint
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.study import Study

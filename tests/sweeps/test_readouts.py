@@ -4,7 +4,9 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree import SpellingError, parsed, spelled
+from mixup_core.tree.building import parsed
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import spelled
 from sweeps.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Readout, Rise
 
 

@@ -10,7 +10,7 @@ from mixup_core.predictions import Predictions, Split
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.budget import Budget
 from sweeps.results import ended_on_budget, read_predictions, read_results
 from sweeps.study import Run, Study

@@ -3,7 +3,7 @@ import pytest
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.study import Run, Study
 from tests import toy
 

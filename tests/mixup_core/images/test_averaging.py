@@ -18,7 +18,7 @@ from mixup_core.images.views import EvaluationImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import StateError
 from mixup_core.rules import RuleError
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 

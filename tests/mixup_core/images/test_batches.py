@@ -21,7 +21,7 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import mix
 from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))

@@ -5,7 +5,7 @@ import pytest
 from mixup_core.images.config import DataConfig, Mlp, ResNet18, TrainConfig
 from mixup_core.images.problem import IMAGES, infeasible, num_images, setting
 from mixup_core.laws import Beta, Erm
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})

@@ -20,7 +20,7 @@ from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 FOR_EVER = 10**9

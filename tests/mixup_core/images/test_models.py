@@ -17,7 +17,7 @@ from mixup_core.images.config import (
     Vgg16,
 )
 from mixup_core.images.models import MODELS, build_model
-from mixup_core.tree import parsed
+from mixup_core.tree.building import parsed
 
 
 def _num_parameters(network: nn.Module) -> int:

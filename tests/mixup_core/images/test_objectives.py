@@ -29,7 +29,7 @@ from mixup_core.laws import Beta, Erm
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 CROSS_ENTROPY = CrossEntropy()

@@ -20,7 +20,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.mixing import label_entropy
 from mixup_core.rules import RuleError
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 OF_VIEWS = {"single": ["original-error"], "concat": ["multi-view-error", "spurious-error",

@@ -12,7 +12,7 @@ from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.rules import RuleError
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 STEPS, EPOCHS = 5, 6
 

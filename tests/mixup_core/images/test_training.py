@@ -21,7 +21,7 @@ from mixup_core.mixing import label_entropy
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
 LAWS: list[Any] = ["erm", "midpoint", {"beta": 0.5}]
@@ -285,7 +285,7 @@ def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
     program = """
 import hashlib, sys, torch
 from mixup_core.images.config import (DataConfig, NarrowResNet, TrainConfig)
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 from mixup_core.weights import draw_weights
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)

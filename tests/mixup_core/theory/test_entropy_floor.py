@@ -10,7 +10,7 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
 
 CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)

@@ -12,7 +12,7 @@ from mixup_core.theory.label_noise_bound import (
     disagreement,
     probability,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
 

@@ -23,7 +23,7 @@ from mixup_core.theory.linear_views import (
     pair_excess,
     sampled_correlations,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)

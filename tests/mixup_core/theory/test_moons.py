@@ -18,7 +18,7 @@ from mixup_core.theory.moons import (
     start,
 )
 from mixup_core.theory.segments import distances_to_segments
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
 

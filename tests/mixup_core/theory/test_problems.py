@@ -9,7 +9,9 @@ from processes import assert_resumes_anywhere
 
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.tree import flatten, leaves, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.parts import leaves
+from mixup_core.tree.written_forms import flatten
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
 

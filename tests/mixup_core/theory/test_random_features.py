@@ -15,7 +15,7 @@ from mixup_core.theory.random_features import (
     spectral_edges,
     start,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 CONFIG = RandomFeaturesConfig(
     law=Beta(alpha=1.0), points=20, features=15, test_points=300, epochs=12

@@ -21,7 +21,7 @@ from mixup_core.theory.rare_features import (
     method,
     start,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 UNIFORM = Beta(alpha=1.0)
 CONFIG = RareFeaturesConfig(

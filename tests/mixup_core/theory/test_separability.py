@@ -9,7 +9,7 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.logistic import slopes
 from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
 
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)

@@ -11,7 +11,7 @@ from mixup_core.theory.spurious_feature import (
     errors,
     least_variance_share,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 CONFIG = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
 

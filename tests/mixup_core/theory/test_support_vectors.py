@@ -14,7 +14,7 @@ from mixup_core.theory.support_vectors import (
     max_margin_direction,
     support_fraction,
 )
-from mixup_core.tree import built
+from mixup_core.tree.building import built
 
 CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
 

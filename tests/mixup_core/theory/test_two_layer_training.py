@@ -19,7 +19,8 @@ from mixup_core.theory.two_layer.config import (
 )
 from mixup_core.theory.two_layer.problem import method
 from mixup_core.theory.two_layer.training import start
-from mixup_core.tree import built, flatten, with_values
+from mixup_core.tree.building import built, with_values
+from mixup_core.tree.written_forms import flatten
 
 UNIFORM = Beta(alpha=1.0)
 SMALL = TwoLayerConfig(

@@ -9,7 +9,7 @@ from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage, StateRef
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.cli import commands
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
 from sweeps.commands.summaries import plan_summary, spell_plan

@@ -16,7 +16,7 @@ from mixup_core.images.choices.optimizers import MAX_RATE
 from mixup_core.images.config import Adam, DataConfig, MixConfig, Mlp, Sgd, TrainConfig
 from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study import Study

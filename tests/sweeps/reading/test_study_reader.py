@@ -5,7 +5,7 @@ from study_files import ARMS, SMALL, read, refusals
 
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import PROBLEMS
-from mixup_core.tree import flatten
+from mixup_core.tree.written_forms import flatten
 from sweeps.readouts import MeanOfLast
 from tests import toy
 

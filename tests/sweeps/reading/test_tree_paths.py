@@ -6,7 +6,7 @@ from plants import Bed, Drip, Flood, Plant, Sand
 
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.tree import parts
+from mixup_core.tree.parts import parts
 from sweeps.reading.strict_yaml import REFUSED
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, blamed, stand_in
 

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.running.console import Board, Console, spell_duration, still
 from sweeps.study import Study
 

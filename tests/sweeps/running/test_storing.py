@@ -14,7 +14,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.results import read_results
 from sweeps.running.storing import Assignment, Storing
 from sweeps.stages import plan_runs

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from mixup_core.tree import with_values
+from mixup_core.tree.building import with_values
 from sweeps.home import Home
 from sweeps.readouts import MeanOfLast
 from sweeps.study import Study

@@ -15,7 +15,8 @@ from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from mixup_core.tree import flatten, with_values
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import flatten
 from sweeps.home import Home
 from sweeps.sqlite_files import database_file
 from sweeps.study import Run, Study

@@ -1,124 +1,23 @@
 """Trees come out of their dotted paths as they went in; what is refused says where and why."""
 
-import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from journeys import JOURNEY, Bike, Journey, Leg, Ramp, Straight, Winding
 from random_trees import spellings, trees
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, Law
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.rules import RuleError, require
-from mixup_core.tree import (
-    REQUIRED,
-    Among,
-    SpellingError,
-    built,
-    defaults,
-    expected,
-    flatten,
-    leaves,
-    parsed,
-    parts,
-    spelled,
-    with_values,
-)
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import built, parsed, with_values
+from mixup_core.tree.parts import REQUIRED, leaves, parts
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import flatten, spelled
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Leg:
-    """A group that stands in lists: it holds a choice."""
-
-    law: Law
-    until: int | None = None
-
-    def __post_init__(self) -> None:
-        require(self.until is None or self.until >= 1, "until >= 1", self, "until")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Straight:
-    tag: ClassVar = "straight"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Winding:
-    tag: ClassVar = "winding"
-
-    legs: tuple[Leg, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ramp:
-    tag: ClassVar = "ramp"
-
-    shape: Literal["up", "down"] = "up"
-    steps: tuple[float, ...] = (0.5, 1.0)
-    law: Law = field(default_factory=Midpoint)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wrapped:
-    """One field that is a group with a field of the same name."""
-
-    tag: ClassVar = "wrapped"
-
-    until: Leg
-
-
-Road = Straight | Winding | Ramp | Wrapped
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bus:
-    name: ClassVar = "bus"
-
-    seats: int = 40
-    speed: float = 1.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bike:
-    name: ClassVar = "bike"
-
-    speed: float = 0.5
-
-    def __post_init__(self) -> None:
-        require(self.speed <= 2, "speed <= 2", self, "speed")
-
-
-Vehicle = Bus | Bike
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stay:
-    place: Annotated[str, Among(("inn", "tent"))] = "inn"
-    is_paid: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Journey:
-    road: Road = field(default_factory=Straight)
-    detour: Road | None = None
-    vehicle: Vehicle = field(default_factory=Bus)
-    spare: Vehicle | None = None
-    stay: Stay = field(default_factory=Stay)
-    days: int
-    roads: tuple[Road, ...] = ()
-    fleet: tuple[Vehicle, ...] | None = None
-    stops: tuple[Leg | Erm | Beta, ...] = ()
-    cost: float | None = None
-
-    def __post_init__(self) -> None:
-        require(self.days >= 1, "days >= 1", self, "days")
-
-
-JOURNEY = Journey(days=3)
 STARTS: Mapping[str, Any] = {
     "journey": JOURNEY,
     "images": TrainConfig(epochs=4, batch_size=8),
@@ -132,15 +31,6 @@ def test_a_tree_is_built_again_from_its_flat_form(start: Any, data: st.DataObjec
     assert with_values(one, flatten(one)) == one
     assert with_values(one, flatten(other)) == other
     assert built(type(one), flatten(one)) == one
-
-
-def test_the_paths_of_a_flat_tree_are_leaves_of_its_type() -> None:
-    winding = Winding(legs=(Leg(law=Erm(), until=2),))
-    flat = flatten(Journey(days=1, road=winding, spare=Bike()))
-    assert set(flat) <= set(leaves(Journey))
-    assert flat["road"] == "winding"
-    assert flat["road.legs"] == ({"law": "erm", "until": 2},)
-    assert (flat["detour"], flat["spare.name"], flat["spare.speed"]) == (None, "bike", 0.5)
 
 
 @given(data=st.data())
@@ -159,39 +49,6 @@ def test_a_value_is_spelled_and_parsed_alike(hint: Any, data: st.DataObject) -> 
     assert parsed(hint, value) == value
 
 
-@pytest.mark.parametrize(
-    ("value", "spelling"),
-    [
-        (Erm(), "erm"),
-        (Beta(alpha=0.5), {"beta": 0.5}),
-        (Ramp(), {"ramp": {"shape": "up", "steps": (0.5, 1.0), "law": "midpoint"}}),
-        (Winding(legs=(Leg(law=Erm()),)), {"winding": ({"law": "erm", "until": None},)}),
-        (Bike(), {"name": "bike", "speed": 0.5}),
-        ((Leg(law=Erm()), Beta(alpha=1.0)), ({"law": "erm", "until": None}, {"beta": 1.0})),
-        (Wrapped(until=Leg(law=Erm())), {"wrapped": {"law": "erm", "until": None}}),
-    ],
-)
-def test_a_choice_is_written_as_short_as_it_is_read(value: Any, spelling: Any) -> None:
-    assert spelled(value) == spelling
-
-
-@given(one=spellings(Road), other=spellings(Road))
-def test_brief_spellings_differ_wherever_values_do(one: Any, other: Any) -> None:
-    try:
-        first, second = parsed(Road, one), parsed(Road, other)
-    except RuleError:
-        return
-    assert (first == second) == (spelled(first, brief=True) == spelled(second, brief=True))
-
-
-def test_a_brief_spelling_leaves_out_defaults_and_names_what_it_keeps() -> None:
-    assert spelled(Ramp(), brief=True) == "ramp"
-    assert spelled(Ramp(shape="down"), brief=True) == {"ramp": "down"}
-    assert spelled(Ramp(law=Erm()), brief=True) == {"ramp": {"law": "erm"}}
-    flat = flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),)), brief=True)
-    assert flat["roads"] == ({"winding": ({"law": "midpoint"},)},)
-
-
 def test_a_choice_is_changed_whole_by_its_kind_or_by_a_field() -> None:
     ramp = with_values(JOURNEY, {"road": "ramp", "road.shape": "down"})
     assert ramp.road == Ramp(shape="down")
@@ -202,14 +59,6 @@ def test_a_choice_is_changed_whole_by_its_kind_or_by_a_field() -> None:
         legs=(Leg(law=Beta(alpha=1.0)),)
     )
     assert with_values(ramp, {"road": "ramp"}).road == Ramp(shape="down")
-
-
-def test_a_named_choice_keeps_what_its_kinds_share() -> None:
-    fast = with_values(JOURNEY, {"vehicle.speed": 1.5})
-    assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=1.5)
-    with pytest.raises(RuleError) as caught:
-        with_values(with_values(JOURNEY, {"vehicle.speed": 3.0}), {"vehicle.name": "bike"})
-    assert caught.value.fields == ("vehicle.speed",)
 
 
 def test_an_optional_choice_comes_and_goes() -> None:
@@ -292,42 +141,10 @@ def test_a_value_of_the_wrong_type_is_named_with_its_path(
             make()
 
 
-def test_a_name_that_is_unknown_comes_with_those_known() -> None:
-    with pytest.raises(SpellingError) as caught:
-        with_values(JOURNEY, {"stay": {"place": "hotel"}})
-    assert caught.value.names == ("inn", "tent")
-    assert caught.value.path == "stay.place"
-    again = pickle.loads(pickle.dumps(caught.value))
-    assert (str(again), again.names, again.path) == (
-        str(caught.value), ("inn", "tent"), "stay.place",
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("path", ["", "nights", "road.x.y", "days.x", "stay.floor", "road.legs.0"])
 def test_a_path_that_names_no_field_is_refused(path: str) -> None:
     with pytest.raises(KeyError, match="path names a field"):
         with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
-
-
-def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
-    journey = with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"})
-    assert defaults(journey) == {
-        "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
-        "detour": None, "vehicle.name": "bus", "vehicle.speed": 0.5, "spare.name": None,
-        "stay.place": "inn", "stay.is_paid": False, "days": REQUIRED, "roads": (), "fleet": None,
-        "cost": None, "stops": (),
-    }  # fmt: skip
-    assert list(defaults(journey)) == list(flatten(journey))
-
-
-def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
-    found = leaves(Journey)
-    assert found["vehicle.name"].part.is_named
-    assert set(found["road"].part.options) == {"straight", "winding", "ramp", "wrapped"}
-    assert found["days"].part.default is REQUIRED
-    assert found["vehicle.speed"].part.default == 1.0
-    assert found["road.legs"].owner is Winding
-    assert expected(found["road.legs"].part.hint) == "a list of ({law: LAW, until: UNTIL})"
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -1,0 +1,235 @@
+"""Building: trees from values by dotted path, and values from how they are written.
+
+The two call each other: a value may be a dataclass, whose fields are values.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+
+from mixup_core.rules import RuleError
+from mixup_core.tree.choices import carried, check_owner, chosen_kind
+from mixup_core.tree.parts import REQUIRED, Among, Part, kind_name, members, parts
+from mixup_core.tree.spelling_errors import SpellingError, expected
+
+T = TypeVar("T")
+
+
+def with_values(node: T, values: Mapping[str, Any]) -> T:
+    """Return a tree with the values at some dotted paths replaced, checked again.
+
+    Args:
+        node: The tree to start from; it is not changed.
+        values: Dotted path to value, as held or as written. A choice is given whole under its path
+            (`mix.law: {beta: 0.5}`), by its tag and fields, or by a field alone
+            (`mix.law.alpha: 0.5`). All are set before anything is checked: their order is no
+            matter.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type; its path is the dotted path.
+        RuleError: If a value is out of range or the parts contradict each other.
+    """
+    rebuilt: T = _rebuilt(type(node), node, _nested(values), "")
+    return rebuilt
+
+
+def built(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Return the tree of a type made of values by dotted path, defaults for the rest.
+
+    Raises:
+        KeyError: If a path names no field.
+        SpellingError: If a value has the wrong type; its path is the dotted path.
+        RuleError: If a required value is missing, one is out of range, or the parts contradict each
+            other; its fields are dotted paths.
+    """
+    made: T = _rebuilt(kind, None, _nested(values), "")
+    return made
+
+
+def parsed(hint: Any, value: Any) -> Any:
+    """Return a value of a type from how it is written, types checked strictly.
+
+    A boolean is no number, a fraction no integer, text no number; a whole number is a float where
+    one is wanted. A value that has its type already is returned as it is.
+
+    Raises:
+        SpellingError: If it is none.
+        RuleError: If it is out of range.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        mark = next((mark for mark in arguments[1:] if isinstance(mark, Among)), None)
+        if mark is not None and (not isinstance(value, str) or value not in mark.names):
+            raise SpellingError(expected(hint), value, mark.names)
+        return parsed(arguments[0], value)
+    if origin is Literal:
+        if value not in arguments or isinstance(value, bool) != isinstance(arguments[0], bool):
+            raise SpellingError(expected(hint), value, tuple(map(str, arguments)))
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SpellingError(expected(hint), value)
+        return tuple(_parsed_at(str(at), arguments[0], item) for at, item in enumerate(value))
+    kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
+    if value is None and type(None) in members(hint):
+        return None
+    return _parsed_choice(hint, kinds, value) if kinds else _parsed_plain(hint, value)
+
+
+class _Given:
+    """What is given at a path, and below it."""
+
+    __slots__ = ("below", "value")
+
+    def __init__(self) -> None:
+        self.value: Any = REQUIRED
+        self.below: dict[str, _Given] = {}
+
+
+def _nested(values: Mapping[str, Any]) -> _Given:
+    root = _Given()
+    for path, value in values.items():
+        node = root
+        for name in path.split("."):
+            node = node.below.setdefault(name, _Given())
+        node.value = value
+    return root
+
+
+def _rebuilt(kind: type, old: Any, given: _Given, prefix: str) -> Any:
+    """Return a dataclass like an old one, or like its defaults, with what is given changed.
+
+    Raises:
+        KeyError: If a name is no field.
+        RuleError: If a required value is missing or a rule is broken.
+    """
+    known = {part.name: part for part in parts(kind)}
+    changes: dict[str, Any] = {}
+    for name, entry in given.below.items():
+        if name not in known:
+            raise KeyError(
+                f"`path names a field` must hold, got (path={prefix + name!r}); "
+                f"{kind.__name__} has {', '.join(known) or 'no fields'}."
+            )
+        changes[name] = _value(known[name], old, entry, f"{prefix}{name}")
+    if old is None:
+        for name, part in known.items():
+            if part.default is REQUIRED and name not in changes:
+                raise RuleError(f"{prefix}{name} is given", {f"{prefix}{name}": None})
+    try:
+        return kind(**changes) if old is None else dataclasses.replace(old, **changes)
+    except RuleError as error:
+        raise error.within(prefix) from error
+
+
+def _value(part: Part, owner: Any, entry: _Given, path: str) -> Any:
+    old = getattr(owner, part.name) if owner is not None else part.default
+    old = None if old is REQUIRED else old
+    if part.options:
+        return _chosen(part, old, entry, path)
+    if part.is_group:
+        if entry.value is not REQUIRED:
+            old = _parsed_at(path, part.hint, entry.value)
+        return _rebuilt(part.hint, old, entry, f"{path}.")
+    if entry.below:
+        raise KeyError(
+            f"`path names a field` must hold, got (path={path + '.' + next(iter(entry.below))!r}); "
+            f"{path} has no parts."
+        )
+    return _parsed_at(path, part.hint, entry.value)
+
+
+def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
+    """Return the value of a choice from what is given of it, whole, by kind or by field.
+
+    Raises:
+        RuleError: If a field is given of a choice that is None.
+    """
+    fields = dict(entry.below)
+    named = fields.pop("name", None) if part.is_named else None
+    kind = type(old)
+    value = entry.value if named is None else named.value
+    if value is None and part.is_optional and not fields:
+        return None
+    if named is not None or isinstance(value, str):
+        kind = chosen_kind(part, value, f"{path}.name" if named is not None else path)
+    elif entry.value is not REQUIRED:
+        old = _parsed_at(path, part.hint, entry.value)
+        kind = type(old)
+    if old is None and kind is type(None):
+        first = next(iter(fields))
+        raise RuleError(f"{path} is chosen", {path: None, f"{path}.{first}": fields[first].value})
+    if type(old) is not kind:
+        old = carried(old, kind, path) if part.is_named else None
+    below = _Given()
+    below.below = fields
+    for field in fields:
+        check_owner(part, kind, field, path, fields[field].value)
+    return _rebuilt(kind, old, below, f"{path}.")
+
+
+def _parsed_at(path: str, hint: Any, value: Any) -> Any:
+    try:
+        return parsed(hint, value)
+    except RuleError as error:
+        raise error.within(f"{path}.") from error
+    except SpellingError as error:
+        raise error.within(path) from error
+
+
+def _parsed_plain(hint: Any, value: Any) -> Any:
+    """Return a value of a type without parts, or of one of several types.
+
+    Raises:
+        SpellingError: If it is none.
+    """
+    if hint not in members(hint):
+        for member in members(hint):
+            with suppress(SpellingError):
+                return parsed(member, value)
+        raise SpellingError(expected(hint), value)
+    is_right = isinstance(value, int | float if hint is float else hint)
+    if not is_right or (isinstance(value, bool) and hint not in {bool, object}):
+        raise SpellingError(expected(hint), value)
+    return float(value) if hint is float else value
+
+
+def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
+    if type(value) in options.values():
+        return value
+    plain = options.get("")
+    if plain and isinstance(value, Mapping):
+        known = {part.name for part in parts(plain)}
+        if len(options) == 1 or set(value) <= known:
+            return _parsed_fields(plain, value)
+    options = {tag: kind for tag, kind in options.items() if tag}
+    if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
+        if name not in options:
+            raise SpellingError(f"one of {', '.join(options)}", name, tuple(options), "name")
+        return _parsed_fields(options[name], {key: value[key] for key in value if key != "name"})
+    if isinstance(value, str) and value in options:
+        return built(options[value], {})
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
+        raise SpellingError(expected(hint), value, tuple(options))
+    ((tag, content),) = value.items()
+    names = [part.name for part in parts(options[tag])]
+    if isinstance(content, Mapping) and set(content) <= set(names):
+        return built(options[tag], content)
+    if len(names) != 1:
+        raise SpellingError(expected(hint), value, tuple(options))
+    return built(options[tag], {names[0]: content})
+
+
+def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
+    """Return a dataclass from its fields as they are written.
+
+    Raises:
+        SpellingError: If one is unknown.
+    """
+    known = tuple(part.name for part in parts(kind))
+    for name in values:
+        if name not in known:
+            raise SpellingError(f"one of {', '.join(known)}", name, known)
+    return built(kind, values)

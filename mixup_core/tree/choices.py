@@ -1,0 +1,52 @@
+"""Choices: which dataclass of a choice is meant, which fields it takes, what it takes over."""
+
+from typing import Any
+
+from mixup_core.rules import RuleError
+from mixup_core.tree.parts import REQUIRED, Part, kind_name, parts
+from mixup_core.tree.spelling_errors import SpellingError
+
+
+def chosen_kind(part: Part, name: object, path: str) -> type:
+    """Return the dataclass of a choice that a tag or name stands for.
+
+    Raises:
+        SpellingError: If none is called so; its path is the path given.
+    """
+    if not isinstance(name, str) or name not in part.options:
+        raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options), path)
+    return part.options[name]
+
+
+def carried(old: Any, kind: type, path: str) -> Any:
+    """Return a named choice of another kind with the values that both kinds have.
+
+    Raises:
+        RuleError: If one of them is out of the other kind's range.
+    """
+    if old is None or any(part.default is REQUIRED for part in parts(kind)):
+        return None
+    before: Any = type(old)
+    shared = {part.name for part in parts(before)} & {part.name for part in parts(kind)}
+    try:
+        return kind(**{name: getattr(old, name) for name in shared})
+    except RuleError as error:
+        raise error.within(f"{path}.") from error
+
+
+def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
+    """Check that a field belongs to the kind that was chosen, if to any.
+
+    Raises:
+        RuleError: If it belongs to others.
+    """
+    owners = [
+        name for name, option in part.options.items() if field in {p.name for p in parts(option)}
+    ]
+    if owners and kind_name(kind) not in owners:
+        at = path.rpartition(part.name)[0] + part.kind_path
+        raise RuleError(
+            f"{field} belongs to {' and '.join(owners)}",
+            {at: kind_name(kind), f"{path}.{field}": value},
+            fields=(f"{path}.{field}", at),
+        )

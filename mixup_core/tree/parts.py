@@ -1,0 +1,115 @@
+"""Parts: the fields of a dataclass of the tree, and the leaves, its paths that take a value."""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+REQUIRED: Final = dataclasses.MISSING
+"""Default of a field without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Marks text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
+
+    names: Collection[str] = dataclasses.field(hash=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """One field of a dataclass of the tree."""
+
+    name: str
+    hint: Any
+    """Its type; of a choice, any of its types."""
+    default: Any
+    """`REQUIRED` if there is none."""
+    is_group: bool = False
+    options: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    """Tag or name to dataclass; empty unless the field is a choice."""
+    is_named: bool = False
+    """Whether a choice is told apart by `name`, not by `tag`."""
+    is_optional: bool = False
+    """Whether a choice may be None."""
+
+    @property
+    def kind_path(self) -> str:
+        """Where the tag or name of a choice stands, from the field on."""
+        return f"{self.name}.name" if self.is_named else self.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaf:
+    """A dotted path that a value may be given under."""
+
+    path: str
+    part: Part
+    """The field, of a named choice with the type of the name alone."""
+    owner: type
+    """The dataclass whose field it is."""
+
+
+@functools.cache
+def parts(kind: Any) -> tuple[Part, ...]:
+    """Return the fields of a dataclass in their order.
+
+    Kept, because a study of 10,000 runs asks a million times.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
+
+
+@functools.cache
+def leaves(kind: type) -> Mapping[str, Leaf]:
+    """Return every path under which a tree of this type may be given a value, in their order.
+
+    A field that several kinds of a choice have is there once.
+    """
+    found: dict[str, Leaf] = {}
+    for leaf in _leaves(kind, ""):
+        found.setdefault(leaf.path, leaf)
+    return found
+
+
+def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
+    for part in parts(kind):
+        names = tuple(part.options)
+        named = dataclasses.replace(part, hint=Literal[names]) if part.is_named else part
+        if not part.is_group:
+            yield Leaf(path=f"{prefix}{part.kind_path}", part=named, owner=kind)
+        below = {part.name: part.hint} if part.is_group else part.options
+        for inside in below.values():
+            yield from _leaves(inside, f"{prefix}{part.name}.")
+
+
+def members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union; of any other type, itself."""
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+
+
+def kind_name(kind: Any) -> str:
+    """Return the tag or name of a dataclass of a choice; none of any other."""
+    found = getattr(kind, "tag", None) or getattr(kind, "name", None)
+    return found if isinstance(found, str) else ""
+
+
+def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = field.default_factory()
+    kinds: list[Any] = [member for member in members(hint) if dataclasses.is_dataclass(member)]
+    others = [member for member in members(hint) if member not in {*kinds, type(None)}]
+    options = {} if others else {kind_name(kind): kind for kind in kinds}
+    options = {} if "" in options else options
+    return Part(
+        name=field.name,
+        hint=hint,
+        default=default,
+        is_group=hint in kinds and not options,
+        options=options,
+        is_named=bool(options) and not any(hasattr(kind, "tag") for kind in kinds),
+        is_optional=bool(options) and type(None) in members(hint),
+    )

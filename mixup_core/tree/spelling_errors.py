@@ -1,0 +1,67 @@
+"""Spelling errors: a value that is not written as its type is, and how it would be."""
+
+import dataclasses
+from collections.abc import Collection
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from mixup_core.rules import shown
+from mixup_core.tree.parts import Among, kind_name, parts
+
+
+class SpellingError(ValueError):
+    """A value of the wrong type, or a name that is none of those known."""
+
+    def __init__(
+        self, expected: str, value: object, names: Collection[str] = (), path: str = ""
+    ) -> None:
+        super().__init__(f"{path}{': ' * bool(path)}expected {expected}, got {shown(value)}")
+        self.expected = expected
+        self.value = value
+        self.names = tuple(names)
+        """The known names, where one was expected."""
+        self.path = path
+        """Where the value stands below what was given; empty if it is all of it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the error pass between processes."""
+        return type(self), (self.expected, self.value, self.names, self.path)
+
+    def within(self, path: str) -> "SpellingError":
+        """Return the error with its path below another."""
+        below = f"{path}.{self.path}" if self.path else path
+        return type(self)(self.expected, self.value, self.names, below)
+
+
+def expected(hint: Any) -> str:
+    """Return what a value of a type looks like, for messages: `an integer or null`."""
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+    if hint in names:
+        return names[hint]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        among = [mark for mark in arguments[1:] if isinstance(mark, Among)]
+        return f"one of {', '.join(among[0].names)}" if among else expected(arguments[0])
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin is tuple:
+        return f"a list of {_plural(arguments[0])}"
+    if dataclasses.is_dataclass(hint):
+        return _spelling_of(hint)
+    each = ["null" if part is type(None) else expected(part) for part in arguments]
+    return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
+
+
+def _plural(hint: Any) -> str:
+    return {int: "integers", float: "numbers", str: "texts"}.get(hint, f"({expected(hint)})")
+
+
+def _spelling_of(kind: Any) -> str:
+    """Return how a dataclass is written: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
+    fields = [part.name for part in parts(kind)]
+    mapping = ", ".join(f"{name}: {name.upper()}" for name in fields)
+    if hasattr(kind, "tag"):
+        if not fields:
+            return str(kind.tag)
+        return f"{{{kind.tag}: {fields[0].upper() if len(fields) == 1 else f'{{{mapping}}}'}}}"
+    named = f"name: {kind.name}, " if kind_name(kind) else ""
+    return f"{{{named}{mapping}}}"

@@ -1,0 +1,49 @@
+"""Choices change kind and keep what they share; what belongs to another kind is refused."""
+
+import pytest
+from journeys import JOURNEY, Bike, Bus, Journey, Ramp, Straight, Winding
+
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import with_values
+from mixup_core.tree.choices import carried, check_owner, chosen_kind
+from mixup_core.tree.parts import parts
+from mixup_core.tree.spelling_errors import SpellingError
+
+PARTS = {part.name: part for part in parts(Journey)}
+
+
+def test_a_kind_is_chosen_by_its_tag_or_name() -> None:
+    assert chosen_kind(PARTS["road"], "ramp", "road") is Ramp
+    assert chosen_kind(PARTS["vehicle"], "bike", "vehicle.name") is Bike
+
+
+@pytest.mark.parametrize("unknown", ["car", None, ["bus"]])
+def test_a_kind_that_is_unknown_is_refused_with_those_known(unknown: object) -> None:
+    with pytest.raises(SpellingError, match=r"^vehicle\.name: expected one of bus, bike") as caught:
+        chosen_kind(PARTS["vehicle"], unknown, "vehicle.name")
+    assert (caught.value.names, caught.value.path) == (("bus", "bike"), "vehicle.name")
+
+
+def test_nothing_is_carried_where_nothing_was_or_more_is_required() -> None:
+    assert carried(Bus(seats=3, speed=0.7), Bike, "vehicle") == Bike(speed=0.7)
+    assert carried(None, Bike, "vehicle") is None
+    assert carried(Straight(), Winding, "road") is None
+
+
+def test_a_field_belongs_to_the_kinds_that_have_it() -> None:
+    check_owner(PARTS["road"], Ramp, "shape", "road", "up")
+    check_owner(PARTS["vehicle"], Bike, "speed", "vehicle", 1.0)
+    check_owner(PARTS["road"], Straight, "width", "road", 1)  # nobody's: no path names it
+    with pytest.raises(RuleError) as caught:
+        check_owner(PARTS["spare"], Bike, "seats", "trip.spare", 3)
+    assert caught.value.rule == "seats belongs to bus"
+    assert caught.value.fields == ("trip.spare.seats", "trip.spare.name")
+    assert "trip.spare.name='bike', trip.spare.seats=3" in str(caught.value)
+
+
+def test_a_named_choice_keeps_what_its_kinds_share() -> None:
+    fast = with_values(JOURNEY, {"vehicle.speed": 1.5})
+    assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=1.5)
+    with pytest.raises(RuleError) as caught:
+        with_values(with_values(JOURNEY, {"vehicle.speed": 3.0}), {"vehicle.name": "bike"})
+    assert caught.value.fields == ("vehicle.speed",)

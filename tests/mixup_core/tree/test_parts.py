@@ -1,0 +1,56 @@
+"""Parts say what a field may hold; leaves are the paths of a type, each there once."""
+
+import pytest
+from journeys import Bike, Journey, Leg, Stay, Winding
+
+from mixup_core.laws import Erm
+from mixup_core.tree.parts import REQUIRED, kind_name, leaves, members, parts
+
+PARTS = {part.name: part for part in parts(Journey)}
+
+
+def test_parts_are_the_fields_in_their_order() -> None:
+    assert list(PARTS) == [
+        "road", "detour", "vehicle", "spare", "stay", "days", "roads", "fleet", "stops", "cost",
+    ]  # fmt: skip
+    assert (PARTS["days"].default, PARTS["stay"].default) == (REQUIRED, Stay())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_choice", "is_named", "is_optional", "is_group"),
+    [
+        ("road", True, False, False, False),
+        ("detour", True, False, True, False),
+        ("vehicle", True, True, False, False),
+        ("spare", True, True, True, False),
+        ("stay", False, False, False, True),
+        ("cost", False, False, False, False),
+        ("stops", False, False, False, False),
+    ],
+)
+def test_a_part_is_a_choice_a_group_or_plain(
+    name: str, is_choice: bool, is_named: bool, is_optional: bool, is_group: bool
+) -> None:
+    part = PARTS[name]
+    assert (bool(part.options), part.is_named) == (is_choice, is_named)
+    assert (part.is_optional, part.is_group) == (is_optional, is_group)
+
+
+def test_the_kind_of_a_choice_is_its_tag_or_its_name() -> None:
+    assert [kind_name(kind) for kind in (Erm, Bike, Leg)] == ["erm", "bike", ""]
+    assert (PARTS["road"].kind_path, PARTS["vehicle"].kind_path) == ("road", "vehicle.name")
+
+
+def test_a_union_has_members_and_any_other_type_is_its_own() -> None:
+    assert members(int | None) == (int, type(None))
+    assert members(tuple[int, ...]) == (tuple[int, ...],)
+
+
+def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
+    found = leaves(Journey)
+    assert found["vehicle.name"].part.is_named
+    assert set(found["road"].part.options) == {"straight", "winding", "ramp", "wrapped"}
+    assert found["days"].part.default is REQUIRED
+    assert found["vehicle.speed"].part.default == 1.0
+    assert found["road.legs"].owner is Winding
+    assert found["road.legs"].part.hint == tuple[Leg, ...]

@@ -1,0 +1,55 @@
+"""What is not written as its type is: what was expected, what was there and where."""
+
+import pickle
+from typing import Annotated, Any, Literal
+
+import pytest
+from journeys import JOURNEY, Bike, Leg, Ramp
+
+from mixup_core.laws import Law
+from mixup_core.tree.building import with_values
+from mixup_core.tree.parts import Among
+from mixup_core.tree.spelling_errors import SpellingError, expected
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        (bool, "true or false"),
+        (int | None, "an integer or null"),
+        (int | float | str, "an integer, a number or text"),
+        (Literal["up", 2], "one of up, 2"),
+        (Annotated[str, Among(("inn", "tent"))], "one of inn, tent"),
+        (Annotated[int, "unmarked"], "an integer"),
+        (tuple[int, ...], "a list of integers"),
+        (tuple[float, ...] | None, "a list of numbers or null"),
+        (tuple[str, ...], "a list of texts"),
+        (tuple[Leg, ...], "a list of ({law: LAW, until: UNTIL})"),
+        (Law, "erm, midpoint or {beta: ALPHA}"),
+        (Ramp, "{ramp: {shape: SHAPE, steps: STEPS, law: LAW}}"),
+        (Bike, "{name: bike, speed: SPEED}"),
+    ],
+    ids=str,
+)
+def test_what_is_expected_is_said_as_it_is_written(hint: Any, text: str) -> None:
+    assert expected(hint) == text
+
+
+def test_a_spelling_error_says_where_it_is_below_what_was_given() -> None:
+    error = SpellingError("an integer", "3")
+    assert (str(error), error.path) == ("expected an integer, got text '3'", "")
+    inside = error.within("days").within("journey")
+    assert (str(inside), inside.path) == (
+        "journey.days: expected an integer, got text '3'", "journey.days",
+    )  # fmt: skip
+
+
+def test_a_name_that_is_unknown_comes_with_those_known() -> None:
+    with pytest.raises(SpellingError) as caught:
+        with_values(JOURNEY, {"stay": {"place": "hotel"}})
+    assert caught.value.names == ("inn", "tent")
+    assert caught.value.path == "stay.place"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (str(again), again.names, again.path) == (
+        str(caught.value), ("inn", "tent"), "stay.place",
+    )  # fmt: skip
