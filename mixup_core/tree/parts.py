@@ -27,12 +27,12 @@ class Part:
     """Its type; of a choice, any of its types."""
     default: Any
     """`REQUIRED` if there is none."""
-    is_group: bool = False
-    options: Mapping[str, type] = dataclasses.field(default_factory=dict)
+    is_group: bool
+    options: Mapping[str, type]
     """Tag or name to dataclass; empty unless the field is a choice."""
-    is_named: bool = False
+    is_named: bool
     """Whether a choice is told apart by `name`, not by `tag`."""
-    is_optional: bool = False
+    is_optional: bool
     """Whether a choice may be None."""
 
     @property

@@ -115,6 +115,7 @@ def test_a_required_value_that_is_missing_is_named() -> None:
         ({"road": "rail"}, "road: expected one of straight, winding, ramp, wrapped, got text"),
         ({"road": {"rail": 1}}, "road: expected straight, "),
         ({"road": {"ramp": {"steps": [1, "x"]}}}, "road.steps.1: expected a number, got text 'x'"),
+        ({"road": {"ramp": {"shape": "flat"}}}, "road.shape: expected one of up, down, got text"),
         ({"road": {"winding": [{"law": "x"}]}}, "road.legs.0.law: expected one of erm, midpoint, "),
         ({"road": {"winding": [{"low": "erm"}]}}, "road.legs.0: expected one of law, until, got"),
         ({"detour": {"ramp": {"law": {"beta": "x"}}}}, "detour.law.alpha: expected a number, got"),

@@ -1,6 +1,7 @@
 """Trees are written under dotted paths, choices as short as they are read."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -48,6 +49,26 @@ def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
 )
 def test_a_choice_is_written_as_short_as_it_is_read(value: Any, spelling: Any) -> None:
     assert spelled(value) == spelling
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stone:
+    miles: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marked:
+    """Its field, written alone, would be read as its fields."""
+
+    tag: ClassVar = "marked"
+
+    miles: Stone
+
+
+def test_a_field_that_looks_like_the_fields_is_not_written_alone() -> None:
+    value = Marked(miles=Stone(miles=3))
+    assert spelled(value) == {"marked": {"miles": {"miles": 3}}}
+    assert parsed(Marked, spelled(value)) == value
 
 
 @given(one=spellings(Road), other=spellings(Road))
