@@ -74,7 +74,7 @@ def _swap_words(text: str, rng: random.Random) -> str:
 
 
 def _cut(text: str, rng: random.Random) -> str:
-    return text[: rng.randrange(1, len(text))]
+    return text[: rng.randrange(len(text))]
 
 
 MUTATIONS: Sequence[Mutation] = (
