@@ -28,6 +28,10 @@ def test_each_mutation_changes_a_study(mutation: Mutation) -> None:
     assert mutated("", random.Random(0)) == ""
 
 
+def test_a_text_of_one_character_is_mutated_too() -> None:
+    assert {mutated("x", random.Random(seed)) for seed in range(100)} >= {"", "x"}
+
+
 @pytest.mark.parametrize(("minutes", "code"), [("10", 0), ("0", 1)])
 def test_a_soak_that_did_not_read_its_files_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], minutes: str, code: int
