@@ -8,6 +8,7 @@ The kernel says who is alive: a pid may belong to another process by now, or to 
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from pathlib import Path
 PREFIX = "mixsweep-"
 """Of the names of folders in places that other programs use too."""
 _LOCK = "lock"
+_OWN = re.compile(r"\d+-[0-9a-f]{4}")
+"""What follows the prefix."""
 
 
 @contextmanager
@@ -52,7 +55,7 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             if not (folder / _LOCK).is_file():
-                folder.rmdir()  # begun and never locked; one with anything in it is not ours
+                _remove_unlocked(folder, prefix)
                 continue
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -60,6 +63,18 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
                 _clear(folder)
             finally:
                 os.close(lock)
+
+
+def _remove_unlocked(folder: Path, prefix: str) -> None:
+    """Remove a folder that was never locked, or that was written into when its lock was gone.
+
+    A living process locks its folder before anything else is in it; other programs' names differ.
+    """
+    is_written = _OWN.fullmatch(folder.name.removeprefix(prefix)) and any(folder.iterdir())
+    if is_written and not (folder / _LOCK).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        folder.rmdir()
 
 
 def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:

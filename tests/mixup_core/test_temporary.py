@@ -105,9 +105,49 @@ def test_what_its_last_processes_still_write_is_removed_at_the_end(
     assert list(place.iterdir()) == []
 
 
+def test_what_its_last_processes_write_after_its_lock_is_gone_is_removed_by_the_next(
+    place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = folder_of(driver)
+    driver.kill()
+    driver.wait()
+    rmdir = Path.rmdir
+
+    def rmdir_too_late(folder: Path) -> None:
+        (left / "ray" / "logs").mkdir(parents=True)
+        rmdir(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rmdir", rmdir_too_late)
+        module.collect(place)
+    assert [path.name for path in left.iterdir()] == ["ray"]
+    with temporary_folder(place):
+        pass
+    assert list(place.iterdir()) == []
+
+
+def test_one_that_is_locked_while_it_is_looked_at_stays(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, is_file = place / "mixsweep-1-aaaa", Path.is_file
+    folder.mkdir()
+
+    def is_file_too_early(path: Path) -> bool:
+        found = is_file(path)
+        (folder / "lock").touch()
+        (folder / "ray").mkdir()
+        return found
+
+    monkeypatch.setattr(Path, "is_file", is_file_too_early)
+    module.collect(place)
+    assert sorted(path.name for path in folder.iterdir()) == ["lock", "ray"]
+
+
 def test_folders_of_others_with_such_a_name_are_left_alone(place: Path) -> None:
     (place / "mixsweep-notes").mkdir()
     (place / "mixsweep-notes" / "mine").touch()
+    (place / "mixsweep-1-notes").mkdir()
+    (place / "mixsweep-1-notes" / "mine").touch()
     (place / "mixsweep-file").touch()
     (place / "elsewhere").mkdir()
     (place / "elsewhere" / "lock").touch()
@@ -115,7 +155,7 @@ def test_folders_of_others_with_such_a_name_are_left_alone(place: Path) -> None:
     (place / "mixsweep-1-aaaa").mkdir()
     with temporary_folder(place):
         pass
-    names = ["elsewhere", "mixsweep-file", "mixsweep-link", "mixsweep-notes"]
+    names = ["elsewhere", "mixsweep-1-notes", "mixsweep-file", "mixsweep-link", "mixsweep-notes"]
     assert sorted(path.name for path in place.iterdir()) == names
     assert (place / "elsewhere" / "lock").exists()
 
