@@ -13,7 +13,7 @@ from reports.curve_figures import draw_curves
 from reports.decision_figures import draw_decisions
 from reports.equivalences import equivalence_table
 from reports.figures import Figure
-from reports.files import replace_files
+from reports.files import Content, replace_files
 from reports.final_figures import draw_finals
 from reports.listings import Listing
 from reports.page import Tracked, render_page
@@ -66,7 +66,7 @@ class Draft:
 
     table: Table
     markdown: str
-    contents: Mapping[str, str | bytes]
+    contents: Mapping[str, Content]
     """Name of each file, below the folder of the report, to what it holds."""
     predicted: frozenset[str]
     """Keys of the runs whose predictions it is made from."""
@@ -175,7 +175,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         files=texts,
         tracked=tracked,
     )
-    contents: dict[str, str | bytes] = {
+    contents: dict[str, Content] = {
         # First: who is killed while writing leaves no report of which nobody knows what it is.
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
         **texts,

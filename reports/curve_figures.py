@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from mixup_core.keys import changes
+from mixup_core.packed import packed
 from mixup_core.problem import Axis, Metric
 from reports.colours import Look
 from reports.figures import (
@@ -19,6 +21,7 @@ from reports.figures import (
     Figure,
     Told,
     draw_axis,
+    ends_of,
     finished,
     legend,
     numbers_of,
@@ -55,6 +58,34 @@ _MOST_DOTS = 15
 """Curves measured this often or less show where, so that a single epoch is seen at all."""
 
 
+class _Line(Mapping[float, float]):
+    """Values of one seed by place, at 8 bytes each."""
+
+    __slots__ = ("_numbers", "_values")
+
+    def __init__(self, numbers: Mapping[float, int], values: Sequence[float]) -> None:
+        """Say which value stands at which place.
+
+        Args:
+            numbers: Place to the number of its value: one mapping for all seeds with these places.
+            values: In the order of the places.
+        """
+        self._numbers = numbers
+        self._values = values
+
+    def __getitem__(self, place: float) -> float:
+        return self._values[self._numbers[place]]
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._numbers
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Curve:
     """One metric of one arm along the axis of its problem."""
@@ -82,8 +113,8 @@ def draw_curves(
     if all(config.epochs == 1 for config in study.arms.values()):
         return None
     problem = study.problem
-    stored = [result.records for by_seed in arranged.values() for result in by_seed.values()]
-    measured = {name for records in stored for record in records for name in record.metrics}
+    stored = (result for by_seed in arranged.values() for result in by_seed.values())
+    measured = frozenset().union(*(result.records.names for result in stored))
     metrics = list(dict.fromkeys(_panels(table.metric, problem.curves, measured)))
     if not metrics:
         return None
@@ -130,7 +161,7 @@ def _together(
             axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
         axes.set_ylabel(wrapped(shown.heading))
         draw_axis(axes, axis)
-        scale_values(axes, shown, _heights(by_arm.values(), shown))
+        scale_values(axes, shown, _ends(by_arm.values(), shown))
         told.append((axes, _told(by_arm, shown, axis)))
     legend(canvas, panels[0])
     return canvas, told
@@ -174,7 +205,7 @@ def _multiples(
         hspace=rows * between / (height - bottom - headroom - (rows - 1) * between),
     )  # fmt: skip
     panels = [canvas.add_subplot(grid[divmod(place, columns)]) for place in range(len(curves))]
-    baseline = curves[table.baseline]
+    baseline, ends = curves[table.baseline], _ends(curves.values(), shown)
     for axes, (arm, curve) in zip(panels, curves.items(), strict=True):
         places = list(baseline.summaries)
         means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
@@ -185,7 +216,7 @@ def _multiples(
         axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
         draw_axis(axes, axis)
         axes.set_xlabel("")
-        scale_values(axes, shown, _heights(curves.values(), shown))
+        scale_values(axes, shown, ends)
     drawn = [axes for axes in panels if math.isfinite(axes.dataLim.width)] or panels
     lefts, rights = zip(*(axes.get_xlim() for axes in drawn), strict=True)
     lows, highs = zip(*(axes.get_ylim() for axes in drawn), strict=True)
@@ -222,14 +253,16 @@ def _marks(study: Study, arm: str) -> tuple[int, ...]:
 
 
 def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
-    seeds = {
-        seed: {
+    seeds, known = {}, dict[tuple[float, ...], Mapping[float, int]]()
+    for seed, result in by_seed.items():
+        values = {
             place: record.metrics[metric]
             for record in result.records
             if metric in record.metrics and (place := place_of(record, axis)) is not None
         }
-        for seed, result in by_seed.items()
-    }
+        places = tuple(values)
+        numbers = known.setdefault(places, {place: number for number, place in enumerate(places)})
+        seeds[seed] = _Line(numbers, packed([*values.values()]))
     counted = [seeds[seed] for seed in counted_runs(by_seed)]
     places = sorted(set().union(*counted)) if counted else []
     return _Curve(
@@ -247,12 +280,10 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look)
     num_points = max(map(len, curve.seeds.values()), default=0)
     dots = "o" if num_points <= _MOST_DOTS else ""
     # One line with gaps: hundreds of them take seconds to draw.
-    thin = [
-        (place, scale * value)
-        for values in curve.seeds.values()
-        for place, value in (*values.items(), (math.nan, math.nan))
-    ]
-    across, heights = zip(*thin, strict=True) if thin else ((), ())
+    across, heights = array("d"), array("d")
+    for values in curve.seeds.values():
+        across.extend((*values, math.nan))
+        heights.extend((*(scale * value for value in values.values()), math.nan))
     axes.plot(across, heights, color=colour, alpha=0.35, linewidth=0.6, marker=dots, ms=1.5)
     places = list(curve.summaries)
     means = [scale * summary.mean for summary in curve.summaries.values()]
@@ -266,14 +297,14 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look)
     axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
 
 
-def _heights(curves: Iterable[_Curve], shown: Metric) -> list[float]:
-    """Return every value of every seed, as drawn; means lie between them."""
-    return [
+def _ends(curves: Iterable[_Curve], shown: Metric) -> tuple[float, ...]:
+    """Return the least and the greatest value of all seeds, as drawn; means lie between them."""
+    return ends_of(
         shown.scale * value
         for curve in curves
         for values in curve.seeds.values()
         for value in values.values()
-    ]
+    )
 
 
 def _curves_caption(
@@ -307,12 +338,10 @@ def _curve_numbers(
     curves: Mapping[str, Mapping[str, _Curve]], axis: Axis, seeds: Sequence[int]
 ) -> str:
     return spell_csv(
-        [
-            {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
-            | numbers_of(curve.summaries.get(place))
-            | {f"seed_{seed}": curve.seeds[seed].get(place) for seed in seeds}
-            for metric, by_arm in curves.items()
-            for arm, curve in by_arm.items()
-            for place in sorted(set().union(*curve.seeds.values()))
-        ]
+        {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
+        | numbers_of(curve.summaries.get(place))
+        | {f"seed_{seed}": curve.seeds[seed].get(place) for seed in seeds}
+        for metric, by_arm in curves.items()
+        for arm, curve in by_arm.items()
+        for place in sorted(set().union(*curve.seeds.values()))
     )

@@ -4,6 +4,7 @@ import io
 import math
 import re
 import textwrap
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -210,15 +211,20 @@ def scale_values(
     """
     axis = axes.xaxis if across else axes.yaxis
     limit = axes.set_xlim if across else axes.set_ylim
-    known = [value for value in values if math.isfinite(value)]
     if metric.unit == "%":
         low, high = axis.get_view_interval()
         limit(max(0.0, low), min(100.0, high))
-    elif known and min(known) > 0 and max(known) >= _WIDE * min(known):
+    elif (ends := ends_of(values)) and ends[0] > 0 and ends[1] >= _WIDE * ends[0]:
         (axes.set_xscale if across else axes.set_yscale)("log")
         tick_logarithms(axis)
         high = max(axis.get_view_interval())
-        limit(min(known) * (min(known) / high) ** _MARGIN, high)
+        limit(ends[0] * (ends[0] / high) ** _MARGIN, high)
+
+
+def ends_of(values: Iterable[float]) -> tuple[float, ...]:
+    """Return the least and the greatest of the finite among some values; none if none is."""
+    known = array("d", filter(math.isfinite, values))
+    return (min(known), max(known)) if known else ()
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:

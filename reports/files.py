@@ -2,13 +2,16 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mixup_core.temporary import temporary_folder
 
+Content = str | bytes | Iterable[str]
+"""Of a file: all of it, or its text in pieces, none of which is held longer than it is written."""
 
-def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+
+def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
     """Write all files beside a folder, then move each into place; others in it are left.
 
     Args:
@@ -29,7 +32,10 @@ def replace_files(folder: Path, contents: Mapping[str, str | bytes]) -> None:
         for name, content in contents.items():
             path = staged / name
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            pieces = [content] if isinstance(content, str | bytes) else content
+            with path.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece.encode() if isinstance(piece, str) else piece)
         for name in contents:
             (folder / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(folder / name)

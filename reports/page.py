@@ -2,13 +2,13 @@
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from reports.figures import Figure
@@ -17,6 +17,8 @@ from reports.tables import Table
 from sweeps.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
+_PIECE = 3 * 2**14
+"""Bytes of a piece of an address; of three bytes base64 makes four letters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +31,19 @@ class Tracked:
     """What they show to their address."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """A page in pieces, each made when it is asked for: the figures of a large study are long."""
+
+    template: Template
+    values: Mapping[str, Any]
+    """What it is filled with."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield its text from the beginning."""
+        return self.template.generate(self.values)
+
+
 def render_page(  # noqa: PLR0913  what a page is made of
     study: Study,
     table: Table,
@@ -39,7 +54,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     listings: Sequence[Listing] = (),
     files: Mapping[str, str] | None = None,
     tracked: Tracked | None = None,
-) -> str:
+) -> Page:
     """Return the page as HTML. Everything put into it is escaped.
 
     Args:
@@ -55,22 +70,22 @@ def render_page(  # noqa: PLR0913  what a page is made of
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"zip": zip, "coded": _coded}
-    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
-        study=study,
-        table=table,
-        leading=leading,
-        listings=listings,
-        minutes={arm: _minutes_per_run(study, arm, provenance["runs"]) for arm in study.arms},
-        figures=[(figure, _data_uri(figure.svg, "image/svg+xml")) for figure in figures],
-        downloads={
-            name: _data_uri(content.encode(), "text/plain;charset=utf-8")
-            for name, content in (files or {}).items()
+    environment.filters |= {"zip": zip, "coded": _coded, "addressed": _addressed}
+    return Page(
+        template=environment.from_string(_TEMPLATE.read_text(encoding="utf-8")),
+        values={
+            "study": study,
+            "table": table,
+            "leading": leading,
+            "listings": listings,
+            "minutes": {a: _minutes_per_run(study, a, provenance["runs"]) for a in study.arms},
+            "figures": figures,
+            "downloads": {} if files is None else files,
+            "facts": _facts(provenance),
+            "num_runs": len(provenance["runs"]),
+            "source": provenance["source"],
+            "tracked": tracked,
         },
-        facts=_facts(provenance),
-        num_runs=len(provenance["runs"]),
-        source=provenance["source"],
-        tracked=tracked,
     )
 
 
@@ -87,8 +102,12 @@ def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) 
     return sum(seconds) / len(seconds) / 60 if seconds else None
 
 
-def _data_uri(content: bytes, kind: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
+    """Yield an address that holds a content itself, in pieces."""
+    yield f"data:{kind};base64,"
+    plain = content.encode() if isinstance(content, str) else content
+    for start in range(0, len(plain), _PIECE):
+        yield base64.b64encode(plain[start : start + _PIECE]).decode()
 
 
 def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:

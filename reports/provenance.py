@@ -73,8 +73,9 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
         history: Points of the study's search, if it is one.
         predicted: Keys of the runs whose predictions it was made from.
     """
-    facts = [fact for result in results for fact in result.facts]
-    times = [fact.stored_at_ms for fact in facts]
+    times = [
+        end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
+    ]
     return _published(
         {
             "study": study.name,
@@ -246,7 +247,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "attempts": result.attempts,
         "error": None if failure is None else failure.message,
         "stage_key": None if result.stage is None else result.stage.key,
-        "seconds": sum(fact.seconds for fact in result.facts),
+        "seconds": sum(result.facts.seconds),
     }
 
 

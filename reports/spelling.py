@@ -5,7 +5,7 @@ import io
 import json
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from mixup_core.problem import Metric
@@ -52,13 +52,17 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def spell_csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV at full precision, with no cell that a spreadsheet would run."""
+def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
+    """Return records as CSV at full precision, with no cell that a spreadsheet would run.
+
+    The first names the columns. Records that are made one by one are held one by one.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    if records:
-        writer.writerow([_csv_cell(name) for name in records[0]])
-    writer.writerows([_csv_cell(value) for value in record.values()] for record in records)
+    for line, record in enumerate(records):
+        if line == 0:
+            writer.writerow([_csv_cell(name) for name in record])
+        writer.writerow([_csv_cell(value) for value in record.values()])
     return text.getvalue()
 
 

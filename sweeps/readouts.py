@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import fmean
 from typing import ClassVar
 
@@ -45,8 +46,8 @@ class MeanOfLast:
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it measured the metric too seldom."""
-        measured = [record.metrics[metric] for record in records if metric in record.metrics]
-        last = measured[-self.evaluations :]
+        measured = (r.metrics[metric] for r in reversed(records) if metric in r.metrics)
+        last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
     def __str__(self) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mixup_core.keys import stage_keys
-from mixup_core.records import EpochRecord
+from mixup_core.records import Records
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.manifests import EpochFacts, Failure, Stage
+from mixup_core.store.manifests import Facts, Failure, Stage
 from sweeps.budget import Spending
 from sweeps.failures import failures_of
 from sweeps.study import Run, Study
@@ -43,14 +43,14 @@ class RunResult:
     """Why the run ended early, if it did and is not complete."""
 
     @property
-    def records(self) -> tuple[EpochRecord, ...]:
+    def records(self) -> Records:
         """One record per stored epoch, epoch 0 first."""
-        return () if self.stage is None else self.stage.records
+        return Records() if self.stage is None else self.stage.records
 
     @property
-    def facts(self) -> tuple[EpochFacts, ...]:
+    def facts(self) -> Facts:
         """Seconds and time of storing of each stored epoch."""
-        return () if self.stage is None else self.stage.facts
+        return Facts() if self.stage is None else self.stage.facts
 
     @property
     def outcome(self) -> Outcome:

@@ -4,11 +4,12 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from mixup_core.records import EpochRecord
+from mixup_core.packed import Packed, packed
+from mixup_core.records import EpochRecord, Records
 from mixup_core.store.files import StoreError, UnreadableError
 from mixup_core.store.names import checked
 
@@ -27,6 +28,26 @@ class EpochFacts:
     """Unix time in ms at which the epoch was first stored; the timestamp of its MLflow points."""
 
 
+class Facts(Packed[EpochFacts]):
+    """Facts of the epochs of a stage, at 16 bytes each."""
+
+    __slots__ = ("seconds", "stored_at_ms")
+
+    def __init__(self, facts: Iterable[EpochFacts] = ()) -> None:
+        """Keep the facts of some epochs."""
+        facts = tuple(facts)
+        self.seconds = packed([fact.seconds for fact in facts])
+        """Of each epoch (`EpochFacts.seconds`)."""
+        self.stored_at_ms = packed([fact.stored_at_ms for fact in facts])
+        """Of each epoch (`EpochFacts.stored_at_ms`)."""
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def _at(self, place: int) -> EpochFacts:
+        return EpochFacts(seconds=self.seconds[place], stored_at_ms=self.stored_at_ms[place])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateRef:
     """Which file holds a state."""
@@ -37,19 +58,39 @@ class StateRef:
     """Bytes of the whole file."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, init=False)
 class Stage:
     """The first epochs of every run that has this stage key."""
 
     key: str
-    records: tuple[EpochRecord, ...]
+    records: Records
     """One per epoch, epoch 0 first."""
-    facts: tuple[EpochFacts, ...]
+    facts: Facts
     """One per epoch, as `records`."""
     environment: Mapping[str, str]
     """Host, device, versions, threads: what else can change bits, as the writer gave it."""
     state: StateRef | None
     """State after the last of these epochs; None when only the records are kept."""
+
+    def __init__(
+        self,
+        *,
+        key: str,
+        records: Iterable[EpochRecord],
+        facts: Iterable[EpochFacts],
+        environment: Mapping[str, str],
+        state: StateRef | None,
+    ) -> None:
+        """Keep records and facts packed: stages are held by the ten thousand."""
+        fields = {
+            "key": key,
+            "records": records if isinstance(records, Records) else Records(records),
+            "facts": facts if isinstance(facts, Facts) else Facts(facts),
+            "environment": environment,
+            "state": state,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def epochs(self) -> int:
