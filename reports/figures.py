@@ -259,10 +259,13 @@ def finished(  # noqa: PLR0913  what a figure is made of
         canvas.set_layout_engine("none")  # laid out once, not again for each format
     strips = tuple(strip for axes, places in told for strip in _strips(canvas, axes, places))
     svg, png = io.BytesIO(), io.BytesIO()
-    # `savefig` would draw each format once more, to lay it out.
-    FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
+    # `savefig` would draw each format once more, to lay it out. PNG first: of many lines it takes
+    # hundreds of MB while it is drawn, which are free again once the figure is on another canvas.
+    dots = canvas.get_dpi()
     canvas.set_dpi(_DOTS_PER_INCH)
     FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None}, pil_kwargs=_PACKED)
+    canvas.set_dpi(dots)
+    FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
     return Figure(
         name=name,
         title=title,

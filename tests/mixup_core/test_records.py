@@ -3,7 +3,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixup_core.records import EpochRecord
+from mixup_core.records import EpochRecord, Records
 
 
 @given(
@@ -19,3 +19,31 @@ def test_what_is_made_plain_is_a_copy() -> None:
     record = EpochRecord(epoch=0, metrics={"test/error": 0.5})
     record.to_plain()["metrics"]["test/error"] = 0.0
     assert record.metrics == {"test/error": 0.5}
+
+
+_VALUES = st.one_of(st.floats(allow_nan=False), st.integers())
+
+
+@given(
+    st.lists(
+        st.builds(EpochRecord, epoch=st.integers(), metrics=st.dictionaries(st.text("ab"), _VALUES))
+    )
+)
+def test_records_of_a_run_are_what_was_given_with_names_in_their_order(
+    given_records: list[EpochRecord],
+) -> None:
+    records = Records(given_records)
+    assert records == tuple(given_records)
+    assert list(map(repr, records)) == list(map(repr, given_records))
+    assert records.names == {name for record in given_records for name in record.metrics}
+    assert Records(records) == records
+
+
+def test_the_order_of_names_and_it_alone_does_not_tell_records_apart() -> None:
+    one, other = {"a": 1.0, "b": 2.0}, {"b": 2.0, "a": 1.0}
+    assert Records([EpochRecord(epoch=0, metrics=one)]) == Records(
+        [EpochRecord(epoch=0, metrics=other)]
+    )
+    assert Records([EpochRecord(epoch=0, metrics=one)]) != Records(
+        [EpochRecord(epoch=0, metrics={"b": 1.0, "a": 2.0})]
+    )

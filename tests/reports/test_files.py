@@ -49,3 +49,8 @@ def test_what_a_killed_process_left_of_a_report_goes_and_nothing_else_does(tmp_p
     (tmp_path / ".study.conclusion.json").touch()
     replace_files(folder, {"a": "new"})
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
+
+
+def test_a_text_in_pieces_is_one_file(tmp_path: Path) -> None:
+    replace_files(tmp_path / "out", {"a": iter(["one ±\n", "", "two\n"])})
+    assert (tmp_path / "out" / "a").read_bytes() == "one ±\ntwo\n".encode()

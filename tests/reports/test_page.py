@@ -8,6 +8,7 @@ from drawn import draw
 from synthetic import finish, make_study
 
 from reports.build import draft_report
+from reports.figures import Figure
 from reports.page import render_page
 from reports.provenance import describe
 from reports.tables import tabulate
@@ -56,7 +57,8 @@ def check(study: Study, results: tuple[RunResult, ...]) -> Checked:
     )
     page = Checked()
     figures = tuple(draw(study, results).values())
-    page.feed(render_page(study, table, figures, found, files={"table.csv": table.csv()}))
+    pieces = render_page(study, table, figures, found, files={"table.csv": table.csv()})
+    page.feed("".join(pieces))
     page.close()
     assert page.open == []
     return page
@@ -166,3 +168,19 @@ def test_claims_come_before_the_results(
     assert page.index("Uniform has less error") < page.index("<h2>Results</h2>")
     assert table.index("Uniform has less error") < table.index("| arm ")
     assert "holds" in (report.folder / "verdicts.csv").read_text()
+
+
+def test_a_page_holds_no_figure_whole_and_can_be_read_twice() -> None:
+    study = make_study()
+    table = tabulate(study, ())
+    found = describe(study, (), selection_rule="none", data_checksums={}, command="mixsweep run x")
+    svg = bytes(range(256)) * 4096
+    figure = Figure(name="f", title="f", caption="c", svg=svg, png=b"", numbers="")
+    page = render_page(study, table, (figure,), found, files={"runs.csv": "ü" * 100_000})
+    pieces = list(page)
+    assert max(map(len, pieces)) < len(svg) / 10
+    text = "".join(pieces)
+    assert f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"' in text
+    plain = base64.b64encode(("ü" * 100_000).encode()).decode()
+    assert f'href="data:text/plain;charset=utf-8;base64,{plain}"' in text
+    assert "".join(page) == text

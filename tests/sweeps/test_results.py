@@ -1,5 +1,7 @@
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -67,6 +69,38 @@ def test_a_failure_is_the_outcome_unless_every_epoch_is_stored(store: Store, kin
     put(store, RUN, 3)
     (result,) = read_results([RUN], store)
     assert (result.outcome, result.failure) == ("complete", failure)
+
+
+def test_a_stored_epoch_of_five_metrics_takes_fewer_than_150_bytes(store: Store) -> None:
+    # Measured: 105, of which 56 are numbers; as objects it took 560.
+    config, epochs = TrainConfig(epochs=200, batch_size=8), 200
+    runs = [Run(arm="erm", config=with_values(config, {"seed": seed})) for seed in range(20)]
+    for run in runs:
+        rng = Random(run.seed)
+        store.write(
+            stage_keys(run.config)[-1],
+            records=[
+                EpochRecord(epoch=epoch, metrics={name: rng.random() for name in "abcde"})
+                for epoch in range(epochs)
+            ],
+            facts=[
+                EpochFacts(seconds=rng.random(), stored_at_ms=10**12 + epoch)
+                for epoch in range(epochs)
+            ],
+            environment={"device": "cpu"},
+            state=None,
+        )
+    read_results(runs, store)  # what is kept of any reading
+    tracemalloc.start()
+    try:
+        results = read_results(runs, store)
+        taken, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    stored = sum(len(result.records) for result in results)
+    assert stored == len(runs) * epochs
+    assert taken < 150 * stored
+    assert peak < 400 * stored
 
 
 def test_results_come_in_the_order_of_the_runs(store: Store) -> None:
