@@ -253,15 +253,15 @@ def _marks(study: Study, arm: str) -> tuple[int, ...]:
 
 
 def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
-    seeds, known = {}, dict[tuple[float, ...], Mapping[float, int]]()
+    seeds, known = {}, dict[tuple[float, ...], dict[float, int]]()
     for seed, result in by_seed.items():
         values = {
             place: record.metrics[metric]
             for record in result.records
             if metric in record.metrics and (place := place_of(record, axis)) is not None
         }
-        places = tuple(values)
-        numbers = known.setdefault(places, {place: number for number, place in enumerate(places)})
+        numbers = {place: number for number, place in enumerate(values)}
+        numbers = known.setdefault(tuple(values), numbers)
         seeds[seed] = _Line(numbers, packed([*values.values()]))
     counted = [seeds[seed] for seed in counted_runs(by_seed)]
     places = sorted(set().union(*counted)) if counted else []

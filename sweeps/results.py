@@ -15,6 +15,8 @@ from sweeps.study import Run, Study
 if TYPE_CHECKING:
     from mixup_core.predictions import Predictions
 
+_NO_RECORDS, _NO_FACTS = Records(), Facts()
+
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
 TRIED = "tried"
@@ -45,12 +47,12 @@ class RunResult:
     @property
     def records(self) -> Records:
         """One record per stored epoch, epoch 0 first."""
-        return Records() if self.stage is None else self.stage.records
+        return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
     def facts(self) -> Facts:
         """Seconds and time of storing of each stored epoch."""
-        return Facts() if self.stage is None else self.stage.facts
+        return _NO_FACTS if self.stage is None else self.stage.facts
 
     @property
     def outcome(self) -> Outcome:

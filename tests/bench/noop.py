@@ -51,7 +51,7 @@ def cost_of(mixsweep: CommandLine, *arguments: str) -> Cost:
     while said is None:
         # `getrusage` would count the memory of the process that began it too.
         peak = status.read_text().partition("VmHWM:")[2].split()
-        memory = max(memory, int(peak[0]) / 1024 if peak else 0.0)
+        memory = max(memory, int(peak[0]) * 1024 / 1e6 if peak else 0.0)
         with suppress(TimeoutExpired):
             said = process.communicate(timeout=LOOK_EVERY)
     assert process.returncode == 0, said
@@ -100,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures = {
             "rounds": options.rounds,
             "goal, launch again, CPU seconds": 1.0,
+            "goal, report of 10000 runs, MB": 500,
             "nothing to train": nothing_to_train(Path(folder), options.rounds),
         }
     for runs in options.runs:
