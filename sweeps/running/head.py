@@ -12,7 +12,9 @@ from contextlib import contextmanager, suppress
 import psutil
 
 _LOOK_EVERY = 1.0
-_OWN = ("gcs_server", "raylet")
+_LOOK_EVERY_STARTING = 0.25
+_GCS = "gcs_server"
+_OWN = (_GCS, "raylet")
 """Processes that a cluster of our own starts below this one and cannot live without."""
 _SILENCE = 8.0
 """Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
@@ -46,9 +48,7 @@ class Head:
         """What is gone, once it is."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        below = filter(_lives, psutil.Process().children()) if is_own else ()
-        found = {child.name(): child for child in below}
-        self._own = {name: found[name] for name in _OWN if name in found}
+        self._own = {name: _below(name) for name in _OWN} if is_own else {}
         self._answered_at = time.monotonic()
         self._ended = threading.Event()
 
@@ -89,16 +89,13 @@ class Head:
         assert main is not None
         signal.pthread_kill(main, signal.SIGINT)
         if not self._ended.wait(_PATIENCE):
-            end_children()
-            leaving = threading.Thread(target=leave, name="leaving", daemon=True)
-            leaving.start()
-            leaving.join(_PATIENCE)
-            print(self.lost, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
-            os._exit(_CODE)
+            _end(leave, self.lost)
 
     def _gone(self) -> str | None:
         """Return what is gone; None if nothing is."""
         for name, process in self._own.items():
+            if process is None:
+                return f"its {name} has ended"
             if not _lives(process):
                 return f"its {name} (pid {process.pid}) has ended"
         if self._own:
@@ -114,6 +111,48 @@ class Head:
         return None
 
 
+@contextmanager
+def starting(leave: Callable[[], None]) -> Iterator[None]:
+    """End this process if the GCS that Ray starts within a `with` is gone before that is over.
+
+    Ray waits for it as it does later; that its raylet is gone Ray sees by itself, and says so.
+
+    Args:
+        leave: As for `Head.watched`.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        gcs = None
+        while gcs is None or _lives(gcs):
+            if ended.wait(_LOOK_EVERY_STARTING):
+                return
+            gcs = gcs or _below(_GCS)
+        if not ended.wait(_GRACE):
+            _end(leave, not_started(f"its {_GCS} (pid {gcs.pid}) has ended"))
+
+    threading.Thread(target=watch, name="starting", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def not_started(reason: str) -> str:
+    """Return what a launch says whose Ray did not start."""
+    return f"Ray did not start on this machine ({reason}); the same command again tries again"
+
+
+def _end(leave: Callable[[], None], told: str) -> None:
+    """End this process, whose main thread waits within Ray."""
+    end_children()
+    leaving = threading.Thread(target=leave, name="leaving", daemon=True)
+    leaving.start()
+    leaving.join(_PATIENCE)
+    print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
+    os._exit(_CODE)
+
+
 def end_children() -> None:
     """Kill every process below this one, as if it had been killed itself; who stored, has stored.
 
@@ -122,6 +161,15 @@ def end_children() -> None:
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             child.kill()
+
+
+def _below(name: str) -> psutil.Process | None:
+    """Return the living process of a name that this one has started; None if there is none."""
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if _lives(child) and child.name() == name:
+                return child
+    return None
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.results import RunResult, read_results
 from sweeps.running.console import still
-from sweeps.running.head import Head, HeadLostError, end_children
+from sweeps.running.head import Head, HeadLostError, end_children, not_started, starting
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.placement import Node, Placement, Slots, require_gpus
 from sweeps.running.searcher import LiveTrials, RunSearcher
@@ -80,11 +81,9 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     if first:
         with ExitStack() as open_things:
             folder = open_things.enter_context(scratch())
-            head = open_things.enter_context(_cluster(placement, folder))
-            with (
-                head.watched(lambda: _leave(tracker, store, lease, folder)),
-                Interrupts() as interrupts,
-            ):
+            leave = partial(_leave, tracker, store, lease, folder)
+            head = open_things.enter_context(_cluster(placement, folder, leave))
+            with head.watched(leave), Interrupts() as interrupts:
                 slots = _slots(placement, runs=source.num_waiting)
                 require_gpus(source.study, slots)
                 source.gpus_per_run = slots.gpus_per_run
@@ -171,7 +170,7 @@ def _named(function: Callable[[dict[str, Any]], None], study: str) -> Any:
 
 
 @contextmanager
-def _cluster(placement: Placement, folder: Path) -> Iterator[Head]:
+def _cluster(placement: Placement, folder: Path, leave: Callable[[], None]) -> Iterator[Head]:
     """Join or start a Ray cluster.
 
     Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
@@ -185,7 +184,7 @@ def _cluster(placement: Placement, folder: Path) -> Iterator[Head]:
             ray.init(logging_level="WARNING", log_to_driver=False)
     else:
         with still("starting Ray"):
-            _start_ray(placement, folder)
+            _start_ray(placement, folder, leave)
     head = Head(ray.get_runtime_context().gcs_address, is_own=not _joins())
     try:
         yield head
@@ -236,7 +235,7 @@ def _slots(placement: Placement, *, runs: int) -> Slots:
     return slots
 
 
-def _start_ray(placement: Placement, folder: Path) -> None:
+def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) -> None:
     """Start a cluster of our own; a machine that is too busy for Ray's patience gets more of it.
 
     Raises:
@@ -244,7 +243,7 @@ def _start_ray(placement: Placement, folder: Path) -> None:
     """
     for tries_left in reversed(range(_STARTS)):
         try:
-            with _environment(OMP_NUM_THREADS="1"):
+            with _environment(OMP_NUM_THREADS="1"), starting(leave):
                 ray.init(
                     address="local",
                     num_cpus=max(
@@ -261,10 +260,7 @@ def _start_ray(placement: Placement, folder: Path) -> None:
             end_children()
             if not tries_left or "timed out during startup" not in str(error):
                 reason = str(error).strip().partition("\n")[0]
-                raise HeadLostError(
-                    f"Ray did not start on this machine ({reason}); the same command again tries "
-                    "again"
-                ) from error
+                raise HeadLostError(not_started(reason)) from error
         else:
             return
 

@@ -16,6 +16,12 @@ from sweeps.running.head import Head, HeadLostError
 NOWHERE = "127.0.0.1:9"
 
 
+@pytest.fixture(autouse=True)
+def heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, these tests are not ended as a deaf launch is."""
+    monkeypatch.setattr(head, "_PATIENCE", 120.0)
+
+
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
     """Processes with the names of Ray's, below this one."""
@@ -48,6 +54,18 @@ def test_a_launch_ends_with_what_its_own_cluster_stands_on(
     assert f"its {name} (pid {processes[name].pid}) has ended" in str(raised.value)
     assert "the same command again goes on" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_head_that_is_gone_before_it_is_looked_for_is_missed(
+    processes: dict[str, "subprocess.Popen[bytes]"],
+) -> None:
+    processes["gcs_server"].kill()
+    watched = Head(NOWHERE, is_own=True)
+    with (
+        pytest.raises(HeadLostError, match="its gcs_server has ended"),
+        watched.watched(pytest.fail),
+    ):
+        time.sleep(30)
 
 
 def test_a_cluster_elsewhere_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +128,9 @@ with watched.watched(lambda: print("left in order", flush=True)):
 
 
 def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path) -> None:
-    names = [shutil.copy(shutil.which("sleep") or "", tmp_path / n) for n in ("raylet", "worker")]
+    names = [
+        shutil.copy(shutil.which("sleep") or "", tmp_path / n) for n in ("raylet", "gcs_server")
+    ]
     done = subprocess.run(
         [sys.executable, "-c", DEAF, *names],
         capture_output=True,
@@ -123,3 +143,39 @@ def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path)
     assert done.stderr.startswith("Ray is gone: its raylet ")
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+
+
+STARTING = """
+import subprocess, sys, time
+from sweeps.running.head import starting
+with starting(lambda: print("left in order", flush=True)):
+    child = subprocess.Popen([sys.argv[1], "60"])
+    time.sleep(float(sys.argv[2]))
+    child.kill()
+    time.sleep(float(sys.argv[3]))
+print("started", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "waits", "code", "told"),
+    [
+        ("gcs_server", 30, 1, "left in order\n"),
+        ("gcs_server", 0, 0, "started\n"),
+        ("raylet", 5, 0, "started\n"),
+    ],
+)
+def test_a_start_without_its_gcs_ends_in_its_own_words(
+    tmp_path: Path, name: str, waits: float, code: int, told: str
+) -> None:
+    program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
+    done = subprocess.run(
+        [sys.executable, "-c", STARTING, program, "2", str(waits)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, told), done.stderr
+    words = "Ray did not start on this machine (its gcs_server (pid "
+    assert done.stderr.startswith(words) if code else not done.stderr
