@@ -1,5 +1,6 @@
 import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from synthetic_predictions import reader
 
 from reports import build
 from reports.build import Report, draft_report
+from reports.page import Page
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -75,10 +77,11 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(
 ) -> None:
     before = read(write(study, results, tmp_path / "small"))
 
-    def fail(self: Path, data: bytes) -> int:
+    def fail(page: Page) -> Iterator[str]:
+        yield "<!doctype html>"
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    monkeypatch.setattr(Page, "__iter__", fail)
     with pytest.raises(OSError, match="disk full"):
         write(study, (), tmp_path / "small")
     monkeypatch.undo()
