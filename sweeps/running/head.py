@@ -13,8 +13,7 @@ import psutil
 
 _LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25
-_GCS = "gcs_server"
-_OWN = (_GCS, "raylet")
+_OWN = ("gcs_server", "raylet")
 """Processes that a cluster of our own starts below this one and cannot live without."""
 _SILENCE = 8.0
 """Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
@@ -48,7 +47,7 @@ class Head:
         """What is gone, once it is."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        self._own = {name: _below(name) for name in _OWN} if is_own else {}
+        self._own = dict.fromkeys(_OWN) | _own_below() if is_own else {}
         self._answered_at = time.monotonic()
         self._ended = threading.Event()
 
@@ -113,9 +112,9 @@ class Head:
 
 @contextmanager
 def starting(leave: Callable[[], None]) -> Iterator[None]:
-    """End this process if the GCS that Ray starts within a `with` is gone before that is over.
+    """End this process if what Ray starts within a `with` is gone before that is over.
 
-    Ray waits for it as it does later; that its raylet is gone Ray sees by itself, and says so.
+    Ray waits a minute for its GCS, ends the process from C++ where its raylet is gone, or raises.
 
     Args:
         leave: As for `Head.watched`.
@@ -123,13 +122,14 @@ def starting(leave: Callable[[], None]) -> Iterator[None]:
     ended = threading.Event()
 
     def watch() -> None:
-        gcs = None
-        while gcs is None or _lives(gcs):
+        seen: dict[str, psutil.Process] = {}
+        while all(map(_lives, seen.values())):
             if ended.wait(_LOOK_EVERY_STARTING):
                 return
-            gcs = gcs or _below(_GCS)
+            seen |= _own_below() if len(seen) < len(_OWN) else {}
+        gone = next(name for name, process in seen.items() if not _lives(process))
         if not ended.wait(_GRACE):
-            _end(leave, not_started(f"its {_GCS} (pid {gcs.pid}) has ended"))
+            _end(leave, not_started(f"its {gone} (pid {seen[gone].pid}) has ended"))
 
     threading.Thread(target=watch, name="starting", daemon=True).start()
     try:
@@ -163,13 +163,14 @@ def end_children() -> None:
             child.kill()
 
 
-def _below(name: str) -> psutil.Process | None:
-    """Return the living process of a name that this one has started; None if there is none."""
+def _own_below() -> dict[str, psutil.Process]:
+    """Return what this process has started of what a cluster cannot live without, by name."""
+    found = {}
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            if _lives(child) and child.name() == name:
-                return child
-    return None
+            if _lives(child) and child.name() in _OWN:
+                found[child.name()] = child
+    return found
 
 
 def _lives(process: psutil.Process) -> bool:

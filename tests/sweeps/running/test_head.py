@@ -161,11 +161,12 @@ print("started", flush=True)
     ("name", "waits", "code", "told"),
     [
         ("gcs_server", 30, 1, "left in order\n"),
-        ("gcs_server", 0, 0, "started\n"),
-        ("raylet", 5, 0, "started\n"),
+        ("raylet", 30, 1, "left in order\n"),
+        ("raylet", 0, 0, "started\n"),
+        ("log_monitor", 5, 0, "started\n"),
     ],
 )
-def test_a_start_without_its_gcs_ends_in_its_own_words(
+def test_a_start_without_its_gcs_or_raylet_ends_in_its_own_words(
     tmp_path: Path, name: str, waits: float, code: int, told: str
 ) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
@@ -177,5 +178,5 @@ def test_a_start_without_its_gcs_ends_in_its_own_words(
         check=False,
     )
     assert (done.returncode, done.stdout) == (code, told), done.stderr
-    words = "Ray did not start on this machine (its gcs_server (pid "
+    words = f"Ray did not start on this machine (its {name} (pid "
     assert done.stderr.startswith(words) if code else not done.stderr
