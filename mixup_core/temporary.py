@@ -1,6 +1,6 @@
 """Temporary: private folders for what a process leaves on local disk, gone with it or soon after.
 
-    mixsweep-<pid>-<4 hex>/         0700; nobody else sees what is in it, whatever its mode
+    mixsweep-<pid>-<4 hex>~/        0700; nobody else sees what is in it, whatever its mode
         lock                        held with `flock` by the process, however it dies
 
 The kernel says who is alive: a pid may belong to another process by now, or to another container.
@@ -19,8 +19,8 @@ from pathlib import Path
 PREFIX = "mixsweep-"
 """Of the names of folders in places that other programs use too."""
 _LOCK = "lock"
-_OWN = re.compile(r"\d+-[0-9a-f]{4}")
-"""What follows the prefix."""
+_OWN = re.compile(r"\d+-[0-9a-f]{4}~")
+"""What follows the prefix. Without its last sign it might be a date that somebody gave a folder."""
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
 def _remove_unlocked(folder: Path, prefix: str) -> None:
     """Remove a folder that was never locked, or that was written into when its lock was gone.
 
-    A living process locks its folder before anything else is in it; other programs' names differ.
+    A living process locks its folder before anything else is in it.
     """
     is_written = _OWN.fullmatch(folder.name.removeprefix(prefix)) and any(folder.iterdir())
     if is_written and not (folder / _LOCK).exists():
@@ -79,7 +79,7 @@ def _remove_unlocked(folder: Path, prefix: str) -> None:
 
 def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
     while True:
-        folder = place / f"{prefix}{os.getpid()}-{secrets.token_hex(2)}"
+        folder = place / f"{prefix}{os.getpid()}-{secrets.token_hex(2)}~"
         with suppress(FileExistsError, FileNotFoundError):
             folder.mkdir(mode=0o700)
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -25,7 +25,7 @@ def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
     for path in map(folder.joinpath, contents):
         if path.is_dir() and not path.is_symlink():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder.parent, f".{folder.name}.") as own:
         staged = own / folder.name
         staged.mkdir()
@@ -36,6 +36,7 @@ def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
             with path.open("wb") as file:
                 for piece in pieces:
                     file.write(piece.encode() if isinstance(piece, str) else piece)
+        folder.mkdir(exist_ok=True)
         for name in contents:
             (folder / name).parent.mkdir(exist_ok=True)
             (staged / name).replace(folder / name)

@@ -11,7 +11,7 @@ from mixup_core.temporary import PREFIX, temporary_folder
 _SOCKET_PATH = 107
 """Bytes of the path of a socket, at most (unix(7), without the closing zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
-_OWN = len(f"/{PREFIX}4194304-0000")
+_OWN = len(f"/{PREFIX}4194304-0000~")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
@@ -84,11 +84,7 @@ class Head:
             f"Ray is gone: {gone}; what was trained is stored, and the same command again goes on "
             "where it stopped"
         )
-        main = threading.main_thread().ident
-        assert main is not None
-        signal.pthread_kill(main, signal.SIGINT)
-        if not self._ended.wait(_PATIENCE):
-            _end(leave, self.lost)
+        _interrupt(self._ended, leave, self.lost)
 
     def _gone(self) -> str | None:
         """Return what is gone; None if nothing is."""
@@ -112,28 +108,38 @@ class Head:
 
 @contextmanager
 def starting(leave: Callable[[], None]) -> Iterator[None]:
-    """End this process if what Ray starts within a `with` is gone before that is over.
+    """Look after what Ray starts within a `with`, as `Head.watched` does after a whole cluster.
 
     Ray waits a minute for its GCS, ends the process from C++ where its raylet is gone, or raises.
 
     Args:
         leave: As for `Head.watched`.
+
+    Raises:
+        HeadLostError: If some of it is gone before that is over.
     """
+    of_before = frozenset(psutil.Process().children())  # a start that failed, and is dying yet
     ended = threading.Event()
+    lost: list[str] = []
 
     def watch() -> None:
         seen: dict[str, psutil.Process] = {}
         while all(map(_lives, seen.values())):
             if ended.wait(_LOOK_EVERY_STARTING):
                 return
-            seen |= _own_below() if len(seen) < len(_OWN) else {}
+            seen |= _own_below(of_before) if len(seen) < len(_OWN) else {}
         gone = next(name for name, process in seen.items() if not _lives(process))
         if not ended.wait(_GRACE):
-            _end(leave, not_started(f"its {gone} (pid {seen[gone].pid}) has ended"))
+            lost.append(not_started(f"its {gone} (pid {seen[gone].pid}) has ended"))
+            _interrupt(ended, leave, lost[0])
 
     threading.Thread(target=watch, name="starting", daemon=True).start()
     try:
         yield
+    except BaseException as error:
+        if not lost:
+            raise
+        raise HeadLostError(*lost) from error
     finally:
         ended.set()
 
@@ -143,14 +149,25 @@ def not_started(reason: str) -> str:
     return f"Ray did not start on this machine ({reason}); the same command again tries again"
 
 
-def _end(leave: Callable[[], None], told: str) -> None:
-    """End this process, whose main thread waits within Ray."""
-    end_children()
-    leaving = threading.Thread(target=leave, name="leaving", daemon=True)
-    leaving.start()
-    leaving.join(_PATIENCE)
-    print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
-    os._exit(_CODE)
+def _interrupt(ended: threading.Event, leave: Callable[[], None], told: str) -> None:
+    """Interrupt the main thread; where it hears nothing, as it waits within Ray, end the process.
+
+    Args:
+        ended: Set once it has heard.
+        leave: As for `Head.watched`.
+        told: Why.
+    """
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+    if not ended.wait(_PATIENCE):
+        end_children()
+        leaving = threading.Thread(target=leave, name="leaving", daemon=True)
+        leaving.start()
+        leaving.join(_PATIENCE)
+        with suppress(OSError, ValueError):  # nobody may be reading any more
+            print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
+        os._exit(_CODE)
 
 
 def end_children() -> None:
@@ -163,12 +180,14 @@ def end_children() -> None:
             child.kill()
 
 
-def _own_below() -> dict[str, psutil.Process]:
+def _own_below(
+    besides: Collection[psutil.Process] = frozenset(),
+) -> dict[str, psutil.Process]:
     """Return what this process has started of what a cluster cannot live without, by name."""
     found = {}
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            if _lives(child) and child.name() in _OWN:
+            if child not in besides and _lives(child) and child.name() in _OWN:
                 found[child.name()] = child
     return found
 

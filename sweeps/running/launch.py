@@ -52,7 +52,7 @@ from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
 _STARTS = 4
-"""Times Ray is started on this machine; each waits half a minute for it."""
+"""Times Ray is started on this machine; each waits half a minute for it, if nothing of it ends."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 # With Tune's own result files off, it complains that it cannot read them.
@@ -258,9 +258,13 @@ def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) ->
         except Exception as error:  # Ray has no type of its own for this
             ray.shutdown()
             end_children()
-            if not tries_left or "timed out during startup" not in str(error):
-                reason = str(error).strip().partition("\n")[0]
-                raise HeadLostError(not_started(reason)) from error
+            is_lost = isinstance(error, HeadLostError)
+            if tries_left and (is_lost or "timed out during startup" in str(error)):
+                continue
+            if is_lost:
+                raise
+            reason = str(error).strip().partition("\n")[0]
+            raise HeadLostError(not_started(reason)) from error
         else:
             return
 

@@ -49,10 +49,15 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
     """Return a home whose driver was killed half-way, and what was stored then."""
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
+        half_way = []
         for run in TWO_LAWS.study.runs()[:2]:
             launch.stage(run, epochs=4)
+            half_way.append(launch.worker(run))
+            os.kill(half_way[-1], signal.SIGSTOP)  # the other's process may come much later
         acknowledged = TWO_LAWS.acknowledged(launch.store)
         launch.process.kill()
+        for pid in half_way:
+            os.kill(pid, signal.SIGCONT)
     return mixsweep, acknowledged
 
 

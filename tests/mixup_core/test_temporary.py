@@ -129,7 +129,7 @@ def test_what_its_last_processes_write_after_its_lock_is_gone_is_removed_by_the_
 def test_one_that_is_locked_while_it_is_looked_at_stays(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, is_file = place / "mixsweep-1-aaaa", Path.is_file
+    folder, is_file = place / "mixsweep-1-aaaa~", Path.is_file
     folder.mkdir()
 
     def is_file_too_early(path: Path) -> bool:
@@ -146,8 +146,8 @@ def test_one_that_is_locked_while_it_is_looked_at_stays(
 def test_folders_of_others_with_such_a_name_are_left_alone(place: Path) -> None:
     (place / "mixsweep-notes").mkdir()
     (place / "mixsweep-notes" / "mine").touch()
-    (place / "mixsweep-1-notes").mkdir()
-    (place / "mixsweep-1-notes" / "mine").touch()
+    (place / "mixsweep-20261122-0930").mkdir()
+    (place / "mixsweep-20261122-0930" / "mine").touch()
     (place / "mixsweep-file").touch()
     (place / "elsewhere").mkdir()
     (place / "elsewhere" / "lock").touch()
@@ -155,7 +155,13 @@ def test_folders_of_others_with_such_a_name_are_left_alone(place: Path) -> None:
     (place / "mixsweep-1-aaaa").mkdir()
     with temporary_folder(place):
         pass
-    names = ["elsewhere", "mixsweep-1-notes", "mixsweep-file", "mixsweep-link", "mixsweep-notes"]
+    names = [
+        "elsewhere",
+        "mixsweep-20261122-0930",
+        "mixsweep-file",
+        "mixsweep-link",
+        "mixsweep-notes",
+    ]
     assert sorted(path.name for path in place.iterdir()) == names
     assert (place / "elsewhere" / "lock").exists()
 

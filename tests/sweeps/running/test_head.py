@@ -146,37 +146,62 @@ def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path)
 
 
 STARTING = """
-import subprocess, sys, time
-from sweeps.running.head import starting
-with starting(lambda: print("left in order", flush=True)):
-    child = subprocess.Popen([sys.argv[1], "60"])
-    time.sleep(float(sys.argv[2]))
-    child.kill()
-    time.sleep(float(sys.argv[3]))
-print("started", flush=True)
+import signal, subprocess, sys, time
+from sweeps.running import head
+head._PATIENCE = 1.0
+program, is_deaf, comes_before = sys.argv[1], sys.argv[2] == "deaf", sys.argv[3] == "before"
+if is_deaf:
+    signal.signal(signal.SIGINT, lambda number, frame: None)
+child = subprocess.Popen([program, "60"]) if comes_before else None
+try:
+    with head.starting(lambda: print("left in order", flush=True)):
+        child = child or subprocess.Popen([program, "60"])
+        time.sleep(2)
+        child.kill()
+        until = time.monotonic() + float(sys.argv[4])
+        while time.monotonic() < until:
+            time.sleep(0.1)
+except head.HeadLostError as lost:
+    print(lost)
+print("alive", flush=True)
 """
+LOST = "Ray did not start on this machine (its {} (pid "
 
 
 @pytest.mark.parametrize(
-    ("name", "waits", "code", "told"),
+    ("name", "hears", "comes", "waits", "told", "cried"),
     [
-        ("gcs_server", 30, 1, "left in order\n"),
-        ("raylet", 30, 1, "left in order\n"),
-        ("raylet", 0, 0, "started\n"),
-        ("log_monitor", 5, 0, "started\n"),
+        ("gcs_server", "hears", "within", 30, LOST, ""),
+        ("raylet", "hears", "within", 30, LOST, ""),
+        ("raylet", "deaf", "within", 30, "left in order\n", LOST),
+        ("raylet", "hears", "within", 0, "alive\n", ""),
+        ("raylet", "hears", "before", 5, "alive\n", ""),
+        ("log_monitor", "hears", "within", 5, "alive\n", ""),
     ],
 )
-def test_a_start_without_its_gcs_or_raylet_ends_in_its_own_words(
-    tmp_path: Path, name: str, waits: float, code: int, told: str
+def test_a_start_without_its_gcs_or_raylet_is_over(
+    tmp_path: Path, name: str, hears: str, comes: str, waits: float, told: str, cried: str
 ) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
     done = subprocess.run(
-        [sys.executable, "-c", STARTING, program, "2", str(waits)],
+        [sys.executable, "-c", STARTING, program, hears, comes, str(waits)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (code, told), done.stderr
-    words = f"Ray did not start on this machine (its {name} (pid "
-    assert done.stderr.startswith(words) if code else not done.stderr
+    assert done.stdout.startswith(told.format(name)), done
+    assert done.stdout.endswith("alive\n") == (hears == "hears")
+    assert done.stderr.startswith(cried.format(name))
+    assert bool(done.stderr) == bool(cried)
+
+
+def test_a_process_that_nobody_listens_to_is_ended_too(tmp_path: Path) -> None:
+    sleep = shutil.which("sleep") or ""
+    names = [shutil.copy(sleep, tmp_path / name) for name in ("raylet", "gcs_server")]
+    with subprocess.Popen(
+        [sys.executable, "-c", DEAF, *names], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        assert process.wait(timeout=60) == 1
