@@ -86,3 +86,4 @@ def test_a_brief_spelling_leaves_out_defaults_and_names_what_it_keeps() -> None:
     assert spelled(Ramp(law=Erm()), brief=True) == {"ramp": {"law": "erm"}}
     flat = flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),)), brief=True)
     assert flat["roads"] == ({"winding": ({"law": "midpoint"},)},)
+    assert flatten(Journey(days=1, roads=(Winding(legs=(Leg(law=Midpoint()),)),))) != flat
