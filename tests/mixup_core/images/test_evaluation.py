@@ -14,7 +14,7 @@ from mixup_core.images.views import EvaluationImages
 def test_calibration_error_is_that_of_torchmetrics(sharpness: float) -> None:
     rng = torch.Generator().manual_seed(0)
     logits = sharpness * torch.randn(2000, 10, generator=rng)
-    # Half right at any confidence: too bold in some bins and too shy in others, which bins tell apart.
+    # Half right at any confidence, so too bold in some bins and too shy in others.
     is_right = torch.rand(2000, generator=rng) < 0.5
     labels = logits.argmax(1).where(is_right, torch.randint(0, 10, (2000,), generator=rng))
     reference = multiclass_calibration_error(
