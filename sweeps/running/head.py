@@ -6,8 +6,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import psutil
 
@@ -43,16 +43,13 @@ class Head:
             address: Of the GCS, HOST:PORT.
             is_own: Whether this process started it.
         """
-        self.lost: str | None = None
-        """What is gone, once it is."""
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        self._own = dict.fromkeys(_OWN) | _own_below() if is_own else {}
+        own = _named(filter(_lives, psutil.Process().children()))
+        self._own = dict.fromkeys(_OWN) | own if is_own else {}
         self._answered_at = time.monotonic()
-        self._ended = threading.Event()
 
-    @contextmanager
-    def watched(self, leave: Callable[[], None]) -> Iterator[None]:
+    def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
         """Look after it within a `with`.
 
         Args:
@@ -61,38 +58,19 @@ class Head:
         Raises:
             HeadLostError: If it is gone, in place of what came of that.
         """
-        threading.Thread(target=self._watch, args=(leave,), name="head", daemon=True).start()
-        try:
-            yield
-        except BaseException as error:
-            if self.lost is None:
-                raise
-            raise HeadLostError(self.lost) from error
-        finally:
-            self._ended.set()
+        return _watched(self._lost, _LOOK_EVERY, leave)
 
-    def _watch(self, leave: Callable[[], None]) -> None:
-        gone = None
-        while gone is None:
-            if self._ended.wait(_LOOK_EVERY):
-                return
-            gone = self._gone()
-        # A signal to all processes of a terminal or job ends Ray's too, and this one by itself.
-        if self._ended.wait(_GRACE):
-            return
-        self.lost = (
+    def _lost(self) -> str | None:
+        gone = self._gone()
+        return gone and (
             f"Ray is gone: {gone}; what was trained is stored, and the same command again goes on "
             "where it stopped"
         )
-        _interrupt(self._ended, leave, self.lost)
 
     def _gone(self) -> str | None:
         """Return what is gone; None if nothing is."""
-        for name, process in self._own.items():
-            if process is None:
-                return f"its {name} has ended"
-            if not _lives(process):
-                return f"its {name} (pid {process.pid}) has ended"
+        if ended := _ended_of(self._own):
+            return ended
         if self._own:
             return None
         try:
@@ -106,8 +84,7 @@ class Head:
         return None
 
 
-@contextmanager
-def starting(leave: Callable[[], None]) -> Iterator[None]:
+def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
     """Look after what Ray starts within a `with`, as `Head.watched` does after a whole cluster.
 
     Ray waits a minute for its GCS, ends the process from C++ where its raylet is gone, or raises.
@@ -119,29 +96,15 @@ def starting(leave: Callable[[], None]) -> Iterator[None]:
         HeadLostError: If some of it is gone before that is over.
     """
     of_before = frozenset(psutil.Process().children())  # a start that failed, and is dying yet
-    ended = threading.Event()
-    lost: list[str] = []
+    own: dict[str, psutil.Process] = {}
 
-    def watch() -> None:
-        seen: dict[str, psutil.Process] = {}
-        while all(map(_lives, seen.values())):
-            if ended.wait(_LOOK_EVERY_STARTING):
-                return
-            seen |= _own_below(of_before) if len(seen) < len(_OWN) else {}
-        gone = next(name for name, process in seen.items() if not _lives(process))
-        if not ended.wait(_GRACE):
-            lost.append(not_started(f"its {gone} (pid {seen[gone].pid}) has ended"))
-            _interrupt(ended, leave, lost[0])
+    def lost() -> str | None:
+        if len(own) < len(_OWN):
+            own.update(_named(set(psutil.Process().children()) - of_before))
+        ended = _ended_of(own)
+        return ended and not_started(ended)
 
-    threading.Thread(target=watch, name="starting", daemon=True).start()
-    try:
-        yield
-    except BaseException as error:
-        if not lost:
-            raise
-        raise HeadLostError(*lost) from error
-    finally:
-        ended.set()
+    return _watched(lost, _LOOK_EVERY_STARTING, leave)
 
 
 def not_started(reason: str) -> str:
@@ -149,18 +112,40 @@ def not_started(reason: str) -> str:
     return f"Ray did not start on this machine ({reason}); the same command again tries again"
 
 
-def _interrupt(ended: threading.Event, leave: Callable[[], None], told: str) -> None:
-    """Interrupt the main thread; where it hears nothing, as it waits within Ray, end the process.
+@contextmanager
+def _watched(
+    lost: Callable[[], str | None], every: float, leave: Callable[[], None]
+) -> Iterator[None]:
+    """Ask in a thread what is lost; once something is, a `with` raises that, or the process ends.
+
+    The main thread is interrupted; where it hears nothing, as it waits within Ray, that is the end.
 
     Args:
-        ended: Set once it has heard.
+        lost: Returns what to tell the user; None as long as nothing is lost.
+        every: Seconds between two looks.
         leave: As for `Head.watched`.
-        told: Why.
+
+    Raises:
+        HeadLostError: If something is lost, in place of what came of that.
     """
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
-    if not ended.wait(_PATIENCE):
+    over = threading.Event()
+    found: list[str] = []
+
+    def watch() -> None:
+        told = None
+        while told is None:
+            if over.wait(every):
+                return
+            told = lost()
+        # A signal to all processes of a terminal or job ends Ray's too, and this one by itself.
+        if over.wait(_GRACE):
+            return
+        found.append(told)
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        if over.wait(_PATIENCE):
+            return
         end_children()
         leaving = threading.Thread(target=leave, name="leaving", daemon=True)
         leaving.start()
@@ -168,6 +153,16 @@ def _interrupt(ended: threading.Event, leave: Callable[[], None], told: str) -> 
         with suppress(OSError, ValueError):  # nobody may be reading any more
             print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
         os._exit(_CODE)
+
+    threading.Thread(target=watch, name="head", daemon=True).start()
+    try:
+        yield
+    except BaseException as error:
+        if not found:
+            raise
+        raise HeadLostError(*found) from error
+    finally:
+        over.set()
 
 
 def end_children() -> None:
@@ -180,15 +175,13 @@ def end_children() -> None:
             child.kill()
 
 
-def _own_below(
-    besides: Collection[psutil.Process] = frozenset(),
-) -> dict[str, psutil.Process]:
-    """Return what this process has started of what a cluster cannot live without, by name."""
+def _named(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
+    """Return those without which a cluster cannot live, dead ones too, by name."""
     found = {}
-    for child in psutil.Process().children():
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
-            if child not in besides and _lives(child) and child.name() in _OWN:
-                found[child.name()] = child
+            if process.name() in _OWN:
+                found[process.name()] = process
     return found
 
 
@@ -197,3 +190,13 @@ def _lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
+    """Return which process has ended, of some by name; None is one that was never seen."""
+    for name, process in own.items():
+        if process is None:
+            return f"its {name} has ended"
+        if not _lives(process):
+            return f"its {name} (pid {process.pid}) has ended"
+    return None

@@ -29,6 +29,8 @@ if "RAY_ADDRESS" not in os.environ:
     # have no switch, and give up on a port that is none.
     os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112  Ray's own spelling
     os.environ["AUTOSCALER_METRIC_PORT"] = os.environ["DASHBOARD_METRIC_PORT"] = "-1"
+    # A GCS that died before it had a port is waited for with every thread of this process at rest.
+    os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
 
 import ray
 from ray import tune
@@ -52,7 +54,9 @@ from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
 _STARTS = 4
-"""Times Ray is started on this machine; each waits half a minute for it, if nothing of it ends."""
+"""Times Ray is started on this machine, which may be too busy for Ray's patience."""
+_TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
+"""In what Ray says then."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 # With Tune's own result files off, it complains that it cannot read them.
@@ -236,7 +240,7 @@ def _slots(placement: Placement, *, runs: int) -> Slots:
 
 
 def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) -> None:
-    """Start a cluster of our own; a machine that is too busy for Ray's patience gets more of it.
+    """Start a cluster of our own, again where that took too long.
 
     Raises:
         HeadLostError: If it does not start.
@@ -255,14 +259,14 @@ def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) ->
                     log_to_driver=False,
                     _temp_dir=str(folder / "ray"),
                 )
+        except HeadLostError:
+            end_children()  # to shut Ray down takes a minute without its GCS
+            raise
         except Exception as error:  # Ray has no type of its own for this
             ray.shutdown()
             end_children()
-            is_lost = isinstance(error, HeadLostError)
-            if tries_left and (is_lost or "timed out during startup" in str(error)):
+            if tries_left and any(words in str(error) for words in _TIMED_OUT):
                 continue
-            if is_lost:
-                raise
             reason = str(error).strip().partition("\n")[0]
             raise HeadLostError(not_started(reason)) from error
         else:

@@ -41,5 +41,28 @@ def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
 
 
+@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
+def test_a_launch_whose_cluster_is_gone_while_it_starts_says_so_or_starts_it_again(
+    command_line: Callable[..., CommandLine], undisturbed: CommandLine, name: str
+) -> None:
+    mixsweep = command_line()
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        own = psutil.Process(launch.process.pid)
+        victim = wait_for(
+            lambda: next((child for child in own.children() if child.name() == name), None)
+        )
+        victim.kill()
+        code = launch.process.wait(timeout=240)
+        said = launch.process.communicate()[1]
+    if code != 0:
+        assert code == 1
+        what = f"its {name} (pid {victim.pid}) has ended"
+        assert f"Ray did not start on this machine ({what})" in said
+    assert "Traceback" not in said
+    with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.end(0)
+    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed)
+
+
 def _lives(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
