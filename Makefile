@@ -41,6 +41,7 @@ soak: long
 	$(NAMESPACE) $(BIN)/python -m tests.soak.corruption --corruptions 1000
 	$(NAMESPACE) $(BIN)/python -m tests.soak.damage
 	$(BIN)/python -m tests.soak.mutations --files 100000
+	$(NAMESPACE) $(BIN)/python -m tests.soak.images
 	$(NAMESPACE) $(BIN)/python -m tests.soak.forks --seeds 5 --epochs 20
 	$(NAMESPACE) $(BIN)/python -m tests.soak.kills --sweeps 20 --kills 200 --minutes 300
 	$(NAMESPACE) $(BIN)/python -m tests.soak.interrupts

@@ -6,38 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from hostile_images import SIDE, Hostile, hostile_images, saved
 from PIL import Image
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import load
 from sweeps.cli import BAD_INPUT
+from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
 
 FILES = list(hostile_images())
-STUDY = """
-study: hostile
-base:
-  data: {name: image-folder, folder: photos, image_size: 16, views: concat}
-  model: {name: narrow-resnet, width: 4}
-  epochs: 1
-  batch_size: 5
-arms:
-  erm: {mix.law: erm}
-seeds: 1
-"""
-
-
-def _put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
-    """Lay a file among sound images, in the middle of one class of two."""
-    for split in ("train", "test"):
-        for kind in ("cat", "dog"):
-            (folder / split / kind).mkdir(parents=True, exist_ok=True)
-            for number in (0, 9):
-                Image.new("RGB", (SIDE, SIDE)).save(folder / split / kind / f"{number}.png")
-    file = folder / "train" / "dog" / f"{name}.{hostile.suffix}"
-    file.write_bytes(hostile.content)
-    return file
 
 
 def _load(folder: Path) -> torch.Tensor:
@@ -54,7 +31,7 @@ def test_there_are_a_hundred_of_them() -> None:
 def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
     hostile: Hostile, tmp_path: Path
 ) -> None:
-    file = _put(tmp_path / "photos", hostile)
+    file = put(tmp_path / "photos", hostile)
     if hostile.is_taken:
         pixels = _load(tmp_path / "photos")
         assert pixels.shape == (5, 3, SIDE, SIDE)
@@ -84,9 +61,9 @@ def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
     hostile = Hostile(
         name="turned", suffix="png", content=saved(stored, "PNG", exif=exif), is_taken=True
     )
-    _put(tmp_path / "photos", hostile)
+    put(tmp_path / "photos", hostile)
     plain = Hostile(name="plain", suffix="png", content=saved(upright, "PNG"), is_taken=True)
-    _put(tmp_path / "plain", plain)
+    put(tmp_path / "plain", plain)
     assert torch.equal(_load(tmp_path / "photos"), _load(tmp_path / "plain"))
 
 
@@ -94,7 +71,7 @@ def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
 def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_path: Path) -> None:
     for content in (b"no image", b""):
         hostile = Hostile(name="named", suffix="png", content=content, is_taken=False)
-        _put(tmp_path / "photos", hostile, name)
+        put(tmp_path / "photos", hostile, name)
         with pytest.raises(DataError) as refused:
             _load(tmp_path / "photos")
         assert str(refused.value).isprintable()
@@ -105,7 +82,7 @@ def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_pat
 def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Path) -> None:
     """The peak of a process that meets all of them, beyond that of one that meets none."""
     for number, hostile in enumerate(FILES):
-        _put(tmp_path / f"{number}" / "photos", hostile)
+        put(tmp_path / f"{number}" / "photos", hostile)
     peaks = []
     for count in (0, len(FILES)):
         program = (
@@ -138,7 +115,7 @@ def test_a_launch_ends_before_any_run_in_one_line(
     from sweeps.cli import main
 
     (hostile,) = (hostile for hostile in FILES if hostile.name == name)
-    file = _put(tmp_path / "photos", hostile)
+    file = put(tmp_path / "photos", hostile)
     (tmp_path / "study.yaml").write_text(STUDY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))

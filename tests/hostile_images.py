@@ -5,6 +5,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,20 @@ SIDE = 24
 _PHOTO = Image.fromarray(
     np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8), "RGB"
 )
+
+
+STUDY = """
+study: hostile
+base:
+  data: {name: image-folder, folder: photos, image_size: 16, views: concat}
+  model: {name: narrow-resnet, width: 4}
+  epochs: 1
+  batch_size: 5
+arms:
+  erm: {mix.law: erm}
+seeds: 1
+"""
+"""Trains on the folder `photos` beside it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +50,18 @@ def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
+
+
+def put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
+    """Lay a file among sound images, in the middle of one class of two; return where it lies."""
+    for split in ("train", "test"):
+        for kind in ("cat", "dog"):
+            (folder / split / kind).mkdir(parents=True, exist_ok=True)
+            for number in (0, 9):
+                Image.new("RGB", (SIDE, SIDE)).save(folder / split / kind / f"{number}.png")
+    file = folder / "train" / "dog" / f"{name}.{hostile.suffix}"
+    file.write_bytes(hostile.content)
+    return file
 
 
 def hostile_images() -> Iterator[Hostile]:

@@ -1,0 +1,156 @@
+"""Hostile images: each is taken or refused in one line, and no worker meets one that ends it."""
+
+import argparse
+import os
+import pickle
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.datasets import load
+from mixup_core.store.checkpoints import Store
+from sweeps.cli import BAD_INPUT
+from sweeps.reading.study_file import load_study
+from sweeps.results import last_try, read_results
+from tests.conftest import CommandLine
+from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
+from tests.soak.findings import publish
+from tests.soak.place import Place
+
+SLOW_AFTER = 2.0
+"""Seconds of processor time that reading a folder with one of them may take."""
+LARGEST_MB = 500.0
+"""That a process which reads it may take at its peak beyond one that reads sound images."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What became of a process that reads a folder of images."""
+
+    told: str | None
+    """What it was refused with; empty if it was taken, None if the process died or raised."""
+    seconds: float
+    """Of processor time."""
+    mb: float
+    """The most memory that it took, beyond what it began with."""
+
+
+def look(folder: Path) -> Look:
+    """Read a folder in a process of its own, a copy of this one."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        before, started = _resident_mb(), time.process_time()
+        data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
+        told: str | None = ""
+        try:
+            load(data, folder.parent / "data")
+        except DataError as error:
+            told = str(error)
+        except BaseException as error:  # any other type is a traceback to the user
+            told = None
+            print(f"{folder.parent.name}: {type(error).__name__}: {error}", flush=True)  # noqa: T201
+        seen = Look(told=told, seconds=time.process_time() - started, mb=_peak_mb() - before)
+        os.write(writer, pickle.dumps(seen))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        content = stream.read()
+    os.waitpid(pid, 0)
+    return pickle.loads(content) if content else Look(told=None, seconds=0.0, mb=0.0)
+
+
+def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list[str]:
+    """Return the promises that reading a file broke."""
+    right = "" if hostile.is_taken else f"{file}: "
+    is_line = seen.told is not None and seen.told.startswith(right) and seen.told.isprintable()
+    wrong = [] if is_line and bool(seen.told) != hostile.is_taken else [f"told {seen.told!r}"]
+    wrong += [f"took {seen.seconds:.1f} s"] if seen.seconds > SLOW_AFTER else []
+    beyond = seen.mb - of_sound.mb
+    wrong += [f"took {beyond:.0f} MB"] if beyond > LARGEST_MB else []
+    return [f"{hostile.name}: {what}" for what in wrong]
+
+
+def refused(mixsweep: CommandLine, hostile: Hostile, file: Path, study: Path) -> list[str]:
+    """Return the promises that a launch broke which has to refuse a file before any run."""
+    process = mixsweep.start("run", str(study))
+    said = process.communicate()[1].strip().splitlines()
+    is_right = process.returncode == BAD_INPUT and f"dog/{file.name}: " in said[-1]
+    is_right &= not any("Traceback" in line for line in said)
+    is_right &= not list(mixsweep.home.rglob("stages/*/*.json"))
+    return [] if is_right else [f"{hostile.name}: ended with {process.returncode}: {said[-1:]}"]
+
+
+def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> int:
+    """Train on all that are images, and return how often a worker died over them."""
+    for number, hostile in enumerate(taken):
+        put(folder / "photos", hostile, f"hostile-{number}")
+    study = folder / "study.yaml"
+    study.write_text(STUDY)
+    mixsweep("run", str(study))
+    (result,) = read_results(load_study(str(study)).runs(), Store(str(mixsweep.home / "store")))
+    assert result.stage is not None
+    return last_try(result.stage, result.run.key) - 1
+
+
+def main() -> None:
+    """Go through all of them and publish; exit 1 if a promise was broken."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    place, wrong, told = Place(), list[str](), Counter[str]()
+    seen: dict[str, Look] = {}
+    every = list(hostile_images())
+    sound = Hostile(name="sound", suffix="png", content=every[0].content, is_taken=True)
+    for number, hostile in enumerate([sound, *every]):
+        folder = place.folder / f"{number}"
+        file = put(folder / "photos", hostile)
+        seen[hostile.name] = look(folder / "photos")
+        if hostile is sound:
+            continue
+        wrong += wrong_with(hostile, file, seen[hostile.name], seen["sound"])
+        told["taken" if hostile.is_taken else "refused"] += 1
+        if not hostile.is_taken:
+            study = folder / "study.yaml"
+            study.write_text(STUDY)
+            wrong += refused(place.home(f"home-{number}"), hostile, file, study)
+    deaths = trained(place.home("all"), [h for h in every if h.is_taken], place.folder / "all")
+    wrong += [f"{deaths} workers died"] if deaths else []
+    publish("images", f"{len(every)} hostile images", _figures(seen, told, deaths, wrong))
+    print("\n".join(wrong) or "every promise was kept")  # noqa: T201
+    raise SystemExit(1 if wrong else 0)
+
+
+def _figures(
+    seen: Mapping[str, Look], told: Mapping[str, int], deaths: int, wrong: Sequence[str]
+) -> dict[str, Any]:
+    hostile = [look for name, look in seen.items() if name != "sound"]
+    return {
+        "images": len(hostile),
+        "told": dict(told),
+        "slowest_seconds": max(look.seconds for look in hostile),
+        "largest_memory_mb_beyond_sound": max(look.mb for look in hostile) - seen["sound"].mb,
+        "worker_deaths": deaths,
+        "violations": list(wrong),
+    }
+
+
+def _resident_mb() -> float:
+    return _status_mb("VmRSS:")
+
+
+def _peak_mb() -> float:
+    return _status_mb("VmHWM:")
+
+
+def _status_mb(name: str) -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(name)[2].split()[0]) / 1024
+
+
+if __name__ == "__main__":
+    main()
