@@ -72,7 +72,7 @@ class Request:
         """What has been proposed by now, if the study is a search."""
         if self.study.search is None:
             return SearchHistory()
-        from sweeps.searching.proposals import read_history
+        from sweeps.searching.search_history import read_history
 
         require_search(self.home.optuna_url)
         return read_history(self.study, self.home.optuna_url)
@@ -82,7 +82,7 @@ class Request:
         """`history`, no point more, with the importance of its parameters."""
         if self.study.search is None:
             return self.history
-        from sweeps.searching.proposals import read_importances
+        from sweeps.searching.search_history import read_importances
 
         importances = read_importances(self.study, self.home.optuna_url)
         return replace(self.history, importances=importances)

@@ -293,7 +293,8 @@ def _join(address: str | None) -> None:
 
 
 def _source(request: Request, plan: Plan) -> "RunSource":
-    from sweeps.searching.sources import BudgetedSource, FixedSource, SearchSource
+    from sweeps.searching.search_source import SearchSource
+    from sweeps.searching.sources import BudgetedSource, FixedSource
 
     if request.study.search is None:
         if request.study.budget.limits:

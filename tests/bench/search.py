@@ -23,7 +23,8 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
-from sweeps.searching.proposals import Proposals, read_history
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_history import read_history
 from tests.soak.findings import publish
 
 REPETITIONS = 20

@@ -28,7 +28,7 @@ from sweeps.ledger import launches
 from sweeps.reading.study_file import load_study
 from sweeps.results import read_predictions, read_results
 from sweeps.running.storing import Assignment, Storing
-from sweeps.searching.proposals import read_history
+from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
 from sweeps.stages import plan_study
 from tests.conftest import CommandLine

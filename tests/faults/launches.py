@@ -15,7 +15,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.reading.study_file import load_study
 from sweeps.results import RunResult, read_results
-from sweeps.searching.proposals import read_history
+from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
 from sweeps.study import Run, Study
 from tests.conftest import CommandLine

@@ -9,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.results import read_results
-from sweeps.searching.proposals import read_history
+from sweeps.searching.search_history import read_history
 from tests.conftest import CommandLine
 from tests.faults.nodes import Nodes
 

@@ -15,7 +15,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.search import Point
-from sweeps.searching.proposals import read_history
+from sweeps.searching.search_history import read_history
 from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
 

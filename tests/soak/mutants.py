@@ -47,7 +47,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/images/choices/rates.py": ["tests/mixup_core/images/test_rates.py"],
     "sweeps/stages.py": ["tests/sweeps/test_stages.py"],
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
-    "sweeps/searching/sources.py": ["tests/sweeps/searching/test_sources.py"],
+    "sweeps/searching/search_source.py": ["tests/sweeps/searching/test_search_source.py"],
     "sweeps/reading/strict_yaml.py": ["tests/sweeps/reading/test_strict_yaml.py"],
     "reports/statistics.py": ["tests/reports/test_statistics.py"],
     "reports/calibration.py": ["tests/reports/test_calibration.py"],

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from sweeps.budget import GPUS_PER_RUN
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.running.searcher import RunSearcher
 from sweeps.searching.proposals import Proposals
-from sweeps.searching.sources import SearchSource
+from sweeps.searching.search_source import SearchSource
 from sweeps.stages import PlannedRun
 from sweeps.study import Run, Study
 
@@ -42,6 +43,8 @@ search:
   points: 6
   objective: val/error
 """
+
+GRID = STUDY.partition("search:")[0]
 
 Metrics = Callable[[TrainConfig], Mapping[str, float]]
 
@@ -188,3 +191,23 @@ class Driver:
             environment={GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {},
             state=b"state" if epochs < config.epochs else None,
         )
+
+
+def asked(study: Study, url: str, count: int, *, reopened: bool) -> Proposals:
+    """Ask and tell; every fifth point fails, every seventh is pruned, the last stays open."""
+    proposals = Proposals(study, url)
+    for number in range(count):
+        if reopened:
+            proposals = Proposals(study, url)
+        point = proposals.ask()
+        assert point is not None
+        if reopened:
+            proposals = Proposals(study, url)
+        error = expected_error(study.search.config_of(point.values))  # type: ignore[union-attr]
+        if number % 5 == 4:
+            proposals.tell(replace(point, state="failed"))
+        elif number % 7 == 6:
+            proposals.tell(replace(point, state="pruned", num_seeds=2))
+        elif number < count - 1:
+            proposals.tell(replace(point, state="complete", objectives=(error,)))
+    return proposals

@@ -1,0 +1,101 @@
+"""Where Optuna keeps searches: a database, or a journal in a file."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import optuna
+from optuna.exceptions import OptunaError
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from sqlalchemy.exc import SQLAlchemyError
+
+from mixup_core.store.files import UnreadableError, make_private_folder, read_regular
+from sweeps.home import masked
+from sweeps.search import SearchError
+from sweeps.sqlite_files import database_file
+
+_PATIENCE = 60
+"""Seconds that a write to a database file waits for those who read it, dashboards for example."""
+
+_STORAGE_ERRORS = (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeError, ValueError)
+
+_JOURNAL = b'{"op_code"'
+"""The first bytes of every journal."""
+_LOOKS, _LOOK_AGAIN = 5, 0.1
+"""Times that a journal without a last line is looked at, and seconds between: it may be written."""
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A context in which everything that a storage raises becomes one line for the user."""
+
+    url: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, _STORAGE_ERRORS):
+            return
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = (str(cause).splitlines() or [type(cause).__name__])[0]
+        raise SearchError(f"storage of the search, {masked(self.url)}: {reason}") from error
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Open a storage, created if need be.
+
+    Args:
+        url: Database URL, or the path of a journal file.
+
+    Raises:
+        ValueError: If it is none; what else is raised, `Answering` knows.
+    """
+    if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
+        raise ValueError("a database in memory forgets the search")
+    if "://" in url:
+        waits = {"connect_args": {"timeout": _PATIENCE}} if database_file(url) else {}
+        return RDBStorage(url, engine_kwargs=waits)
+    file = Path(url)
+    _require_journal(file)
+    make_private_folder(file.resolve().parent)
+    try:
+        return JournalStorage(JournalFileBackend(url))
+    except (AssertionError, AttributeError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"no journal of Optuna, or damaged ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _require_journal(file: Path) -> None:
+    """Check what a file, if it is there, holds of a journal: opening a FIFO would wait for ever.
+
+    Raises:
+        ValueError: If it is no journal, or its last line is cut off: Optuna would pass over that
+            line, and then write the next one behind it.
+    """
+    for tries_left in reversed(range(_LOOKS)):
+        try:
+            content = read_regular(file)
+        except FileNotFoundError:
+            return
+        except UnreadableError as error:
+            raise ValueError(f"it {error}") from None
+        if content[: len(_JOURNAL)] not in {b"", _JOURNAL}:
+            raise ValueError("no journal of Optuna; a database is named by its URL")
+        if not content or content.endswith(b"\n"):
+            return
+        if tries_left:
+            time.sleep(_LOOK_AGAIN)
+    raise ValueError("its last line is cut off: remove that line, and the search goes on before it")

@@ -1,0 +1,131 @@
+"""What Optuna's storage holds of a search: its points, and why no more of them follow."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from sweeps.search import Point, PointState, Search, SearchHistory
+from sweeps.searching.optuna_storage import Answering, open_storage
+from sweeps.sqlite_files import alone, database_file
+from sweeps.study import Study
+
+_STATES: Mapping[TrialState, PointState] = {
+    TrialState.RUNNING: "open",
+    TrialState.WAITING: "open",
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+}
+
+NUM_SEEDS = "num_seeds"
+"""Attribute of Optuna's study: number of a point that was closed early to its seeds."""
+
+EXHAUSTED = "exhausted"
+"""Attribute of Optuna's study: whether the space had no more when a point was last asked for."""
+
+KNOWN = "known"
+"""Attribute of a trial: its results were in the store before the search had the point."""
+
+SETTLED = "settled"
+"""Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
+
+_Told = TypeVar("_Told")
+"""What is asked of a storage."""
+
+
+def read_history(study: Study, url: str) -> SearchHistory:
+    """Return what a storage holds of a study's search, unweighed; nothing is created."""
+    return _read(study, url, history_of) or SearchHistory()
+
+
+def read_importances(study: Study, url: str) -> dict[str, float]:
+    """Return `SearchHistory.importances` of a study's search, which takes seconds to find."""
+    return _read(study, url, _importances) or {}
+
+
+def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told]) -> _Told | None:
+    """Return something of what a storage holds of a search; None if it does not know it."""
+    assert study.search is not None
+    file = database_file(url) if "://" in url else Path(url)
+    if file is not None and not os.path.lexists(file):
+        return None
+    with Answering(url), alone(database_file(url)):
+        storage = open_storage(url)
+        if name_of(study) not in optuna.get_all_study_names(storage):
+            return None
+        return what(optuna.load_study(study_name=name_of(study), storage=storage), study.search)
+
+
+def name_of(study: Study) -> str:
+    """Return what the search of a study is called in a storage."""
+    assert study.search is not None
+    return f"{study.name}-{study.search.fingerprint(study.seeds)}"
+
+
+def points_of(opened: optuna.Study) -> tuple[Point, ...]:
+    """Return all points by number."""
+    num_seeds = opened.user_attrs.get(NUM_SEEDS, {})
+    return tuple(
+        Point(
+            number=trial.number,
+            values=trial.user_attrs["point"],
+            state=_STATES[trial.state],
+            num_seeds=num_seeds.get(str(trial.number)) if trial.state.is_finished() else None,
+            objectives=tuple(trial.values) if trial.state == TrialState.COMPLETE else (),
+            is_known=trial.user_attrs.get(KNOWN, False),
+        )
+        for trial in own_trials(opened)
+    )
+
+
+def own_trials(opened: optuna.Study) -> list[FrozenTrial]:
+    """Return the trials that this program added; what others enqueue is no point of a search."""
+    return [trial for trial in opened.get_trials(deepcopy=False) if "point" in trial.user_attrs]
+
+
+def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
+    """Return everything that is stored of a search."""
+    points = points_of(opened)
+    return SearchHistory(
+        points=points,
+        ended=None if len(points) >= search.points else end_of(opened, search, len(points)),
+    )
+
+
+def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
+    """Return why no point follows; a budget counts as it is today, not as it was back then."""
+    attrs = opened.user_attrs
+    if attrs.get(EXHAUSTED):
+        return f"ended with its space, which has no more than {num_points} different points"
+    if search.stop_after is not None and attrs.get(SETTLED) == search.stop_after:
+        return (
+            f"ended after {num_points} points: the last {search.stop_after} gained less than the "
+            "noise of the seeds"
+        )
+    reason = search.budget.exceeded(attrs.get("hours", 0.0), attrs.get("gpu_hours", 0.0))
+    return None if reason is None else f"{reason}, after {num_points} points"
+
+
+def _importances(opened: optuna.Study, search: Search) -> dict[str, float]:
+    complete = [trial for trial in own_trials(opened) if trial.state == TrialState.COMPLETE]
+    everywhere = [
+        p.path for p in search.space.parameters if all(p.path in trial.params for trial in complete)
+    ]
+    if len(complete) < 2 or len({trial.values[0] for trial in complete}) < 2 or not everywhere:
+        return {}
+    means = optuna.create_study()
+    for trial in complete:
+        params, distributions = trial.params, trial.distributions
+        means.add_trial(
+            create_trial(params=params, distributions=distributions, value=trial.values[0])
+        )
+    found: dict[str, float] = optuna.importance.get_param_importances(
+        means,
+        evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
+        params=everywhere,
+    )
+    return found

@@ -1,0 +1,365 @@
+"""SearchSource: the runs of a search, one point after another as Optuna proposes them."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import variance
+from typing import TYPE_CHECKING, Any
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreError
+from sweeps.budget import Spending
+from sweeps.failures import diverged, failures_of
+from sweeps.ledger import launches
+from sweeps.results import RunResult, read_results
+from sweeps.search import Point, Search, SearchError
+from sweeps.searching.outlook import Outlook
+from sweeps.searching.selection import (
+    confirmation_is_due,
+    has_settled,
+    is_clearly_worse,
+    winner_of,
+)
+from sweeps.stages import PlannedRun, plan_runs, proven_stages
+from sweeps.study import Run, Study
+
+if TYPE_CHECKING:
+    from sweeps.searching.proposals import Proposals  # it loads Optuna
+
+_SECONDS_PER_HOUR = 3600
+
+
+class SearchSource:
+    """Arms, then points as they are proposed, then the confirmation of the winner.
+
+    The points are in Optuna's storage and their results in the checkpoint store; a source made
+    again from the two goes on where the last one stopped, whatever stopped it.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        proposals: "Proposals",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Adopt what was proposed before.
+
+        Args:
+            study: A study with a search.
+            store: Where results are.
+            proposals: The points of the search.
+            clock: Seconds, for the budget.
+
+        Raises:
+            SearchError: If the storage of the points does not answer.
+        """
+        assert study.search is not None
+        self._bare = study
+        self._search: Search = study.search
+        self._store = store
+        self._proposals = proposals
+        self.gpus_per_run = 0.0
+        self.lacked_memory = False
+        self.is_stopped = False
+        self.trouble: SearchError | StoreError | None = None
+        self.num_waiting = self._search.points * len(study.seeds)
+        self.num_known = 0
+        """Points that were told now because the store holds their results."""
+        self._clock = clock
+        self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
+        self._gpu_hours_before = proposals.gpu_hours
+        self._trained = Spending()
+        if self._search.warm_start:
+            self.num_known = proposals.tell_known(self._known())
+        points = proposals.points()
+        self._points = {point.number: point for point in points}
+        self._outstanding: dict[int, set[str]] = {}
+        self._failed: set[str] = set()
+        self._variances: dict[str, float] = {}
+        known = read_results(study.grown(points).runs(), store)
+        told = {point.arm for point in points if point.is_known}  # trained at another's expense
+        self._trained.add(result.stage for result in known if result.run.arm not in told)
+        opened = {point.arm for point in points if point.state == "open"}
+        self._joining = [
+            result.run
+            for result in known
+            if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
+        ]
+        # The store had these once; a winner is not chosen without them.
+        self._lost = {run.key for run in self._joining if run.arm not in study.arms}
+        self._winner: Point | None = None
+        self._is_over = False
+        for point in points:
+            if point.state == "open":
+                self._begin(point)
+        self._conclude()
+        self._study = self._grown()
+
+    @property
+    def study(self) -> Study:
+        """The study with every point so far, and with the confirmation once it has begun."""
+        return self._study
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return runs of known arms and points first, then of a new point, then to confirm."""
+        if self.trouble is not None:
+            return ()
+        try:
+            return self._more(underway)
+        except (SearchError, StoreError) as error:
+            self.trouble = error
+            return ()
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Judge the point of a run once all of its seeds have ended."""
+        if failed:
+            self._failed.add(run.key)
+        try:
+            self._end(run)
+        except (
+            SearchError,
+            StoreError,
+        ) as error:  # the point stays open, and the next launch judges it
+            self.trouble = error
+
+    def outlook(self, slots: int) -> Outlook:
+        """Return the points to ask for, and the confirmation unless it has begun."""
+        seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
+        to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
+        to_confirm = 0 if self._winner is not None else len(self._search.confirm_seeds)
+        return Outlook(
+            num_runs=to_ask * seeds,
+            at_once=seeds,
+            hours=self._search.budget.hours_left(self._hours(), self._gpu_hours(), gpus),
+            num_last=to_confirm * (len(self._bare.fixed) + 1),
+        )
+
+    def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
+        """Yield points that the store holds at every seed, with their objectives, simple first.
+
+        What other launches and searches had is where to look; whether it is the same computation
+        is decided by its keys. A point is trained without test data, so none is read here.
+        """
+        arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
+        found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
+        inside = {repr(values): values for values in found if values is not None}
+        for values in sorted(inside.values(), key=self._search.space.rank):
+            try:
+                runs = self._runs(Point(number=0, values=values, state="open"))
+            except (ValueError, KeyError):
+                continue  # values that exclude each other
+            measured = [self._objectives(result) for result in read_results(runs, self._store)]
+            whole = [value for value in measured if value is not None]
+            if len(whole) == len(runs):
+                yield values, tuple(_mean(column) for column in zip(*whole, strict=True))
+
+    def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        while True:
+            is_grid = self._search.sampler == "grid"
+            if self._asks() and (is_grid or not self._joining):
+                # All points of a grid at once, so that stages are shared best.
+                self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
+            if not self._joining and not self._asks():
+                return ()
+            joining, self._joining = self._joining, []
+            if planned := self._planned(joining, underway):
+                return planned
+
+    def _end(self, run: Run) -> None:
+        is_judged = False
+        was_lost = run.key in self._lost
+        self._lost.discard(run.key)
+        for number, outstanding in list(self._outstanding.items()):
+            if run.key in outstanding:
+                outstanding.discard(run.key)
+                if not outstanding:
+                    self._judge(self._points[number])
+                    is_judged = True
+        if self._search.budget.gpu_hours is not None:
+            self._trained.add(result.stage for result in read_results([run], self._store))
+        self._spend()
+        # Growing a study costs as much as it has runs.
+        if is_judged or (was_lost and not self._lost):
+            self._conclude()
+            self._study = self._grown()
+
+    def _asks(self) -> bool:
+        """Return whether one more point may be proposed."""
+        if self._is_over or len(self._points) >= self._search.points:
+            return False
+        if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
+            self._spend()
+            self._stop_asking()
+        elif self._has_settled():
+            self._proposals.settle()
+            self._stop_asking()
+        return not self._is_over
+
+    def _has_settled(self) -> bool:
+        """Return whether the last points gained nothing; what was read of a point is kept."""
+        after = self._search.stop_after
+        if after is None:
+            return False
+        points = self._points.values()
+        for point in points:
+            if point.state == "complete" and point.arm not in self._variances:
+                values = [self._objectives(r) for r in read_results(self._runs(point), self._store)]
+                measured = [value[0] for value in values if value is not None]
+                if len(measured) > 1:
+                    self._variances[point.arm] = variance(measured) / len(measured)
+        return has_settled(tuple(points), self._variances, after)
+
+    def _ask(self) -> tuple[Point, ...]:
+        point = self._proposals.ask()
+        return () if point is None else (point,)
+
+    def _begin_all(self, asked: Sequence[Point]) -> None:
+        """Let points join that were just asked for; there are no more if there are none."""
+        for point in asked:
+            self._points[point.number] = point
+            self._begin(point)
+        if asked:
+            self._study = self._grown()
+        else:
+            self._stop_asking()
+
+    def _stop_asking(self) -> None:
+        self._is_over = True
+        self._conclude()
+        self._study = self._grown()
+
+    def _begin(self, point: Point) -> None:
+        """Let the first seeds of a point join: all of them, or those before pruning."""
+        runs = self._runs(point)
+        first = runs[: self._search.prune_after]
+        self._outstanding[point.number] = {run.key for run in first}
+        self._joining += first
+        ended = {run.key for run in first if self._has_ended(run)}
+        self._outstanding[point.number] -= ended
+        if not self._outstanding[point.number]:
+            self._joining = [run for run in self._joining if run not in first]
+            self._judge(point)
+
+    def _judge(self, point: Point) -> None:
+        """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
+        runs = self._runs(point)
+        values = [self._objectives(result) for result in read_results(runs, self._store)]
+        measured = [value for value in values if value is not None]
+        rest = [run for run in runs if not self._has_ended(run)]
+        after = self._search.prune_after
+        first = values[:after]
+        if len(measured) == len(runs):
+            means = [_mean(column) for column in zip(*measured, strict=True)]
+            self._close(replace(point, state="complete", objectives=tuple(means)))
+        elif any(self._has_diverged(run) for run in runs):
+            begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
+            early = None if begun == len(runs) else begun
+            self._close(replace(point, state="failed", num_seeds=early))
+        elif after is not None and None not in first and not self._failed & {r.key for r in runs}:
+            if not self._is_worse([value[0] for value in first if value is not None]):
+                self._outstanding[point.number] = {run.key for run in rest}
+                self._joining += rest
+                return
+            self._close(replace(point, state="pruned", num_seeds=after))
+        # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
+        del self._outstanding[point.number]
+
+    def _close(self, point: Point) -> None:
+        self._proposals.tell(point)
+        self._points[point.number] = point
+
+    def _is_worse(self, errors: Sequence[float]) -> bool:
+        complete = [point for point in self._points.values() if point.state == "complete"]
+        if not complete:
+            return False
+        best = min(complete, key=lambda point: (point.objectives[0], point.number))
+        results = read_results(self._runs(best)[: len(errors)], self._store)
+        theirs = [value[0] for r in results if (value := self._objectives(r)) is not None]
+        return len(theirs) == len(errors) and is_clearly_worse(errors, theirs)
+
+    def _conclude(self) -> None:
+        """Choose the winner and let its confirmation join, once every point is closed."""
+        enough = len(self._points) >= self._search.points or self._is_over
+        if not enough or self._outstanding or self._lost or self._winner is not None:
+            return
+        points = tuple(self._points.values())
+        failed = self._failed | failures_of(self._bare.runs(), self._store).keys()
+        if not confirmation_is_due(self._bare, points, failed):
+            return
+        self._is_over = True
+        if not self._search.confirm_seeds:
+            return
+        self._winner = winner_of(self._bare, points, self._store)
+        if self._winner is not None:
+            confirmation = self._grown().part(
+                arm for arm in self._grown().own_seeds if arm not in {p.arm for p in points}
+            )
+            self._joining += confirmation.runs()
+
+    def _grown(self) -> Study:
+        return self._bare.grown(self._points.values(), self._winner)
+
+    def _runs(self, point: Point) -> tuple[Run, ...]:
+        return self._bare.grown([replace(point, num_seeds=None)]).runs_of(point.arm)
+
+    def _planned(
+        self, runs: Iterable[Run], underway: Collection[PlannedRun]
+    ) -> tuple[PlannedRun, ...]:
+        wanted = [run for run in runs if not self._has_diverged(run)]
+        kept = self._bare.teachers()
+        plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
+        return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
+
+    def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
+        """Let the run that stands for the search keep its weights, if it trains a network."""
+        winning = self._study.winning_run()
+        if self._study.problem.network is None or winning is None:
+            return planned
+        if planned.run.key != winning.key:
+            return planned
+        return replace(planned, keep=planned.keep | {winning.config.epochs})
+
+    def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
+        if self._search.sampler == "grid" and self._search.prune_after is None:
+            return planned  # every run was planned at once, with the states that others need
+        values = self._values_of.get(planned.run.arm)
+        epochs = frozenset() if values is None else self._search.fork_epochs(values)
+        own = {epoch for epoch in epochs if epoch > planned.first_epoch}
+        return replace(planned, keep=planned.keep | own)
+
+    @property
+    def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
+        """Arm of each point to its values; arms that are no points fork nowhere."""
+        return {point.arm: point.values for point in self._points.values()}
+
+    def _has_diverged(self, run: Run) -> bool:
+        known = (*self._bare.runs(), run)
+        return run.key in diverged(failures_of(known, self._store))
+
+    def _has_ended(self, run: Run) -> bool:
+        (result,) = read_results([run], self._store)
+        return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
+
+    def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
+        """Return the objectives of a complete run, read from the store; else None."""
+        if result.outcome != "complete":
+            return None
+        last = result.records[-1].metrics
+        return tuple(last[objective] for objective in self._search.objectives)
+
+    def _hours(self) -> float:
+        return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
+
+    def _gpu_hours(self) -> float:
+        """Return what was spent, by the share that each run had; at least what was told before."""
+        if self._search.budget.gpu_hours is None:
+            return 0.0
+        return max(self._gpu_hours_before, self._trained.gpu_hours)
+
+    def _spend(self) -> None:
+        self._proposals.spend(self._hours(), self._gpu_hours())
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,88 @@
+import threading
+from pathlib import Path
+
+import pytest
+from searching import asked, read
+
+from sweeps.search import SearchError
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_history import read_history
+from tests.damages import DAMAGES
+
+
+@pytest.mark.parametrize(
+    ("storage", "reason"),
+    [
+        ("notes.txt", "no journal of Optuna"),
+        ("sqlite:///notes.txt", "file is not a database"),
+        ("sqlite://", "a database in memory forgets the search"),
+        ("foo://user:secret@host/name", "Can't load plugin"),
+        (".", "it is no file"),
+    ],
+)
+def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("What I saw on Monday, at some length: nothing to speak of.\n" * 20)
+    before = notes.read_text()
+    study = read(tmp_path)
+    for opened in (Proposals, read_history):
+        with pytest.raises(SearchError, match=reason) as caught:
+            opened(study, storage)
+        assert len(str(caught.value).splitlines()) == 1
+        assert "secret" not in str(caught.value)
+    assert notes.read_text() == before
+
+
+JOURNALS = {
+    "a FIFO": "it is no file",
+    "a folder": "it is no file",
+    "a socket": "it is no file",
+    "a dangling link": "it is a link that leads nowhere",
+    "a list": "no journal of Optuna",
+    "random": "no journal of Optuna",
+    "truncated": "its last line is cut off",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", JOURNALS)
+def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
+    tmp_path: Path, damage: str
+) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    DAMAGES[damage](journal)
+    for opened in (Proposals, read_history):
+        with pytest.raises(SearchError) as caught:
+            opened(study, str(journal))
+        said = str(caught.value)
+        assert said.startswith(f"storage of the search, {journal}: {JOURNALS[damage]}")
+        assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ['{"op_code": 0}', '{"op_code": 1}\n[1, 2]', '{"op_code": 4}', '{"op_code": [1]}']
+)
+def test_lines_that_no_journal_has_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    for before in (b"", journal.read_bytes()):
+        journal.write_bytes(before + f"{line}\n".encode())
+        for opened in (Proposals, read_history):
+            with pytest.raises(SearchError, match="no journal of Optuna, or damaged") as caught:
+                opened(study, str(journal))
+            assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_journal_whose_last_line_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    study, journal = read(tmp_path), tmp_path / "journal.log"
+    asked(study, str(journal), 2, reopened=False)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-20])
+    writer = threading.Timer(0.15, journal.write_bytes, args=(whole,))
+    writer.start()
+    assert len(read_history(study, str(journal)).points) == 2
+    writer.join()

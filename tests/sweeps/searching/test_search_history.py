@@ -1,0 +1,67 @@
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from searching import asked, read
+
+from sweeps.commands.request import Request
+from sweeps.home import Home
+from sweeps.search import SearchHistory
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_history import read_history, read_importances
+
+
+def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    url = str(tmp_path / "j.log")
+    assert asked(study, url, 20, reopened=False).history() == read_history(study, url)
+    assert read_history(study, url).importances == {}
+    importances = read_importances(study, url)
+    assert set(importances) == {"mix.law.alpha", "mix.switch_epoch"}
+    assert sum(importances.values()) == pytest.approx(1)
+
+
+def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    for url in (f"sqlite:///{tmp_path / 'o.db'}", str(tmp_path / "j.log")):
+        assert read_history(study, url) == SearchHistory()
+    assert {path.name for path in tmp_path.iterdir()} == {"s.yaml"}
+
+
+def test_reading_a_study_loads_no_optuna() -> None:
+    code = (
+        "import sys; from sweeps.reading.study_file import load_study; "
+        "import reports.build; load_study('search-alpha-switch'); "
+        "assert not {'optuna', 'ray'} & set(sys.modules), 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_trial_that_somebody_else_enqueued_is_no_point(tmp_path: Path) -> None:
+    study, url = read(tmp_path), f"sqlite:///{tmp_path / 'optuna.db'}"
+    proposals = Proposals(study, url)
+    first = proposals.ask()
+    (opened,) = optuna.get_all_study_names(url)
+    optuna.load_study(study_name=opened, storage=url).enqueue_trial({"mix.law.alpha": 1.0})
+    second = Proposals(study, url).ask()
+    assert first is not None
+    assert second is not None
+    assert (first.number, second.number) == (0, 2)
+    history = read_history(study, url)
+    assert [point.number for point in history.points] == [0, 2]
+    proposals.tell(replace(second, state="complete", objectives=(0.5,)))
+    assert read_history(study, url).points[1].objectives == (0.5,)
+
+
+def test_a_point_asked_for_while_a_report_is_made_is_not_in_it(tmp_path: Path) -> None:
+    study, home = read(tmp_path), Home(folder=tmp_path / "runs")
+    home.folder.mkdir()
+    asked(study, home.optuna_url, 8, reopened=False)
+    request = Request(reference="s.yaml", overrides=(), study=study, home=home)
+    points = request.history.points
+    asked(study, home.optuna_url, 4, reopened=False)
+    assert request.weighed_history.points == points
+    assert request.weighed_history.importances

@@ -1,0 +1,624 @@
+import errno
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from optuna.storages.journal import JournalFileBackend
+from searching import (
+    GRID,
+    STUDY,
+    BrokenRunError,
+    Driver,
+    KilledError,
+    WorkerLostError,
+    expected_error,
+    noisy,
+    read,
+)
+
+import mixup_core.images.data.datasets
+import sweeps.searching.search_source
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Images, load
+from mixup_core.images.training import fit
+from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.files import StoreError
+from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.ledger import enter
+from sweeps.results import RunResult, read_results
+from sweeps.search import Point, SearchHistory
+from sweeps.searching.outlook import Outlook
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_history import read_history
+from sweeps.searching.search_source import SearchSource
+from sweeps.searching.selection import grown_study
+from sweeps.stages import PlannedRun, plan_study
+from sweeps.study import Run, Study
+
+CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
+
+
+def points_of(driver: Driver) -> list[Point]:
+    return list(driver.proposals.points())
+
+
+def test_every_point_is_trained_at_every_seed_once_and_told_the_mean_over_them(
+    tmp_path: Path,
+) -> None:
+    driver = Driver(read(tmp_path), tmp_path).run()
+    points = points_of(driver)
+    assert [point.state for point in points] == ["complete"] * 6
+    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 3
+    for point in points:
+        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
+        errors = [result.records[-1].metrics["val/error"] for result in results]
+        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+
+
+@pytest.mark.parametrize("kill_in", ["start", "report"])
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, kill_in: str, text: str
+) -> None:
+    study = read(tmp_path, text)
+    undisturbed = Driver(study, tmp_path / "whole").run()
+    rng = random.Random(0)
+    kills, trained = 0, []
+    while True:
+        driver = Driver(study, tmp_path / "cut")
+        try:
+            driver.run(kill_after=rng.randrange(5), kill_in=kill_in)
+            trained += driver.trained
+            break
+        except KilledError:
+            kills += 1
+            trained += driver.trained
+            assert kills < 100
+    assert kills >= 5
+    assert points_of(driver) == points_of(undisturbed)
+    assert not any(point.state == "open" for point in points_of(driver))
+    assert trained == undisturbed.trained, "each run once, in the same order"
+    assert driver.source.study == undisturbed.source.study
+
+
+def test_a_finished_search_trains_nothing_and_asks_nothing(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    first = Driver(study, tmp_path).run()
+    again = Driver(study, tmp_path).run()
+    assert again.trained == []
+    assert points_of(again) == points_of(first)
+    assert again.source.study == first.source.study
+
+
+def test_asking_for_more_points_extends_the_same_search(tmp_path: Path) -> None:
+    whole = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "whole").run()
+    Driver(read(tmp_path), tmp_path / "more").run()
+    more = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "more").run()
+    assert points_of(more) == points_of(whole)
+    assert len(more.trained) == 3 * 3
+
+
+def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
+    text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [1.0, 4.0]}}")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 10").replace("points: 6", "points: 50")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    found = [(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in points_of(driver)]
+    # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
+    assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
+    ended = read_history(driver.source.study, driver.url).ended
+    assert ended == "ended with its space, which has no more than 3 different points"
+
+
+def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
+    tmp_path: Path,
+) -> None:
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path).run()
+    best = min(points_of(driver), key=lambda point: point.objectives)
+    confirmed = driver.source.study.confirmation()
+    assert confirmed is not None
+    assert list(confirmed.arms) == ["erm", "uniform", best.arm]
+    assert confirmed.seeds == (100, 101)
+    for config in confirmed.arms.values():
+        assert (config.data.val_size, config.data.test) == (0, True)
+    assert confirmed.arms[best.arm].mix == driver.source.study.arms[best.arm].mix
+    assert driver.trained[-6:] == [
+        (f"confirm {arm}", seed) for arm in confirmed.arms for seed in (100, 101)
+    ]
+
+
+def test_the_run_that_stands_for_a_search_keeps_its_weights_and_no_other(tmp_path: Path) -> None:
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path)
+    kept = []
+    train = driver._train
+
+    def watched(searcher: Any, trial: str, planned: PlannedRun, *, dies: bool) -> None:
+        if planned.run.config.epochs in planned.keep:
+            kept.append((planned.run.arm, planned.run.seed))
+        train(searcher, trial, planned, dies=dies)
+
+    driver._train = watched  # type: ignore[method-assign]
+    assert driver.source.study.winning_run() is None
+    driver.run()
+    winning = driver.source.study.winning_run()
+    assert winning is not None
+    assert kept == [(winning.arm, winning.seed)]
+    assert winning.seed == 100
+    best = min(points_of(driver), key=lambda point: point.objectives)
+    assert winning.arm == f"confirm {best.arm}"
+
+
+def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        broken = config.seed == 1 and config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if broken else noisy(config)
+
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run()
+    assert {point.state for point in points_of(driver)} == {"failed"}
+    assert {point.objectives for point in points_of(driver)} == {()}
+    assert driver.source.study.confirmation() is None
+    assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
+
+
+@pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
+def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(
+    tmp_path: Path, failure: type[Exception]
+) -> None:
+    study = read(tmp_path, CONFIRM)
+    lost = Driver(study, tmp_path / "whole").run().source.study.arms["point 2"]
+
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        if config.mix == lost.mix and config.seed == 1:
+            raise failure
+        return noisy(config)
+
+    first = Driver(study, tmp_path / "home", metrics).run()
+    states = [point.state for point in points_of(first)]
+    assert states == ["complete"] * 2 + ["open"] + ["complete"] * 3
+    others = first.source.study.confirmation()
+    assert others is not None, "one broken node keeps nobody from a result"
+    history = first.proposals.history()
+    assert grown_study(study, history, first.store) == first.source.study
+
+    again = Driver(study, tmp_path / "home").run()
+    assert {point.state for point in points_of(again)} == {"complete"}
+    assert again.trained[0] == ("point 2", 1)
+    best = min(points_of(again), key=lambda point: point.objectives)
+    confirmed = again.source.study.confirmation()
+    assert confirmed is not None
+    assert list(confirmed.arms) == ["erm", "uniform", best.arm]
+
+
+@pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
+def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(
+    tmp_path: Path, rule: str
+) -> None:
+    study = read(tmp_path, f"{CONFIRM}  select: {rule}\n")
+    first = Driver(study, tmp_path).run()
+    best = min(points_of(first), key=lambda point: point.objectives)
+    for run in first.source.study.runs_of(best.arm)[1:]:
+        first.store.delete(*stage_keys(run.config))
+    assert grown_study(study, first.proposals.history(), first.store).confirmation() is not None
+    again = Driver(study, tmp_path).run()
+    assert again.trained == [(best.arm, 1), (best.arm, 2)]
+    assert points_of(again) == points_of(first)
+    assert again.source.study == first.source.study, "selected as if nothing had been lost"
+
+
+def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
+    tmp_path: Path,
+) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        broken = config.seed == 1 and config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if broken else noisy(config)
+
+    study = read(tmp_path, STUDY.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n")
+    driver = Driver(study, tmp_path, metrics).run()
+    assert {(point.state, point.num_seeds) for point in points_of(driver)} == {("failed", 2)}
+    assert driver.source.study.seeds_of("point 0") == (0, 1)
+    assert Driver(study, tmp_path, metrics).run().trained == []
+    assert plan_study(driver.source.study, driver.store).pending == ()
+
+
+def test_a_seed_that_fails_every_time_ends_a_search_that_prunes(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        if config.seed == 3 and config.mix.switch_epoch is not None:
+            raise BrokenRunError
+        return {**noisy(config), "val/error": 0.1 + 0.01 * config.seed}
+
+    text = CONFIRM.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n"
+    driver = Driver(read(tmp_path, text), tmp_path, metrics).run()
+    assert [point.state for point in points_of(driver)] == ["open"] * 6
+    assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 4
+    assert driver.source.trouble is None
+
+
+def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read(tmp_path)
+    whole = Driver(study, tmp_path / "whole").run()
+    driver = Driver(study, tmp_path / "cut", url=str(tmp_path / "cut" / "journal.log"))
+    told = 0
+
+    def fills_up(self: JournalFileBackend, logs: object) -> None:
+        nonlocal told
+        told += 1
+        if told > 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, logs)
+
+    append = JournalFileBackend.append_logs
+    with monkeypatch.context() as patched:
+        patched.setattr(JournalFileBackend, "append_logs", fills_up)
+        driver.run()
+    assert "No space left on device" in str(driver.source.trouble)
+    assert len(driver.trained) < len(whole.trained)
+    again = Driver(study, tmp_path / "cut", url=driver.url).run()
+    assert again.source.trouble is None
+    assert points_of(again) == points_of(whole)
+    assert driver.trained + again.trained == whole.trained
+
+
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    study = read(tmp_path, text)
+    whole = Driver(study, tmp_path / "whole").run()
+    trained: list[tuple[str, int]] = []
+    num_troubles = 0
+    while True:
+        driver = Driver(study, tmp_path / "cut")
+        answers = num_troubles + 1
+
+        def answer(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
+            nonlocal answers
+            answers -= 1
+            if answers == 0:
+                raise StoreError("no answer")
+            return read_results(runs, store)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(sweeps.searching.search_source, "read_results", answer)
+            driver.run()
+        trained += driver.trained
+        if driver.source.trouble is None:
+            break
+        assert str(driver.source.trouble) == "no answer"
+        num_troubles += 1
+    assert num_troubles >= 5
+    assert points_of(driver) == points_of(whole)
+    assert not any(point.state == "open" for point in points_of(driver))
+    assert driver.source.study == whole.source.study
+    assert sorted(trained) == sorted(whole.trained), "each run once"
+
+
+def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
+    text = STUDY.replace("seeds: 3", "seeds: 6") + "  prune: {after: 2}\n"
+    driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
+    points = points_of(driver)
+    pruned = [point for point in points if point.state == "pruned"]
+    assert 0 < len(pruned) < len(points)
+    for point in points:
+        seeds = [seed for arm, seed in driver.trained if arm == point.arm]
+        assert seeds == list(range(2 if point in pruned else 6))
+        assert driver.source.study.seeds_of(point.arm) == tuple(seeds)
+    errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
+    best = min(errors[point.arm] for point in points if point.state == "complete")
+    assert all(errors[point.arm] > best for point in pruned)
+
+
+def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
+        "points: 6", "sampler: grid"
+    )
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    # Three alphas, switch 0 is ERM, (1, 20) is the arm `uniform`: 3 x 4 - 1 points.
+    assert len(points_of(driver)) == 11
+    # Per seed: ERM 20; per alpha 20 of mixing and forks of 15, 10 and 5 epochs.
+    assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
+
+
+def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) -> None:
+    text = CONFIRM.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
+        "points: 6", "sampler: grid"
+    )
+    study = read(tmp_path, text)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
+    assert (planned["search"]["points"], planned["search"]["runs_to_ask"]) == (11, 33)
+    driver = Driver(study, tmp_path).run()
+    assert planned["epochs_planned"] == driver.epochs
+    assert planned["to_run"] == len(driver.trained) == (2 + 11) * 3 + 3 * 2
+
+
+def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None:
+    text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
+    study = read(tmp_path, text)
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
+    driver = Driver(study, tmp_path).run()
+    assert planned["to_run"] == len(driver.trained)
+    assert planned["epochs_planned"] >= driver.epochs
+    assert planned["epochs_naive"] == (20 + 60 + 6 * 20) * 3 + (20 + 60 + 20) * 2
+
+
+def test_a_plan_of_a_search_names_its_budget(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {hours: 2, gpu_hours: 0.5}\n")
+    planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
+    assert "0 known; no new ones after 2 hours or 0.5 GPU-hours\n" in spell_plan(planned)
+
+
+def planned_after(driver: Driver, study: Study) -> dict[str, Any]:
+    history = read_history(study, driver.url)
+    return plan_summary(grown_study(study, history, driver.store), history, driver.store, slots=1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "search.budget={gpu_hours: 1.5}",
+        "search.space={mix.law: {beta: {categorical: [2.0, 4.0]}}}",
+    ],
+)
+def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end: str) -> None:
+    study = read(tmp_path, CONFIRM, end, "search.points=50")
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    planned = planned_after(driver, study)
+    assert planned["to_run"] == planned["epochs_planned"] == 0
+    assert planned["runs"] == planned["stored"] == len(driver.trained)
+    assert planned["search"]["points"] == len(points_of(driver)) < 50
+    assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
+
+
+def test_a_plan_of_a_search_whose_budget_was_raised_is_not_below_what_it_costs(
+    tmp_path: Path,
+) -> None:
+    study = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 1.5}")
+    ended = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    raised = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 99}")
+    planned = planned_after(ended, raised)
+    assert planned["to_run"] == (6 - len(points_of(ended))) * 3 + 3 * 2 > 6
+    assert planned["to_run"] >= len(Driver(raised, tmp_path, gpus_per_run=1.0).run().trained)
+
+
+def test_a_plan_promises_no_confirmation_where_every_point_has_diverged(tmp_path: Path) -> None:
+    def metrics(config: TrainConfig) -> dict[str, float]:
+        is_point = config.mix.switch_epoch is not None
+        return {"val/error": float("nan")} if is_point else noisy(config)
+
+    study = read(tmp_path, CONFIRM)
+    assert planned_after(Driver(study, tmp_path, metrics).run(), study)["to_run"] == 0
+
+
+def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_path: Path) -> None:
+    text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [2.0, 4.0]}}")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace("points: 6", "points: 8")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert len(points_of(driver)) == 8
+    assert driver.epochs < 3 * (20 + 20 + 8 * 20) * 0.75
+
+
+def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) -> None:
+    text = STUDY + "  budget: {gpu_hours: 1.5}\n"
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    points = points_of(driver)
+    assert 0 < len(points) < 6
+    assert all(point.state == "complete" for point in points)
+    history = read_history(study, driver.url)
+    assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
+    assert not history.asks(study.search)  # type: ignore[arg-type]
+
+
+def test_a_search_that_gains_nothing_more_ends_on_its_way_and_says_so(tmp_path: Path) -> None:
+    text = STUDY.replace("points: 6", "points: 60\n  stop: {after: 4}")
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path).run()
+    history = read_history(study, driver.url)
+    assert 4 < len(history.points) < 60
+    assert history.ended == (
+        f"ended after {len(history.points)} points: the last 4 gained less than the noise of the "
+        "seeds"
+    )
+    again = Driver(study, tmp_path).run()
+    assert (again.trained, len(again.proposals.points())) == ([], len(history.points))
+    killed = tmp_path / "killed"
+    with pytest.raises(KilledError):
+        Driver(study, killed).run(kill_after=8)
+    Driver(study, killed).run()
+    assert read_history(study, f"sqlite:///{killed / 'optuna.db'}").points == history.points
+    longer = read(tmp_path, text.replace("after: 4", "after: 6"))
+    extended = Driver(longer, tmp_path).run()
+    assert len(extended.proposals.points()) > len(history.points)
+
+
+def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
+    first = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    assert first.proposals.gpu_hours == pytest.approx(first.epochs * 36 / 3600)
+    for gpus_per_run in (1.0, 0.5):
+        again = Driver(study, tmp_path, gpus_per_run=gpus_per_run).run()
+        assert again.trained == []
+        assert points_of(again) == points_of(first)
+    more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained
+    assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
+
+
+def test_gpu_hours_of_a_search_are_those_of_the_share_that_each_run_had(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
+    first = Driver(study, tmp_path, gpus_per_run=0.25)
+    with pytest.raises(KilledError):
+        first.run(kill_after=10)
+    again = Driver(study, tmp_path, gpus_per_run=1.0).run()
+    assert first.epochs > 0
+    assert again.epochs > 0
+    hours = (first.epochs * 0.25 + again.epochs * 1.0) * 36 / 3600
+    assert again.proposals.gpu_hours == pytest.approx(hours)
+
+
+def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
+    proposals = Proposals(study, str(tmp_path / "journal.log"))
+    for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "ended on its budget of 1 hours")):
+        times = iter([0.0])
+        source = SearchSource(
+            study,
+            Store(str(tmp_path / "store")),
+            proposals,
+            lambda: next(times, 0.4 * 3600),  # noqa: B023
+        )
+        source.more(())
+        source.end(source.study.runs()[0], failed=False)
+        assert proposals.hours == pytest.approx(spent)
+        source.more(())
+        source.more(())
+        assert (proposals.history().ended or "no").startswith(ended)
+
+
+def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
+    study = read(tmp_path, CONFIRM)
+    search = study.search
+    assert search is not None
+    proposals = Proposals(study, str(tmp_path / "journal.log"))
+    source = SearchSource(study, Store(str(tmp_path / "store")), proposals)
+    asked = len(study.seeds) * search.points
+    last, seeds = len(search.confirm_seeds) * 3, len(study.seeds)
+    assert source.outlook(1) == Outlook(num_runs=asked, at_once=seeds, num_last=last)
+    source.more(())  # the arms
+    source.more(())
+    assert source.outlook(1) == Outlook(num_runs=asked - seeds, at_once=seeds, num_last=last)
+    done = Driver(study, tmp_path).run().source
+    assert done.outlook(1) == Outlook(at_once=seeds)
+
+
+def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
+    """The grid of another study, and the points of another search of the same space."""
+    head, _, tail = GRID.partition("arms:")
+    grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
+    grid = grid.replace("val_size: 200", "val_size: 200, test: false").replace(
+        "seeds: 3", "seeds: 4"
+    )
+    grid += (
+        "grid: {mix.law: [{beta: 0.5}, {beta: 8.0}, {beta: 50.0}], mix.switch_epoch: [4, 5, 10]}\n"
+    )
+    other = read(tmp_path, grid)
+    first = Driver(read(tmp_path, STUDY), tmp_path).run()
+    for run in other.runs():
+        mix = run.config.mix
+        if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
+            first._write(run.config, run.config.epochs, noisy(run.config))
+    enter(other, first.store, "mixsweep run other")
+    text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
+    study = read(tmp_path, text)
+    driver = Driver(study, tmp_path)
+    known = [point for point in points_of(driver) if point.is_known]
+    # Of the grid 3 lie in the space at every seed: alpha 50 and switch 5 are outside it.
+    assert driver.source.num_known == len(known) == 6 + 3
+    assert driver.trained == []
+    values = {(p.values["mix.law.alpha"], p.values["mix.switch_epoch"]) for p in known}
+    assert {(0.5, 10), (8.0, 4), (8.0, 10)} < values
+    assert (0.5, 4) not in values
+    for point in known:
+        results = read_results(driver.source.study.runs_of(point.arm), driver.store)
+        errors = [result.records[-1].metrics["val/error"] for result in results]
+        assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
+    driver.run()
+    assert len(points_of(driver)) == 20
+    assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
+    again = Driver(study, tmp_path).run()
+    assert (again.trained, again.source.num_known) == ([], 0)
+
+
+def test_known_points_are_at_most_as_many_as_are_to_be_tried_and_cost_no_budget(
+    tmp_path: Path,
+) -> None:
+    Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
+    text = STUDY.replace("points: 6", "points: 4\n  seed: 1\n  warm_start: true")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert (driver.source.num_known, driver.trained) == (4, [])
+    budget = text.replace("points: 4", "points: 40").replace("seed: 1", "seed: 2")
+    spent = Driver(read(tmp_path, budget + "  budget: {gpu_hours: 1.3}\n"), tmp_path,
+                   gpus_per_run=1.0)  # fmt: skip
+    spent.run()
+    # The arms were trained before: 2 x 3 runs of 0.2 hours.
+    assert {arm for arm, _ in spent.trained} == {f"point {spent.source.num_known}"}
+
+
+def test_several_objectives_are_told_together(tmp_path: Path) -> None:
+    text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
+    driver = Driver(read(tmp_path, text), tmp_path).run()
+    assert all(len(point.objectives) == 2 for point in points_of(driver))
+    assert [p.objectives[0] + p.objectives[1] for p in points_of(driver)] == pytest.approx(
+        [2.2] * 6
+    )
+
+
+@pytest.mark.timeout(120)
+def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CONFIRM.replace("epochs: 20", "epochs: 2").replace("[0, 20], step: 2", "[0, 2]")
+    text = text.replace("seeds: 3", "seeds: 2")
+    study = read(tmp_path, text)
+    loads: list[bool] = []
+
+    def trained(config: TrainConfig) -> dict[str, float]:
+        loads.append(config.data.test)
+        *_, last = fit(config, load(config.data))
+        return dict(last.metrics)
+
+    honest = Driver(study, tmp_path / "honest", trained).run()
+    read_split = mixup_core.images.data.datasets.DATASETS["digits"]
+
+    def with_noise(data: object, root: Path, split: str) -> Images:
+        images = read_split(data, root, split)  # type: ignore[arg-type]
+        if split != "test":
+            return images
+        return Images(pixels=images.pixels, labels=(images.labels * 7 + 3) % 10)
+
+    monkeypatch.setitem(mixup_core.images.data.datasets.DATASETS, "digits", with_noise)
+    leaky = Driver(study, tmp_path / "leaky", trained).run()
+    assert points_of(leaky) == points_of(honest)
+    assert leaky.source.study == honest.source.study
+    assert sum(loads) == 2 * 3 * 2, "only the confirmation reads test images"
+    finals = [
+        read_results(driver.source.study.confirmation().runs(), driver.store)  # type: ignore[union-attr]
+        for driver in (honest, leaky)
+    ]
+    errors = [[r.records[-1].metrics["test/error"] for r in results] for results in finals]
+    assert errors[0] != errors[1], "the noise is seen where it may be"
+
+
+def excess_of_the_best(folder: Path, sampler: str, seed: int) -> float:
+    """Return how far above the least error, 0.10, the best of 60 points is, as a part of it."""
+    text = STUDY.replace("seeds: 3", "seeds: 1").replace(", step: 2", "")
+    own = (f"search.sampler={sampler}", f"search.seed={seed}", "search.points=60")
+    study = read(folder, text, *own)
+    proposals = Proposals(study, str(folder / f"{sampler}-{seed}.log"))
+    assert study.search is not None
+    errors = []
+    while len(errors) < 60:
+        point = proposals.ask()
+        assert point is not None
+        errors.append(expected_error(study.search.config_of(point.values)))
+        proposals.tell(replace(point, state="complete", objectives=(errors[-1],)))
+    return min(errors) / 0.10 - 1
+
+
+def test_a_search_finds_a_known_optimum_and_comes_nearer_than_random_points(
+    tmp_path: Path,
+) -> None:
+    ratios = []
+    for seed in range(5):
+        found, drawn = (excess_of_the_best(tmp_path, name, seed) for name in ("tpe", "random"))
+        assert found <= 0.05
+        ratios.append(drawn / found)
+    assert median(ratios) > 3, ratios
