@@ -5,10 +5,11 @@ import os
 import pickle
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import torch  # noqa: F401  once: else every process that reads a folder loads it
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
@@ -21,9 +22,12 @@ from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.warm import Warm
 
 SLOW_AFTER = 2.0
 """Seconds of processor time that reading a folder with one of them may take."""
+PATIENCE = 60.0
+"""Seconds after which a launch hangs that has to refuse one."""
 LARGEST_MB = 500.0
 """That a process which reads it may take at its peak beyond one that reads sound images."""
 
@@ -77,14 +81,16 @@ def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list
     return [f"{hostile.name}: {what}" for what in wrong]
 
 
-def refused(mixsweep: CommandLine, hostile: Hostile, file: Path, study: Path) -> list[str]:
+def refused(
+    launch: Warm, mixsweep: CommandLine, hostile: Hostile, file: Path, study: Path
+) -> list[str]:
     """Return the promises that a launch broke which has to refuse a file before any run."""
-    process = mixsweep.start("run", str(study))
-    said = process.communicate()[1].strip().splitlines()
-    is_right = process.returncode == BAD_INPUT and f"dog/{file.name}: " in said[-1]
+    ended = launch(mixsweep, "run", str(study), patience=PATIENCE)
+    said = ended.err.strip().splitlines()
+    is_right = ended.code == BAD_INPUT and f"dog/{file.name}: " in said[-1]
     is_right &= not any("Traceback" in line for line in said)
     is_right &= not list(mixsweep.home.rglob("stages/*/*.json"))
-    return [] if is_right else [f"{hostile.name}: ended with {process.returncode}: {said[-1:]}"]
+    return [] if is_right else [f"{hostile.name}: ended with {ended.code}: {said[-1:]}"]
 
 
 def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> int:
@@ -106,37 +112,32 @@ def main() -> None:
     seen: dict[str, Look] = {}
     every = list(hostile_images())
     sound = Hostile(name="sound", suffix="png", content=every[0].content, is_taken=True)
-    for number, hostile in enumerate([sound, *every]):
-        folder = place.folder / f"{number}"
-        file = put(folder / "photos", hostile)
-        seen[hostile.name] = look(folder / "photos")
-        if hostile is sound:
-            continue
-        wrong += wrong_with(hostile, file, seen[hostile.name], seen["sound"])
-        told["taken" if hostile.is_taken else "refused"] += 1
-        if not hostile.is_taken:
-            study = folder / "study.yaml"
-            study.write_text(STUDY)
-            wrong += refused(place.home(f"home-{number}"), hostile, file, study)
+    put(place.folder / "sound" / "photos", sound)
+    of_sound = look(place.folder / "sound" / "photos")
+    with Warm.started((), place.folder) as launch:
+        for number, hostile in enumerate(every):
+            folder = place.folder / f"{number}"
+            file = put(folder / "photos", hostile)
+            seen[hostile.name] = look(folder / "photos")
+            wrong += wrong_with(hostile, file, seen[hostile.name], of_sound)
+            told["taken" if hostile.is_taken else "refused"] += 1
+            if not hostile.is_taken:
+                study = folder / "study.yaml"
+                study.write_text(STUDY)
+                wrong += refused(launch, place.home(f"home-{number}"), hostile, file, study)
     deaths = trained(place.home("all"), [h for h in every if h.is_taken], place.folder / "all")
     wrong += [f"{deaths} workers died"] if deaths else []
-    publish("images", f"{len(every)} hostile images", _figures(seen, told, deaths, wrong))
+    figures = {
+        "images": len(every),
+        "told": dict(told),
+        "slowest_seconds": max(look.seconds for look in seen.values()),
+        "largest_memory_mb_beyond_sound": max(look.mb for look in seen.values()) - of_sound.mb,
+        "worker_deaths": deaths,
+        "violations": wrong,
+    }
+    publish("images", f"{len(every)} hostile images", figures)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201
     raise SystemExit(1 if wrong else 0)
-
-
-def _figures(
-    seen: Mapping[str, Look], told: Mapping[str, int], deaths: int, wrong: Sequence[str]
-) -> dict[str, Any]:
-    hostile = [look for name, look in seen.items() if name != "sound"]
-    return {
-        "images": len(hostile),
-        "told": dict(told),
-        "slowest_seconds": max(look.seconds for look in hostile),
-        "largest_memory_mb_beyond_sound": max(look.mb for look in hostile) - seen["sound"].mb,
-        "worker_deaths": deaths,
-        "violations": list(wrong),
-    }
 
 
 def _resident_mb() -> float:
