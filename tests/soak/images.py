@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch  # noqa: F401  once: else every process that reads a folder loads it
+import torchvision  # noqa: F401  once: else every process that reads a folder loads it
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError

@@ -29,6 +29,7 @@ _NEEDED = (
     "sweeps.running.launch",
     "sweeps.searching.proposals",
     "mlflow",
+    "torchvision",
     "sweeps.tracking.projection",
     "reports.build",
 )
