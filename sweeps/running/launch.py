@@ -47,7 +47,7 @@ from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import Watch
-from sweeps.scratch import scratch
+from sweeps.scratch import MARK, end_orphans, scratch
 from sweeps.searching.sources import RunSource
 from sweeps.stages import PlannedRun
 from sweeps.tracking.tracker import Tracker
@@ -228,6 +228,7 @@ def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
     """Leave nothing open or behind, from a thread: the main one waits within Ray."""
     tracker.settle(store)
     lease.release()
+    end_orphans(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -247,7 +248,7 @@ def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) ->
     """
     for tries_left in reversed(range(_STARTS)):
         try:
-            with _environment(OMP_NUM_THREADS="1"), starting(leave):
+            with _environment(OMP_NUM_THREADS="1", **{MARK: str(folder)}), starting(leave):
                 ray.init(
                     address="local",
                     num_cpus=max(

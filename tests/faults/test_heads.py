@@ -33,7 +33,7 @@ def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
     assert f"Ray is gone: its {name} (pid {victim.pid}) has ended" in said
     assert "the same command again goes on where it stopped" in said
     assert "Traceback" not in said
-    wait_for(lambda: not any(map(_lives, below)), timeout=30)
+    wait_for(lambda: not any(map(_lives, below)), timeout=10)
     assert not folder.exists()
     assert mixsweep.json("status", TWO_LAWS.file)["driver"] is None
     with Launch(mixsweep, TWO_LAWS) as launch:

@@ -1,12 +1,46 @@
 """Scratch of a driver: its path is short enough for Ray."""
 
+import os
 import socket
+import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sweeps.scratch import scratch
+from sweeps.scratch import MARK, end_orphans, scratch
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Processes that are started for a launch; without one, for none."""
+    processes = []
+
+    def start(folder: Path | None) -> "subprocess.Popen[bytes]":
+        marked = {} if folder is None else {MARK: str(folder)}
+        processes.append(subprocess.Popen(["sleep", "60"], env={**os.environ, **marked}))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_what_killed_launches_have_left_running_is_ended_and_nothing_else(
+    tmp_path: Path, started: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    (tmp_path / "living").mkdir()
+    left, living, other = map(started, (tmp_path / "gone", tmp_path / "living", None))
+    with scratch() as folder:
+        assert left.wait(timeout=10) == -9
+        own = started(folder)
+        end_orphans()
+        assert own.poll() is None
+    assert own.wait(timeout=10) == -9
+    assert living.poll() is None
+    assert other.poll() is None
 
 
 @pytest.mark.parametrize("length", [4, 17, 18, 90])
