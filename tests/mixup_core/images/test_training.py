@@ -279,7 +279,7 @@ def test_the_global_generators_are_left_alone(config: TrainConfig, splits: Split
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
     """Resume in another process, at each epoch: the bytes of the state are compared by hash."""
     program = """
