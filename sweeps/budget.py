@@ -10,7 +10,7 @@ GPUS_PER_RUN = "gpus_per_run"
 """Entry of a stage's environment: the share of GPUs that its run had, where it had one."""
 
 _MS_PER_HOUR = 3_600_000
-_SECONDS_PER_HOUR = 3_600
+SECONDS_PER_HOUR = 3_600
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ class Spending:
             if stage is None:
                 continue
             new = set(stage.facts) - self._epochs
-            hours = sum(facts.seconds for facts in new) / _SECONDS_PER_HOUR
+            hours = sum(facts.seconds for facts in new) / SECONDS_PER_HOUR
             self.training_hours += hours
             self.gpu_hours += hours * float(stage.environment.get(GPUS_PER_RUN, 0.0))
             self._epochs |= new

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
-from sweeps.budget import UNITS
+from sweeps.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.commands.costs import (
     bytes_of_predictions,
     bytes_to_keep,
@@ -82,7 +82,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         summary |= {"budget": {**limits, "ended": ended_on_budget(study, results)}}
     if gpus_per_run is None and used_gpus(results):
         gpus_per_run = 1.0
-    hours = None if busy is None else busy / 3600 * (gpus_per_run or 1.0)
+    hours = None if busy is None else busy / SECONDS_PER_HOUR * (gpus_per_run or 1.0)
     return summary | {
         "gpu_hours": hours if gpus_per_run else None,
         "cost": None if price is None or hours is None else hours * price,

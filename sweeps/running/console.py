@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from mixup_core.rules import printable
+from sweeps.budget import SECONDS_PER_HOUR
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook
 from sweeps.study import Run, Study
 
 _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
-_SECONDS_PER_HOUR = 3600
 _LINE_EVERY = 60.0
 _FIRST_LINES_EVERY = 9.0
 """Until a run of this launch has ended: whoever looks on does not know yet whether it works."""
@@ -142,7 +142,7 @@ class Board:
         most = with_more(to_come.num_runs + to_come.num_last)
         if most is None or not to_come.num_runs or to_come.hours is None:
             return most
-        here, spent_in = with_more(0) or 0.0, to_come.hours * _SECONDS_PER_HOUR
+        here, spent_in = with_more(0) or 0.0, to_come.hours * SECONDS_PER_HOUR
         # What joins last before a budget is spent is finished after it.
         until = here if spent_in <= here else spent_in + alone(to_come.at_once)
         return min(most, until + alone(to_come.num_last))

@@ -45,7 +45,7 @@ class Head:
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        own = _named(filter(_lives, psutil.Process().children()))
+        own = _needed(filter(_lives, psutil.Process().children()))
         self._own = dict.fromkeys(_OWN) | own if is_own else {}
         self._answered_at = time.monotonic()
 
@@ -100,7 +100,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
 
     def lost() -> str | None:
         if len(own) < len(_OWN):
-            own.update(_named(set(psutil.Process().children()) - of_before))
+            own.update(_needed(set(psutil.Process().children()) - of_before))
         ended = _ended_of(own)
         return ended and not_started(ended)
 
@@ -175,7 +175,7 @@ def end_children() -> None:
             child.kill()
 
 
-def _named(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
+def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
     """Return those without which a cluster cannot live, dead ones too, by name."""
     found = {}
     for process in processes:

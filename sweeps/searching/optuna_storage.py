@@ -1,9 +1,9 @@
 """Where Optuna keeps searches: a database, or a journal in a file."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import optuna
 from optuna.exceptions import OptunaError
@@ -29,28 +29,24 @@ _LOOKS, _LOOK_AGAIN = 5, 0.1
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """A context in which everything that a storage raises becomes one line for the user."""
+@contextmanager
+def answering(url: str) -> Iterator[None]:
+    """Make everything that a storage raises within a `with` one line for the user.
 
-    url: str
+    Args:
+        url: Of the storage; a password in it is not shown.
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if not isinstance(error, _STORAGE_ERRORS):
-            return
+    Raises:
+        SearchError: In place of what was raised.
+    """
+    try:
+        yield
+    except _STORAGE_ERRORS as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
         reason = (str(cause).splitlines() or [type(cause).__name__])[0]
-        raise SearchError(f"storage of the search, {masked(self.url)}: {reason}") from error
+        raise SearchError(f"storage of the search, {masked(url)}: {reason}") from error
 
 
 def open_storage(url: str) -> BaseStorage:
@@ -60,7 +56,7 @@ def open_storage(url: str) -> BaseStorage:
         url: Database URL, or the path of a journal file.
 
     Raises:
-        ValueError: If it is none; what else is raised, `Answering` knows.
+        ValueError: If it is none; what else is raised, `answering` knows.
     """
     if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
         raise ValueError("a database in memory forgets the search")

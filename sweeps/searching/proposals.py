@@ -8,6 +8,7 @@ adopted, and proposals follow from the points alone, with or without kills betwe
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, assert_never
 
@@ -25,7 +26,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, with_named_teacher
 from sweeps.search import Point, Search, SearchError, SearchHistory
-from sweeps.searching.optuna_storage import Answering, open_storage
+from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.searching.search_history import (
     EXHAUSTED,
     KNOWN,
@@ -65,8 +66,8 @@ class Proposals:
         self._taken = {_content(config) for config in study.arms.values()}
         if study.search.sampler == "cmaes" and find_spec("cmaes") is None:
             raise SearchError("sampler cmaes needs the package cmaes: pip install cmaes")
-        self._answering = Answering(url)
-        with self._answering, alone(database_file(url)):
+        self._answering = partial(answering, url)
+        with self._answering(), alone(database_file(url)):
             self._storage = open_storage(url)
             self._study = optuna.create_study(
                 study_name=name_of(study),
@@ -78,12 +79,12 @@ class Proposals:
 
     def history(self) -> SearchHistory:
         """Return everything the storage holds of the search."""
-        with self._answering:
+        with self._answering():
             return history_of(self._study, self._search)
 
     def points(self) -> tuple[Point, ...]:
         """Return all points by number."""
-        with self._answering:
+        with self._answering():
             return points_of(self._study)
 
     def ask(self) -> Point | None:
@@ -103,7 +104,7 @@ class Proposals:
         return self._propose(MAX_GRID)
 
     def _propose(self, count: int) -> tuple[Point, ...]:
-        with self._answering:
+        with self._answering():
             trials = own_trials(self._study)
             begun = len(self._study.get_trials(deepcopy=False))
         taken = self._taken | {self._content_of(trial.user_attrs["point"]) for trial in trials}
@@ -112,20 +113,20 @@ class Proposals:
             content = self._content_of(values)
             if content in taken:
                 continue
-            with self._answering:
+            with self._answering():
                 self._study.add_trial(_proposal(self._search, values, system_attrs))
             taken.add(content)
             points.append(Point(number=begun + len(points), values=values, state="open"))
             if len(points) == count:
                 break
-        with self._answering:
+        with self._answering():
             if self._study.user_attrs.get(EXHAUSTED, False) == bool(points):
                 self._study.set_user_attr(EXHAUSTED, not points)
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
         """Return the values of all points of the other searches in the storage."""
-        with self._answering:
+        with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [
                 optuna.load_study(study_name=name, storage=self._storage)
@@ -142,7 +143,7 @@ class Proposals:
                 arm or a point computes are left aside, and all once there are as many points as the
                 search is to try, or it has ended.
         """
-        with self._answering:
+        with self._answering():
             trials = own_trials(self._study)
             if end_of(self._study, self._search, len(trials)) is not None:
                 return 0
@@ -154,7 +155,7 @@ class Proposals:
             if told >= room:
                 break
             if content not in taken:
-                with self._answering:
+                with self._answering():
                     self._study.add_trial(_proposal(self._search, values, {}, objectives))
                 taken.add(content)
                 told += 1
@@ -162,7 +163,7 @@ class Proposals:
 
     def tell(self, point: Point) -> None:
         """Store how a point was closed: its state, and its objectives or the seeds it was given."""
-        with self._answering:
+        with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})
                 self._study.set_user_attr(NUM_SEEDS, {**given, str(point.number): point.num_seeds})
@@ -175,25 +176,25 @@ class Proposals:
     @property
     def hours(self) -> float:
         """Wall hours that drivers have spent on the search, as stored by `spend`."""
-        with self._answering:
+        with self._answering():
             return float(self._study.user_attrs.get("hours", 0.0))
 
     @property
     def gpu_hours(self) -> float:
         """GPU-hours that drivers have spent on the search, as stored by `spend`."""
-        with self._answering:
+        with self._answering():
             return float(self._study.user_attrs.get("gpu_hours", 0.0))
 
     def spend(self, hours: float, gpu_hours: float) -> None:
         """Store the wall hours and GPU-hours spent so far, those of earlier drivers included."""
-        with self._answering:
+        with self._answering():
             self._study.set_user_attr("hours", hours)
             if gpu_hours:
                 self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def settle(self) -> None:
         """Store that the last points gained nothing, by the rule of the search."""
-        with self._answering:
+        with self._answering():
             self._study.set_user_attr(SETTLED, self._search.stop_after)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from sweeps.search import Point, PointState, Search, SearchHistory
-from sweeps.searching.optuna_storage import Answering, open_storage
+from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.sqlite_files import alone, database_file
 from sweeps.study import Study
 
@@ -53,7 +53,7 @@ def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told])
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
         return None
-    with Answering(url), alone(database_file(url)):
+    with answering(url), alone(database_file(url)):
         storage = open_storage(url)
         if name_of(study) not in optuna.get_all_study_names(storage):
             return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
-from sweeps.budget import Spending
+from sweeps.budget import SECONDS_PER_HOUR, Spending
 from sweeps.failures import diverged, failures_of
 from sweeps.ledger import launches
 from sweeps.results import RunResult, read_results
@@ -25,8 +25,6 @@ from sweeps.study import Run, Study
 
 if TYPE_CHECKING:
     from sweeps.searching.proposals import Proposals  # it loads Optuna
-
-_SECONDS_PER_HOUR = 3600
 
 
 class SearchSource:
@@ -67,7 +65,7 @@ class SearchSource:
         self.num_known = 0
         """Points that were told now because the store holds their results."""
         self._clock = clock
-        self._started_at = clock() - proposals.hours * _SECONDS_PER_HOUR
+        self._started_at = clock() - proposals.hours * SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
         self._trained = Spending()
         if self._search.warm_start:
@@ -349,7 +347,7 @@ class SearchSource:
         return tuple(last[objective] for objective in self._search.objectives)
 
     def _hours(self) -> float:
-        return (self._clock() - self._started_at) / _SECONDS_PER_HOUR
+        return (self._clock() - self._started_at) / SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
         """Return what was spent, by the share that each run had; at least what was told before."""

@@ -6,13 +6,12 @@ from typing import Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.files import StoreError
+from sweeps.budget import SECONDS_PER_HOUR
 from sweeps.results import begun_seeds, read_results, spending_of
 from sweeps.search import SearchError
 from sweeps.searching.outlook import Outlook
 from sweeps.stages import Plan, PlannedRun
 from sweeps.study import Run, Study
-
-_SECONDS_PER_HOUR = 3600
 
 
 class RunSource(Protocol):
@@ -146,7 +145,7 @@ class BudgetedSource:
     def outlook(self, slots: int) -> Outlook:
         """Return the seeds to come, as if runs were in training since the store was looked at."""
         gpus = self.gpus_per_run * slots
-        hours = (self._clock() - self._spent_at) / _SECONDS_PER_HOUR
+        hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
         begun, limit, to_come = len(self._begun), self._study.budget.runs, 0
         for group in self._groups:
             if limit is not None and begun >= limit and not self._was_begun(group):

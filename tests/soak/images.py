@@ -1,12 +1,13 @@
 """Hostile images: each is taken or refused in one line, and no worker meets one that ends it."""
 
 import argparse
-import os
-import pickle
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import torchvision  # noqa: F401  once: else every process that reads a folder loads it
@@ -21,6 +22,7 @@ from sweeps.results import last_try, read_results
 from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 from tests.soak.findings import publish
+from tests.soak.memory import peak_mb, resident_mb
 from tests.soak.place import Place
 from tests.soak.warm import Warm
 
@@ -46,28 +48,25 @@ class Look:
 
 def look(folder: Path) -> Look:
     """Read a folder in a process of its own, a copy of this one."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        before, started = _resident_mb(), time.process_time()
-        data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
-        told: str | None = ""
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         try:
-            load(data, folder.parent / "data")
-        except DataError as error:
-            told = str(error)
-        except BaseException as error:  # any other type is a traceback to the user
-            told = None
-            print(f"{folder.parent.name}: {type(error).__name__}: {error}", flush=True)  # noqa: T201
-        seen = Look(told=told, seconds=time.process_time() - started, mb=_peak_mb() - before)
-        os.write(writer, pickle.dumps(seen))
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as stream:
-        content = stream.read()
-    os.waitpid(pid, 0)
-    return pickle.loads(content) if content else Look(told=None, seconds=0.0, mb=0.0)
+            return pool.submit(_read, folder).result()
+        except BrokenProcessPool:
+            return Look(told=None, seconds=0.0, mb=0.0)
+
+
+def _read(folder: Path) -> Look:
+    before, started = resident_mb(), time.process_time()
+    data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
+    told: str | None = ""
+    try:
+        load(data, folder.parent / "data")
+    except DataError as error:
+        told = str(error)
+    except Exception as error:  # any other type is a traceback to the user
+        told = None
+        print(f"{folder.parent.name}: {type(error).__name__}: {error}", flush=True)  # noqa: T201
+    return Look(told=told, seconds=time.process_time() - started, mb=peak_mb() - before)
 
 
 def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list[str]:
@@ -138,19 +137,6 @@ def main() -> None:
     publish("images", f"{len(every)} hostile images", figures)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201
     raise SystemExit(1 if wrong else 0)
-
-
-def _resident_mb() -> float:
-    return _status_mb("VmRSS:")
-
-
-def _peak_mb() -> float:
-    return _status_mb("VmHWM:")
-
-
-def _status_mb(name: str) -> float:
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition(name)[2].split()[0]) / 1024
 
 
 if __name__ == "__main__":
