@@ -20,7 +20,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from mixup_core.store.files import UnreadableError, read_regular
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import read_regular
 from mixup_core.store.notes import LARGEST, filled, read_note
 from reports.provenance import SETTLED
 from sweeps.ledger import spell_differences

@@ -10,7 +10,7 @@ from typing import NoReturn
 import click
 
 from mixup_core.problem import DataError
-from mixup_core.store.files import StoreError, StoreFullError
+from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.commands.bench import bench
 from sweeps.commands.compare import compare
 from sweeps.commands.data import data

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError, UnreadableError
+from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
 from mixup_core.tree.written_forms import flatten
 from sweeps.study import Study

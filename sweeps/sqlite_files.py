@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from mixup_core.store.files import UnreadableError, open_lock, read_regular
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import open_lock, read_regular
 
 _SQLITE = "sqlite:///"
 _COMPANIONS = ("-journal", "-wal", "-shm")

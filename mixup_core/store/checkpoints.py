@@ -15,8 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mixup_core.records import EpochRecord
+from mixup_core.store.errors import StoreError
 from mixup_core.store.failure_store import FailureStore
-from mixup_core.store.files import Bucket, Folder, StoreError, open_files
+from mixup_core.store.files import Files, open_files
+from mixup_core.store.folder import Folder
 from mixup_core.store.manifest_store import ManifestStore
 from mixup_core.store.manifests import (
     EpochFacts,
@@ -53,7 +55,7 @@ class Store:
     """As given; a local path is absolute, so that every process finds it."""
     folder: Path | None
     """The store on a local disk; None in a bucket."""
-    files: Folder | Bucket
+    files: Files
     """What the store is made of."""
     states: StateStore
     """Models and optimizers after the last epochs of stages."""

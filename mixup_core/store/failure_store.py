@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 
 from mixup_core.rules import printable
-from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.files import Files
 from mixup_core.store.manifests import NOT_AS_WRITTEN, Failure, built, seal
 from mixup_core.store.names import failure_name
 from mixup_core.store.sealed_files import SealedFiles
@@ -18,7 +19,7 @@ from mixup_core.store.sealed_files import SealedFiles
 class FailureStore:
     """Failures under the keys of runs. Holds no state of its own."""
 
-    def __init__(self, files: Folder | Bucket) -> None:
+    def __init__(self, files: Files) -> None:
         """Take the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)

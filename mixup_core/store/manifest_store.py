@@ -8,7 +8,8 @@ A stage is stored once its manifest is: a state beside it proves nothing.
 from collections.abc import Iterable, Mapping
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.files import Files
 from mixup_core.store.manifests import (
     NOT_AS_WRITTEN,
     EpochFacts,
@@ -26,7 +27,7 @@ from mixup_core.store.sealed_files import SealedFiles
 class ManifestStore:
     """Manifests under stage keys. Holds no state of its own."""
 
-    def __init__(self, files: Folder | Bucket) -> None:
+    def __init__(self, files: Files) -> None:
         """Take the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)

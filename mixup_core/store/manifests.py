@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from mixup_core.packed import Packed, packed
 from mixup_core.records import EpochRecord, Records
-from mixup_core.store.files import StoreError, UnreadableError
+from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.names import checked
 
 FORMAT = 1

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
-from mixup_core.store.files import UnreadableError, read_regular
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import read_regular
 
 LARGEST = 2**26
 """Bytes of a note that are read: the provenance of 10,000 runs takes a tenth."""

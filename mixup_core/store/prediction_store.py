@@ -13,7 +13,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from mixup_core.records import EpochRecord
-from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.files import Files
 from mixup_core.store.names import PREDICTION_NAME, prediction_name
 from mixup_core.store.sealed_files import SealedFiles
 
@@ -21,7 +22,7 @@ from mixup_core.store.sealed_files import SealedFiles
 class PredictionStore:
     """Predictions under the keys of last stages. Holds no state of its own."""
 
-    def __init__(self, files: Folder | Bucket) -> None:
+    def __init__(self, files: Files) -> None:
         """Take the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)

@@ -9,7 +9,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from mixup_core.store.files import Bucket, Folder, UnreadableError
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.files import Files
 from mixup_core.store.manifests import FORMAT, FormatError, unseal
 
 _logger = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ class SealedFiles:
     What is no file (a folder, a FIFO, a link that leads nowhere) is damaged, and moved as it is.
     """
 
-    def __init__(self, files: Folder | Bucket) -> None:
+    def __init__(self, files: Files) -> None:
         """Take the files of a store (`Store.files`)."""
         self._files = files
 

@@ -11,7 +11,7 @@ import re
 import secrets
 from pathlib import Path
 
-from mixup_core.store.files import Bucket, Folder
+from mixup_core.store.files import Files
 from mixup_core.store.manifest_store import ManifestStore
 from mixup_core.store.manifests import FormatError, Stage, state_header, state_ref
 from mixup_core.store.names import STATE_NAME, key_in, state_name, states_folder
@@ -28,7 +28,7 @@ class StateStore:
     for the manifest then, so one of the two sees the other.
     """
 
-    def __init__(self, files: Folder | Bucket, manifests: ManifestStore) -> None:
+    def __init__(self, files: Files, manifests: ManifestStore) -> None:
         """Take the files of a store (`Store.files`), and what names the states among them."""
         self._files = files
         self._sealed = SealedFiles(files)

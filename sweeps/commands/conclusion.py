@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mixup_core
-from mixup_core.store.files import UnreadableError, read_regular, write_durably
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import read_regular, write_durably
 from mixup_core.store.manifests import seal, unseal
 from mixup_core.store.notes import LARGEST
 from reports.provenance import describe_code, installed_versions

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import Folder, StoreError, StoreFullError
+from mixup_core.store.errors import StoreError, StoreFullError
+from mixup_core.store.folder import Folder
 from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep
 from sweeps.commands.ending import Ending

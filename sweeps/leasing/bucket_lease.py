@@ -26,7 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mixup_core.store.files import Bucket, StoreError
+from mixup_core.store.bucket import Bucket
+from mixup_core.store.errors import StoreError
 from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
     Holder,

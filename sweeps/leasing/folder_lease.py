@@ -27,14 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mixup_core.store.files import (
-    Folder,
-    StoreFullError,
-    UnreadableError,
-    open_lock,
-    read_regular,
-    write_durably,
-)
+from mixup_core.store.errors import StoreFullError, UnreadableError
+from mixup_core.store.folder import Folder
+from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
     Holder,

@@ -17,7 +17,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.problem import DivergedError, Process, Teacher, lacks_memory, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop

@@ -12,7 +12,7 @@ from mixup_core.keys import stage_key, stage_keys
 from mixup_core.problem import lacks_memory
 from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease

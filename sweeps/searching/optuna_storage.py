@@ -11,7 +11,8 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.exc import SQLAlchemyError
 
-from mixup_core.store.files import UnreadableError, make_private_folder, read_regular
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import make_private_folder, read_regular
 from sweeps.home import masked
 from sweeps.search import SearchError
 from sweeps.sqlite_files import database_file

@@ -7,7 +7,7 @@ from statistics import variance
 from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.budget import SECONDS_PER_HOUR, Spending
 from sweeps.failures import diverged, failures_of
 from sweeps.ledger import launches

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.budget import SECONDS_PER_HOUR
 from sweeps.results import begun_seeds, read_results, spending_of
 from sweeps.search import SearchError

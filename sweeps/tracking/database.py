@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from mixup_core.store.files import StoreError, UnreadableError, read_regular, write_durably
+from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.local_files import read_regular, write_durably
 from sweeps.sqlite_files import DatabaseError, alone, require_companions
 
 _PATIENCE = 20.0

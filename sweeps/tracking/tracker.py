@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.home import masked
 from sweeps.results import RunResult, read_results
 from sweeps.study import Run, Study

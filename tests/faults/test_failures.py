@@ -8,7 +8,7 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreFullError
+from mixup_core.store.errors import StoreFullError
 from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from tests.conftest import CommandLine

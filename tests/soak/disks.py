@@ -19,7 +19,7 @@ from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreFullError
+from mixup_core.store.errors import StoreFullError
 from sweeps.running.storing import STORE_AT_LEAST_EVERY
 from tests.faults.invariants import Facts, assert_nothing_was_lost, assert_store_is_whole
 from tests.faults.launches import TWO_LAWS, Launch

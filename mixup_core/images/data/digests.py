@@ -10,7 +10,8 @@ from typing import Any
 
 from mixup_core.images.data.facts import DataError
 from mixup_core.rules import printable
-from mixup_core.store.files import UnreadableError, open_regular, read_regular
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import open_regular, read_regular
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:

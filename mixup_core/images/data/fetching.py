@@ -19,7 +19,8 @@ from mixup_core.images.data.folders import folder_and_size, folder_digest
 from mixup_core.images.data.sets import digits
 from mixup_core.images.data.sets.corrupted import CORRUPTED
 from mixup_core.problem import DataSet
-from mixup_core.store.files import UnreadableError, open_lock
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.local_files import open_lock
 
 FILES: dict[str, Mapping[Split, dict[str, str]]] = {
     **{name: dataset.files for name, dataset in PUBLISHED.items() if dataset.files},

@@ -19,9 +19,9 @@ import fsspec
 import pytest
 
 from mixup_core.records import EpochRecord
-from mixup_core.store import files
+from mixup_core.store import local_files
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError, StoreFullError
+from mixup_core.store.errors import StoreError, StoreFullError
 from mixup_core.store.manifests import EpochFacts, Stage, StateRef
 from tests import object_stores
 from tests.damages import DAMAGES
@@ -352,7 +352,7 @@ def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
 def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link, cleared = files._link, []
+    link, cleared = local_files._link, []
 
     def link_too_late(source: Path, path: Path) -> bool:
         if not cleared:
@@ -360,7 +360,7 @@ def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
             source.unlink()
         return link(source, path)
 
-    monkeypatch.setattr(files, "_link", link_too_late)
+    monkeypatch.setattr(local_files, "_link", link_too_late)
     write(disk, "aa01")
     assert disk.read("aa01") is not None
 
@@ -368,7 +368,7 @@ def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
 def test_what_a_living_writer_has_begun_is_not_taken_for_a_dead_ones(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link, seen = files._link, []
+    link, seen = local_files._link, []
 
     def link_after_a_clearing(source: Path, path: Path) -> bool:
         for clear in (lambda: disk.clear_torn("aa01"), lambda: disk.verify(stale_after=0)):
@@ -376,7 +376,7 @@ def test_what_a_living_writer_has_begun_is_not_taken_for_a_dead_ones(
             seen.append(source.exists())
         return link(source, path)
 
-    monkeypatch.setattr(files, "_link", link_after_a_clearing)
+    monkeypatch.setattr(local_files, "_link", link_after_a_clearing)
     write(disk, "aa01")
     assert seen == [True, True]
     assert is_whole(disk, "aa01")

@@ -9,7 +9,7 @@ import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import FormatError
 from tests.mixup_core.store.stored_files import (
     FAILURE,
@@ -27,7 +27,7 @@ from tests.mixup_core.store.stored_files import (
 def test_stages_are_read_together_each_as_it_is_read_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mixup_core.store.files._BATCH", 2)
+    monkeypatch.setattr("mixup_core.store.bucket._BATCH", 2)
     keys = ["aa01", "bb02", "cc03", "dd04", "ee05"]
     for key in ("dd04", "aa01", "ee05"):
         write(store, key, state=None if key == "ee05" else STATE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mixup_core.store import notes
-from mixup_core.store.files import UnreadableError
+from mixup_core.store.errors import UnreadableError
 from mixup_core.store.notes import filled, parse_note, read_note
 from tests.damages import DAMAGES, bound_by_modes
 

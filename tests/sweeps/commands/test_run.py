@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from trained import train
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreFullError
+from mixup_core.store.errors import StoreFullError
 from sweeps.cli import commands
 from sweeps.commands.request import Request
 from sweeps.commands.run import require_room, with_room

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyBusyError, StudyLostError
 from sweeps.leasing.lease import Lease, read_progress

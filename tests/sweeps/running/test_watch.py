@@ -12,7 +12,7 @@ import torch
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop

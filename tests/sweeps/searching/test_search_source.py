@@ -28,7 +28,7 @@ from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.files import StoreError
+from mixup_core.store.errors import StoreError
 from sweeps.commands.summaries import plan_summary, spell_plan
 from sweeps.ledger import enter
 from sweeps.results import RunResult, read_results

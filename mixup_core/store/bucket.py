@@ -1,0 +1,184 @@
+"""The objects of a store in a bucket."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import fsspec
+
+from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
+
+_ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
+"""Protocols whose fsspec package creates an object by one conditional put."""
+_BATCH = 256
+"""Objects asked for at once: what is waited for is then the server, not each answer."""
+_FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
+"""What S3 servers answer when nothing more fits."""
+
+
+class Bucket:
+    """Objects below a URL, by their name below it; one put is the commit.
+
+    Whatever goes wrong but a missing object is a `StoreError` of one line.
+    """
+
+    def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
+        self._files = files
+        self._root = root.rstrip("/")
+        self._url = url
+
+    def names(self, folder: str) -> Iterator[str]:
+        """Yield the names of all objects below a folder; none if it is not there.
+
+        Raises:
+            StoreError: If the server cannot be reached, or there is no such bucket.
+        """
+        try:
+            with self._told():
+                found = self._files.find(self._path(folder))
+        except FileNotFoundError as error:
+            raise StoreError(f"{self._url}: no such bucket") from error
+        for path in found:
+            yield path[len(self._root) + 1 :]
+
+    def read(self, name: str) -> bytes:
+        """Return an object's content.
+
+        Raises:
+            FileNotFoundError: If there is no such object.
+        """
+        with self._told():
+            content: bytes = self._files.cat_file(self._path(name))
+        return content
+
+    def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
+        """Yield name and content of those of some objects that are there, many asked for at once.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        waiting = iter(names)
+        while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
+            with self._told():
+                answers = self._files.cat(list(batch), on_error="return")
+            for path, answer in answers.items():
+                if isinstance(answer, bytes):
+                    yield batch[path], answer
+                elif not isinstance(answer, FileNotFoundError):
+                    with self._told():
+                        raise answer
+
+    def has(self, name: str) -> bool:
+        """Return whether an object is there.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        with self._told():
+            return bool(self._files.exists(self._path(name)))
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of an object; None if it is not there.
+
+        Raises:
+            StoreError: If the server cannot be reached.
+        """
+        try:
+            with self._told():
+                return int(self._files.size(self._path(name)))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an object in place of what is there.
+
+        Raises:
+            StoreError: If the server cannot be reached or will not take it.
+        """
+        try:
+            with self._told():
+                self._files.pipe_file(self._path(name), data)
+        except FileNotFoundError as error:
+            raise StoreError(f"{self._url}: no such bucket") from error
+
+    @property
+    def creates_atomically(self) -> bool:
+        """Whether the server itself decides, in one request, who of two creators is first."""
+        protocol = self._files.protocol
+        return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Put an object where none is; return False where one with other content is.
+
+        Where `creates_atomically` is false, the test and the put are two requests.
+
+        Raises:
+            StoreError: If the server cannot be reached or will not take it.
+        """
+        try:
+            with self._told():
+                if self.creates_atomically:
+                    self._files.pipe_file(self._path(name), data, mode="create")
+                elif self._files.exists(self._path(name)):
+                    return False
+                else:
+                    self._files.pipe_file(self._path(name), data)
+        except StoreError as error:
+            refusal = error
+        except OSError:
+            refusal = StoreError(f"{self._url}: no such bucket")
+        else:
+            return True
+        # Servers word their refusal differently; and a put that is repeated because its answer was
+        # lost is refused, though it was the first. What is there tells.
+        try:
+            return self.read(name) == data
+        except FileNotFoundError:
+            raise refusal from refusal.__cause__
+
+    def move(self, name: str, new_name: str) -> None:
+        """Copy an object and remove it."""
+        with self._told():
+            self._files.cp_file(self._path(name), self._path(new_name))
+        self.remove(name)
+
+    def remove(self, name: str) -> None:
+        """Remove an object, if it is there."""
+        try:
+            with self._told():
+                self._files.rm_file(self._path(name))
+        except FileNotFoundError:
+            return
+
+    def is_being_written(self, name: str) -> bool:
+        """Return False: an object is there once it is whole."""
+        del name
+        return False
+
+    def age(self, name: str) -> float:
+        """Return the seconds since an object was put, by the clocks of server and caller."""
+        with self._told():
+            return time.time() - float(self._files.modified(self._path(name)).timestamp())
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn the errors of many packages into one of ours, its text one line."""  # noqa: DOC501
+        try:
+            yield
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except Exception as error:  # each package of fsspec has exceptions of its own
+            text = " ".join(str(error).split()) or type(error).__name__
+            response = getattr(error.__cause__ or error, "response", None)
+            code = response["Error"].get("Code") if isinstance(response, dict) else None
+            if code in _FULL:
+                raise StoreFullError(f"{self._url}: full, or over its quota ({code})") from error
+            if isinstance(error, PermissionError):
+                raise StoreError(
+                    f"{self._url}: the server refuses these credentials ({code or text})"
+                ) from error
+            raise StoreError(f"{self._url}: {text}") from error
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"

@@ -1,0 +1,196 @@
+"""Local files: each appears whole or not at all, and nothing but a file is read as one."""
+
+import errno
+import fcntl
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+
+from mixup_core.store.errors import StoreFullError, UnreadableError
+
+_TRIES = 5
+"""Times a file is written again because its new file was cleared away."""
+
+
+def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
+    """Write a local file so that it appears whole or not at all, whatever stops the machine.
+
+    A new file in the same folder is synced and then renamed (or linked, where it must not
+    overwrite), and the folder is synced. Mode 0600, folders made on the way 0700.
+
+    Args:
+        path: The file.
+        data: All of its content.
+        overwrite: Whether a file that is there is replaced.
+
+    Returns:
+        Whether the file was written; False only if it was there and is not to be overwritten.
+
+    Raises:
+        StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
+        OSError: If the disk fails in another way; the file is as it was, or complete.
+    """
+    try:
+        # Who clears up after a dead writer may take this one for it.
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                return _write_once(path, data, overwrite=overwrite)
+        return _write_once(path, data, overwrite=overwrite)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFullError(f"disk full: {path} needs {len(data):,} bytes") from error
+        raise
+
+
+def read_regular(path: Path, limit: int = -1) -> bytes:
+    """Return the content of a local file; opening a FIFO would wait, so nothing else is read.
+
+    Args:
+        path: The file, or a link to one.
+        limit: Bytes that are read at most; -1 reads all of it.
+
+    Raises:
+        FileNotFoundError: If nothing has that name.
+        UnreadableError: If a folder, a FIFO, a device or a link that leads nowhere has it, or a
+            file of this user that is closed to its owner.
+        OSError: If the disk fails, or the file is closed and somebody else's.
+    """
+    with open_regular(path) as file:
+        return file.read(limit)
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Return a local file, open to be read (see `read_regular`, whose errors it raises)."""
+    return os.fdopen(_opened(path, os.O_RDONLY), "rb")
+
+
+def open_lock(path: Path) -> int:
+    """Return the descriptor of a file that is there to be locked, made for this user if missing.
+
+    Raises:
+        UnreadableError: As `read_regular`; a file closed to its owner is opened to them instead.
+        StoreFullError: If the disk or the quota is full.
+        OSError: If the disk fails, or the file is closed and somebody else's.
+    """
+    try:
+        make_private_folder(path.parent)
+        return _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFullError(f"disk full: {path} cannot be made") from error
+        raise
+    except UnreadableError:
+        if path.is_symlink() or not path.is_file():
+            raise
+        path.chmod(0o600)
+        return _opened(path, os.O_RDWR | os.O_NOFOLLOW)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a local file is locked; what is not there or is no file is not."""
+    try:
+        descriptor = _opened(path, os.O_RDONLY)
+    except (FileNotFoundError, UnreadableError):
+        return False
+    try:
+        return not _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder and the ones above it that are missing, durably, for this user alone.
+
+    Raises:
+        NotADirectoryError: If something else has its name or the name of one above it.
+    """
+    if path.is_dir():
+        return
+    make_private_folder(path.parent)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path)) from error
+    _sync_folder(path.parent)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if (reason := _unreadable(path, error)) is None:
+            raise
+        raise UnreadableError(reason) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnreadableError("is no file")
+    return descriptor
+
+
+def _unreadable(path: Path, error: OSError) -> str | None:
+    """Return why what has a name can never be opened as a file; None if it is not there or may."""
+    match error.errno:
+        case errno.ENOENT | errno.ELOOP if path.is_symlink():
+            return "is a link" if path.exists() else "is a link that leads nowhere"
+        case errno.EISDIR | errno.ENXIO:
+            return "is no file"
+        case errno.EACCES if path.stat().st_uid == os.geteuid():
+            return "is closed to its owner"
+    return None
+
+
+def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
+    make_private_folder(path.parent)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
+    try:
+        _try_lock(descriptor)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+        if overwrite:
+            Path(temporary).replace(path)
+        elif not _link(Path(temporary), path):
+            return False
+    finally:
+        os.close(descriptor)
+        Path(temporary).unlink(missing_ok=True)
+    _sync_folder(path.parent)
+    return True
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Return whether nobody else has a file locked; where there are no locks, nobody has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _link(source: Path, path: Path) -> bool:
+    try:
+        path.hardlink_to(source)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        # FAT and some network and user-space file systems have no links.
+        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
+            raise
+        if path.exists():
+            return False
+        source.replace(path)
+    return True
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
