@@ -9,6 +9,7 @@ seen of the cells of the same code: a soak that was cut short goes on with the o
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
 import math
@@ -18,7 +19,8 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -191,6 +193,14 @@ class Found:
     violations: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, seen: Iterable[Seen]) -> "Found":
+        """Return what some cells showed together."""
+        found = cls()
+        for one in seen:
+            found.add(one)
+        return found
+
     def add(self, seen: Seen) -> None:
         """Count how a cell ended."""
         self.cells += 1
@@ -217,6 +227,7 @@ def main() -> None:
     for name, known in (("kind", KINDS), ("command", COMMANDS)):
         parser.add_argument(f"--{name}", choices=list(known), action="append")
     parser.add_argument("--damage", action="append")
+    parser.add_argument("--half", type=int, choices=(1, 2), help="of the cells; two run together")
     parser.add_argument("--cells", type=int, help="that many, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of that")
     parser.add_argument("--minutes", type=float, default=math.inf, help="no cell begins after")
@@ -230,27 +241,26 @@ def main() -> None:
     ]
     if options.cells is not None:
         chosen = random.Random(options.seed).sample(chosen, min(options.cells, len(chosen)))
-    found, kept = Found(), _kept()
-    for cell in chosen:
-        if cell in kept:
-            found.add(kept[cell])
-    left = [cell for cell in chosen if cell not in kept]
-    if left:
-        _go_through(left, 60 * options.minutes, found)
-    publish("damage", _title(found), found.figures(of=len(list(cells()))))
+    mine = chosen if options.half is None else chosen[options.half - 1 :: 2]
+    seen = _seen(mine)
+    if left := [cell for cell in mine if cell not in seen]:
+        _go_through(left, 60 * options.minutes, chosen)
+    _publish(chosen)
+    found = Found.of(_seen(mine).values())
     print("\n".join(found.violations))  # noqa: T201
-    print(  # noqa: T201
-        f"{found.cells} of {len(chosen)} cells seen, {len(found.violations)} are wrong"
-    )
-    raise SystemExit(1 if found.violations or found.cells < len(chosen) else 0)
+    print(f"{found.cells} of {len(mine)} cells seen, {len(found.violations)} are wrong")  # noqa: T201
+    raise SystemExit(1 if found.violations or found.cells < len(mine) else 0)
 
 
-def _title(found: Found) -> str:
-    return f"{found.cells} cells of kind of file x damage x command"
+def _publish(chosen: Collection[Cell]) -> None:
+    """Publish what has been seen of all chosen cells, those of the other half too."""
+    found = Found.of(_seen(chosen).values())
+    title = f"{found.cells} cells of kind of file x damage x command"
+    publish("damage", title, found.figures(of=len(list(cells()))))
 
 
-def _go_through(left: Sequence[Cell], seconds: float, found: Found) -> None:
-    place, all_cells = Place(), len(list(cells()))
+def _go_through(left: Sequence[Cell], seconds: float, chosen: Collection[Cell]) -> None:
+    place = Place()
     home = Home(folder=place.folder.with_name("damage"))
     os.environ["MIXSWEEP_DATA"] = str(home.data)
     with Warm.started(_prefix(), place.folder) as warm:
@@ -258,7 +268,7 @@ def _go_through(left: Sequence[Cell], seconds: float, found: Found) -> None:
         until = time.monotonic() + seconds
         sound = {study: home.reports(study)[study] for study in (GRID, SEARCH)}
         assert set(REPORTED) <= sound[GRID].keys() & _with_figures(sound[GRID])
-        for cell in left:
+        for number, cell in enumerate(left, 1):
             if time.monotonic() > until:
                 break
             started = time.monotonic()
@@ -269,11 +279,10 @@ def _go_through(left: Sequence[Cell], seconds: float, found: Found) -> None:
             took = time.monotonic() - started
             seen = Seen(cell=cell, code=ending.ended.code, wrong=wrong, seconds=took)
             _keep(seen)
-            found.add(seen)
             told = "" if wrong is None else f"  {wrong[:400]}"
-            print(f"{found.cells}: {cell}: {seen.code}, {took:.1f} s{told}", flush=True)  # noqa: T201
-            if found.cells % _PUBLISHED_EVERY == 0:
-                publish("damage", _title(found), found.figures(of=all_cells))
+            print(f"{number}: {cell}: {seen.code}, {took:.1f} s{told}", flush=True)  # noqa: T201
+            if number % _PUBLISHED_EVERY == 0:
+                _publish(chosen)
 
 
 def _with_figures(report: Mapping[str, str]) -> set[str]:
@@ -283,14 +292,15 @@ def _with_figures(report: Mapping[str, str]) -> set[str]:
     return set(report)
 
 
-def _kept() -> dict[Cell, Seen]:
-    """Return what was seen of cells of this code."""
+def _seen(chosen: Collection[Cell]) -> dict[Cell, Seen]:
+    """Return what was seen of some cells of this code, now or before."""
     lines = _seen_cells().read_text().splitlines() if _seen_cells().exists() else []
-    found = {}
-    for cell, code, wrong, seconds in map(json.loads, lines):
-        seen = Seen(cell=Cell(**cell), code=code, wrong=wrong, seconds=seconds)
-        found[seen.cell] = seen
-    return found
+    every = [
+        Seen(cell=Cell(**cell), code=code, wrong=wrong, seconds=seconds)
+        for cell, code, wrong, seconds in map(json.loads, lines)
+    ]
+    among = set(chosen)
+    return {seen.cell: seen for seen in every if seen.cell in among}
 
 
 def _keep(seen: Seen) -> None:
@@ -322,19 +332,29 @@ def _code() -> str:
 def _finished(home: Home, warm: Warm) -> Path:
     """Return the copy of a home in which the studies are finished, and lay it in place."""
     kept = CACHE / _code()
-    if not kept.exists():
-        home.begin()
-        for study in (GRID, SEARCH):
-            ended = _run(home, study, "run", warm)
-            assert ended.code == 0, ended
-        home.complete()
-        shutil.rmtree(CACHE, ignore_errors=True)  # other code's
-        partial = kept.with_name(f"{kept.name}.partial")
-        shutil.copytree(home.folder, partial)
-        partial.rename(kept)
+    with _alone():
+        if not kept.exists():
+            home.begin()
+            for study in (GRID, SEARCH):
+                ended = _run(home, study, "run", warm)
+                assert ended.code == 0, ended
+            home.complete()
+            shutil.rmtree(CACHE, ignore_errors=True)  # other code's
+            partial = kept.with_name(f"{kept.name}.partial")
+            shutil.copytree(home.folder, partial)
+            partial.rename(kept)
     if not home.folder.exists():
         shutil.copytree(kept, home.folder)
     return kept
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let the other half wait: both need the same finished home."""
+    CACHE.parent.mkdir(exist_ok=True)
+    with CACHE.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _end(cell: Cell, home: Home, warm: Warm) -> Ending:

@@ -181,7 +181,7 @@ def main() -> None:
         _sweep(place.home(folder.name), references[task], task, server, kinds, rng, toll)
         minutes = (time.monotonic() - started) / 60
         figures = {**_figures(toll), "minutes": minutes, "seed": options.seed}
-        publish("kills", _title(toll), figures)
+        publish(f"kills-{options.seed}", _title(toll), figures)
     wrong = broken(toll, kills=options.kills)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201
     raise SystemExit(1 if wrong else 0)
