@@ -65,6 +65,25 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
                 os.close(lock)
 
 
+def is_left(folder: Path) -> bool:
+    """Return whether nobody has the lock of such a folder, which may be gone: its process is dead.
+
+    Raises:
+        OSError: If the folder, or its lock, is closed to this user.
+    """
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
 def _remove_unlocked(folder: Path, prefix: str) -> None:
     """Remove a folder that was never locked, or that was written into when its lock was gone.
 

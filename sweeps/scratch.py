@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from mixup_core.temporary import PREFIX, temporary_folder
+from mixup_core.temporary import PREFIX, is_left, temporary_folder
 
 MARK = "MIXSWEEP_SCRATCH"
 """Variable of the environment of all that is started for a launch: its folder."""
@@ -17,19 +17,24 @@ _SOCKET_PATH = 107
 """Bytes of the path of a socket, at most (unix(7), without the closing zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
 _OWN = len(f"/{PREFIX}4194304-0000~")
+_PASSES = 3
+"""A process may begin another while the first pass is under way."""
+_PATIENCE = 1.0
+"""Seconds for what was killed to be gone."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
     """Make a folder for this driver alone; give its child `ray` to Ray, which opens it to all.
 
-    Processes of launches that were killed are killed too.
+    Processes of launches that were killed are killed too, before their folders are removed: they
+    write into them.
 
     Raises:
         OSError: If no folder can be made.
     """
+    end_orphans()
     with temporary_folder(_place()) as folder:
-        end_orphans()
         try:
             yield folder
         finally:
@@ -37,13 +42,21 @@ def scratch() -> Iterator[Path]:
 
 
 def end_orphans(folder: Path | None = None) -> None:
-    """Kill what was started for launches whose folder is gone: nobody else ends it.
+    """Kill what was started for launches that are dead: nobody else ends it.
 
     Ray's agents outlive a raylet that was killed, by a minute where the GCS is dead too.
 
     Args:
         folder: Of a launch that ends now, whose processes are killed too.
     """
+    for _ in range(_PASSES):
+        killed = list(_kill_orphans(folder))
+        if not killed:
+            return
+        psutil.wait_procs(killed, timeout=_PATIENCE)
+
+
+def _kill_orphans(folder: Path | None) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             marked = process.environ().get(MARK)
@@ -51,8 +64,9 @@ def end_orphans(folder: Path | None = None) -> None:
                 continue
             root = Path(f"/proc/{process.pid}/root")  # in another container are other folders
             seen = Path(f"{root}{marked}") if root.exists() else Path(marked)
-            if marked == str(folder) or not seen.exists():
+            if marked == str(folder) or is_left(seen):
                 process.kill()
+                yield process
 
 
 def _place() -> Path:

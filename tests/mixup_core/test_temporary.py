@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core import temporary as module
-from mixup_core.temporary import temporary_folder
+from mixup_core.temporary import is_left, temporary_folder
 
 DRIVER = """
 import sys, time
@@ -44,6 +44,21 @@ def driver(place: Path) -> Iterator["subprocess.Popen[str]"]:
 def folder_of(driver: "subprocess.Popen[str]") -> Path:
     assert driver.stdout is not None
     return Path(driver.stdout.readline().strip())
+
+
+def test_who_asks_whether_it_is_left_learns_whether_its_process_is_dead(
+    place: Path, driver: "subprocess.Popen[str]"
+) -> None:
+    folder = folder_of(driver)
+    assert not is_left(folder)
+    driver.kill()
+    driver.wait()
+    assert is_left(folder)
+    (folder / "lock").unlink()
+    assert is_left(folder)
+    assert is_left(place / "never made")
+    with temporary_folder(place) as own:
+        assert not is_left(own)
 
 
 def test_it_is_private_under_any_umask_and_gone_at_the_end(place: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mixup_core.temporary import PREFIX, temporary_folder
 from sweeps.scratch import MARK, end_orphans, scratch
 
 
@@ -17,9 +18,9 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
     """Processes that are started for a launch; without one, for none."""
     processes = []
 
-    def start(folder: Path | None) -> "subprocess.Popen[bytes]":
+    def start(folder: Path | None, does: str = "exec sleep 60") -> "subprocess.Popen[bytes]":
         marked = {} if folder is None else {MARK: str(folder)}
-        processes.append(subprocess.Popen(["sleep", "60"], env={**os.environ, **marked}))
+        processes.append(subprocess.Popen(["sh", "-c", does], env={**os.environ, **marked}))
         return processes[-1]
 
     yield start
@@ -31,16 +32,34 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
 def test_what_killed_launches_have_left_running_is_ended_and_nothing_else(
     tmp_path: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
-    (tmp_path / "living").mkdir()
-    left, living, other = map(started, (tmp_path / "gone", tmp_path / "living", None))
-    with scratch() as folder:
-        assert left.wait(timeout=10) == -9
-        own = started(folder)
-        end_orphans()
-        assert own.poll() is None
-    assert own.wait(timeout=10) == -9
-    assert living.poll() is None
-    assert other.poll() is None
+    (tmp_path / "written").mkdir()
+    (tmp_path / "written" / "lock").touch()
+    with temporary_folder(tmp_path) as alive:
+        folders = (tmp_path / "gone", tmp_path / "written", alive, None)
+        gone, written, living, other = map(started, folders)
+        with scratch() as folder:
+            gone.wait(timeout=10)
+            written.wait(timeout=10)
+            own = started(folder)
+            end_orphans()
+            assert own.poll() is None
+        own.wait(timeout=10)
+        assert living.poll() is None
+        assert other.poll() is None
+
+
+def test_they_are_dead_before_their_folder_is_removed(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        folder = Path(place) / f"{PREFIX}1-0000~"
+        folder.mkdir()
+        (folder / "lock").touch()
+        writer = started(folder, "while :; do mkdir -p $MIXSWEEP_SCRATCH/ray/$((n += 1)); done")
+        with scratch():
+            assert not folder.exists()
+        writer.wait(timeout=10)
 
 
 @pytest.mark.parametrize("length", [4, 17, 18, 90])
