@@ -34,6 +34,7 @@ if "RAY_ADDRESS" not in os.environ:
 
 import ray
 from ray import tune
+from ray.tune.execution import class_cache
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -59,6 +60,9 @@ _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
+# Tune gives its actors a variable for PyTorch Lightning. With an environment of their own they need
+# another process each, beside the one that Ray has begun for every CPU by then.
+class_cache.DEFAULT_ENV_VARS.clear()
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
 

@@ -2,7 +2,8 @@
 
 import os
 import resource
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ def test_killed_workers_lose_no_stored_epoch(
     mixsweep = command_line()
     acknowledged = {}
     with Launch(mixsweep, TWO_LAWS) as launch:
+        launch.any_worker()
+        assert len(list(begun_workers())) == 2  # one a slot: none is begun for nothing
         for epochs in (1, 8, 16):
             pid = launch.any_worker(epochs=epochs)
             seen = TWO_LAWS.acknowledged(launch.store)
@@ -30,6 +33,11 @@ def test_killed_workers_lose_no_stored_epoch(
             acknowledged |= {key: facts for key, facts in seen.items() if facts}
         assert launch.end(0).stderr.count("is tried again") == 3
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+def begun_workers() -> Iterator[Path]:
+    """Yield what each process that Ray has begun to work in has said."""
+    yield from Path(tempfile.gettempdir()).glob("mixsweep-*/ray/session_2*/logs/worker-*.out")
 
 
 @pytest.mark.long
