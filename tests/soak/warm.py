@@ -1,9 +1,11 @@
 """Warm: commands begun by a process that has imported what they need, for soaks of a thousand.
 
 A command is a process of its own here too, with the memory of one that has just loaded Ray, MLflow
-and torch: what is left out is loading them again, most of the time of most commands.
+and torch: what is left out is loading them again and taking them down, most of the time of most
+commands.
 """
 
+import atexit
 import faulthandler
 import importlib
 import json
@@ -11,7 +13,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,7 +128,20 @@ def _become(
     sys.argv = ["mixsweep", *arguments]
     from sweeps.cli import main
 
-    main()
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 0
+    except BaseException:
+        traceback.print_exc()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _stay(event: str, arguments: Sequence[object]) -> None:
