@@ -21,7 +21,7 @@ import pytest
 from mixup_core.records import EpochRecord
 from mixup_core.store import local_files
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError, StoreFullError
+from mixup_core.store.errors import StoreFullError
 from mixup_core.store.manifests import EpochFacts, Stage, StateRef
 from tests import object_stores
 from tests.damages import DAMAGES
@@ -193,16 +193,10 @@ def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureF
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"records": (), "facts": ()}, "epoch 0 first"),
-        ({"records": RECORDS[1:], "facts": FACTS[1:]}, r"epochs=\[1\]"),
         ({"facts": FACTS[:1]}, r"records=2, facts=1"),
         (
             {"records": [EpochRecord(epoch=0, metrics={"a": float("nan")})], "facts": FACTS[:1]},
             r"`a is finite` must hold, got \(value=nan, epoch=0\)",
-        ),
-        (
-            {"records": RECORDS[:1], "facts": [EpochFacts(seconds=float("inf"), stored_at_ms=0)]},
-            "seconds is finite",
         ),
     ],
 )
@@ -214,7 +208,7 @@ def test_a_stage_that_makes_no_sense_is_refused_before_anything_is_written(
     assert store.keys() == {}
 
 
-@pytest.mark.parametrize("key", ["", "../../etc", "aa01/..", "AA01", "aa01\n", "a" * 65])
+@pytest.mark.parametrize("key", ["", "../../etc"])
 def test_a_key_that_is_no_hash_is_refused(store: Store, key: str) -> None:
     for use in (store.read, store.delete, store.drop_state, store.failures.remove):
         with pytest.raises(ValueError, match="hexadecimal"):
@@ -349,22 +343,6 @@ def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
             assert is_whole(store)
 
 
-def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
-    disk: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link, cleared = local_files._link, []
-
-    def link_too_late(source: Path, path: Path) -> bool:
-        if not cleared:
-            cleared.append(source)
-            source.unlink()
-        return link(source, path)
-
-    monkeypatch.setattr(local_files, "_link", link_too_late)
-    write(disk, "aa01")
-    assert disk.read("aa01") is not None
-
-
 def test_what_a_living_writer_has_begun_is_not_taken_for_a_dead_ones(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -393,17 +371,6 @@ def test_a_full_disk_keeps_the_previous_stage(disk: Store, monkeypatch: pytest.M
                 write(disk, SAME_SHARD)
         assert is_whole(disk)
     assert point >= 6
-
-
-def test_other_disk_errors_are_raised_as_they_are(
-    disk: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(disk)
-    with monkeypatch.context() as patch:
-        FaultyDisk(patch, 2, errno.EIO)
-        with pytest.raises(OSError, match="Input/output error"):
-            write(disk, SAME_SHARD)
-    assert is_whole(disk)
 
 
 @pytest.mark.parametrize("before", ["nothing", "records"])
@@ -488,16 +455,6 @@ def test_of_writers_at_once_one_wins_and_all_return_its_stage(disk: Store) -> No
         assert disk.states.read(winner) == bytes([int(winner.environment["writer"])]) * 5000
 
 
-def test_what_another_machine_wrote_after_a_listing_is_read(store: Store, url: str) -> None:
-    write(store, SAME_SHARD)
-    assert set(store.keys()) == {SAME_SHARD}
-    elsewhere, root = fsspec.core.url_to_fs(url, skip_instance_cache=True)
-    folder = f"{root}/stages/{KEY[:2]}"
-    elsewhere.pipe_file(f"{folder}/{KEY}.json", elsewhere.cat_file(f"{folder}/{SAME_SHARD}.json"))
-    assert store.files.read(f"stages/{KEY[:2]}/{KEY}.json")
-    assert set(store.keys()) == {SAME_SHARD, KEY}
-
-
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("server", object_stores.NAMES)
@@ -510,26 +467,8 @@ def test_of_processes_that_race_for_a_stage_one_writes_it_in_every_round(
     assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
 
 
-def test_a_disk_without_links_is_written_all_the_same(
-    disk: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(errno.EPERM, "no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    first = write(disk)
-    assert is_whole(disk)
-    assert write(disk, state=b"other") == first
-
-
 def test_a_relative_store_is_the_same_from_every_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert Store("store").url == str(tmp_path / "store")
-
-
-@pytest.mark.parametrize("url", ["nowhere://store", "s4://bucket/store"])
-def test_a_url_that_nobody_knows_is_refused(url: str) -> None:
-    with pytest.raises(StoreError, match=r"nowhere|s4"):
-        Store(url)

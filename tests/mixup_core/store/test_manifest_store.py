@@ -2,14 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
-import fsspec
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError
 from mixup_core.store.manifests import FormatError
 from tests.mixup_core.store.stored_files import (
     FAILURE,
@@ -43,17 +40,6 @@ def test_a_damaged_stage_is_missing_from_those_read_together(disk: Store) -> Non
     manifest_of(disk, "aa01").write_bytes(b"{}")
     assert list(disk.read_all(["aa01", "bb02"])) == ["bb02"]
     assert quarantined(disk) == ["aa01.json"]
-
-
-def test_reading_from_a_server_that_is_gone_is_no_empty_store(
-    s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    fsspec.filesystem("s3").clear_instance_cache()
-    with pytest.raises(StoreError, match="s3://studies"):
-        Store("s3://studies/gone").read_all(["aa01", "bb02"])
-    fsspec.filesystem("s3").clear_instance_cache()
 
 
 def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(

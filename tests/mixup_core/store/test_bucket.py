@@ -1,0 +1,303 @@
+"""Bucket: objects of a store on servers, and whatever a server answers as one line."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from mixup_core.store.bucket import Bucket
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError, StoreFullError
+from mixup_core.store.files import open_files
+from tests.object_stores import NAMES, forget_clients
+
+NOBODY = "http://127.0.0.1:9"
+
+in_buckets = pytest.mark.parametrize("url", ["memory", *NAMES], indirect=True)
+
+
+@pytest.fixture
+def bucket(url: str) -> Bucket:
+    files = open_files(url)
+    assert isinstance(files, Bucket)
+    return files
+
+
+@in_buckets
+def test_an_object_is_read_as_it_was_last_put(bucket: Bucket) -> None:
+    content = bytes(range(256)) * 40
+    for data in (content, b"", content[::-1]):
+        bucket.write("a/b/object", data)
+        assert bucket.read("a/b/object") == data
+        assert (bucket.has("a/b/object"), bucket.size("a/b/object")) == (True, len(data))
+    assert -60 < bucket.age("a/b/object") < 600
+    assert not bucket.is_being_written("a/b/object")
+
+
+@in_buckets
+def test_what_is_not_there_is_not_found_and_needs_no_removing(bucket: Bucket) -> None:
+    bucket.write("a/object", b"1")
+    for name in ("a/other", "a/object/below", "b/object"):
+        with pytest.raises(FileNotFoundError):
+            bucket.read(name)
+        assert bucket.size(name) is None
+        bucket.remove(name)
+    assert not bucket.has("a/other")
+    assert list(bucket.names("b")) == []
+    with pytest.raises(FileNotFoundError):
+        bucket.move("a/other", "a/another")
+    bucket.remove("a/object")
+    assert list(bucket.names("a")) == []
+
+
+@in_buckets
+def test_objects_are_listed_below_their_folder_alone(bucket: Bucket) -> None:
+    names = ["stages/aa/aa01.json", "stages/bb/bb01.json", "stages/top.json", "states/aa/aa01.bin"]
+    for name in names:
+        bucket.write(name, b"1")
+    assert sorted(bucket.names("stages")) == names[:3]
+    assert list(bucket.names("stages/aa")) == names[:1]
+    assert list(bucket.names("states")) == names[3:]
+
+
+@in_buckets
+def test_a_moved_object_has_its_new_name_alone(bucket: Bucket) -> None:
+    bucket.write("a/one", b"1")
+    bucket.write("b/two", b"2")
+    bucket.move("a/one", "b/two")
+    assert list(bucket.names("a")) == []
+    assert list(bucket.names("b")) == ["b/two"]
+    assert bucket.read("b/two") == b"1"
+
+
+@in_buckets
+def test_those_of_many_objects_that_are_there_are_read_whatever_the_batch(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {f"a/{number}": b"%d" % number for number in range(5)}
+    for name, data in there.items():
+        bucket.write(name, data)
+    asked = [*there, "a/none", "b/none"][::-1]
+    for batch in (1, 2, 7, 256):
+        monkeypatch.setattr("mixup_core.store.bucket._BATCH", batch)
+        assert dict(bucket.read_present(iter(asked))) == there
+    assert dict(bucket.read_present([])) == {}
+    assert dict(bucket.read_present(["b/none"])) == {}
+
+
+@in_buckets
+def test_an_object_is_created_where_none_is_and_no_other_takes_its_place(bucket: Bucket) -> None:
+    assert bucket.create("a/object", b"1")
+    assert not bucket.create("a/object", b"2")
+    assert bucket.read("a/object") == b"1"
+
+
+def test_a_server_that_decides_who_is_first_takes_the_same_put_twice(
+    s3: Mapping[str, str], tmp_path: Path
+) -> None:
+    """It cannot tell one that is sent again, because the answer was lost, from another's."""
+    bucket = open_files(f"s3://studies{tmp_path}")
+    assert isinstance(bucket, Bucket)
+    assert bucket.creates_atomically
+    assert bucket.create("a/object", b"1")
+    assert bucket.create("a/object", b"1")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "is_atomic"),
+    [
+        ("s3", True),
+        (("s3", "s3a"), True),
+        (("gcs", "gs"), True),
+        (["abfs"], True),
+        ("memory", False),
+        (("ftp", "s"), False),
+        ((), False),
+    ],
+)
+def test_a_package_is_known_by_its_protocols_to_create_in_one_request(
+    protocol: Any, is_atomic: bool
+) -> None:
+    class Files(MemoryFileSystem):
+        cachable = False
+
+    files = Files()
+    files.protocol = protocol
+    assert Bucket(files, "/root", "url").creates_atomically == is_atomic
+
+
+def test_a_slash_behind_the_url_changes_no_name(tmp_path: Path) -> None:
+    files = MemoryFileSystem()
+    Bucket(files, f"{tmp_path}/slash//", "url").write("a/b", b"1")
+    plain = Bucket(files, f"{tmp_path}/slash", "url")
+    assert plain.read("a/b") == b"1"
+    for bucket in (plain, Bucket(files, f"{tmp_path}/slash/", "url")):
+        assert list(bucket.names("a")) == ["a/b"]
+    plain.remove("a/b")
+
+
+USES: Mapping[str, Callable[[Bucket], object]] = {
+    "names": lambda bucket: list(bucket.names("a")),
+    "read": lambda bucket: bucket.read("a/b"),
+    "read_present": lambda bucket: list(bucket.read_present(["a/b", "a/c"])),
+    "has": lambda bucket: bucket.has("a/b"),
+    "size": lambda bucket: bucket.size("a/b"),
+    "write": lambda bucket: bucket.write("a/b", b"1"),
+    "create": lambda bucket: bucket.create("a/b", b"1"),
+    "move": lambda bucket: bucket.move("a/b", "a/c"),
+    "remove": lambda bucket: bucket.remove("a/b"),
+    "age": lambda bucket: bucket.age("a/b"),
+}
+"""Each method that asks a server."""
+
+
+def test_reading_from_a_server_that_is_gone_is_no_empty_store(
+    s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", NOBODY)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget_clients()
+    with pytest.raises(StoreError, match="s3://studies"):
+        Store("s3://studies/gone").read_all(["aa01", "bb02"])
+    bucket = open_files("s3://studies/gone")
+    assert isinstance(bucket, Bucket)
+    for use in USES.values():
+        with pytest.raises(StoreError, match=r"^s3://studies/gone: .*127\.0\.0\.1:9") as caught:
+            use(bucket)
+        assert len(str(caught.value).splitlines()) == 1
+        assert not isinstance(caught.value, StoreFullError)
+    forget_clients()
+
+
+@pytest.mark.parametrize("use", ["names", "write", "create"])
+def test_a_bucket_that_does_not_exist_is_no_empty_one(s3: Mapping[str, str], use: str) -> None:
+    bucket = open_files("s3://no-such-bucket/store")
+    assert isinstance(bucket, Bucket)
+    with pytest.raises(StoreError, match=r"^s3://no-such-bucket/store: no such bucket$"):
+        USES[use](bucket)
+
+
+@pytest.mark.parametrize("use", ["write", "create"])
+def test_a_bucket_that_is_full_is_told_as_full(s3: Mapping[str, str], use: str) -> None:
+    bucket = open_files("s3://full/store")
+    assert isinstance(bucket, Bucket)
+    with pytest.raises(StoreFullError) as caught:
+        USES[use](bucket)
+    assert str(caught.value) == "s3://full/store: full, or over its quota (QuotaExceeded)"
+    assert list(bucket.names("a")) == []
+
+
+class Failing(MemoryFileSystem):
+    """Objects in memory whose server fails with an error, once it has done some of what was asked.
+
+    Stands for packages of fsspec whose servers cannot be run here.
+    """
+
+    cachable = False
+
+    def __init__(self, error: Exception, *, puts: bytes | None = None) -> None:
+        super().__init__()
+        self.store, self.pseudo_dirs = {}, [""]
+        self._error, self._puts = error, puts
+
+    def _fail(self, *_: object, **__: object) -> Any:
+        raise self._error
+
+    find = exists = size = rm_file = cp_file = modified = _fail
+
+    def cat_file(self, path: str, **_: object) -> bytes:
+        if path not in self.store:
+            raise self._error
+        return bytes(super().cat_file(path))
+
+    def pipe_file(self, path: str, value: bytes, **_: object) -> None:
+        if self._puts is not None:
+            super().pipe_file(path, self._puts)
+        raise self._error
+
+    def cat(self, path: list[str], **_: object) -> dict[str, Exception]:
+        return dict.fromkeys(path, self._error)
+
+
+def answered(error: Exception, code: str | None = None) -> Exception:
+    """Return an error with what a server answered beside it, as botocore has it."""
+    error.response = {"Error": {"Code": code} if code else {}}  # type: ignore[attr-defined]
+    return error
+
+
+def caused_by(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    ("error", "text", "kind"),
+    [
+        (OSError("the server\n  said\tno "), "url: the server said no", StoreError),
+        (RuntimeError(), "url: RuntimeError", StoreError),
+        (ValueError(" \n"), "url: ValueError", StoreError),
+        (answered(OSError("slow"), "SlowDown"), "url: slow", StoreError),
+        (answered(OSError("slow")), "url: slow", StoreError),
+        (PermissionError("Access\nDenied"),
+         "url: the server refuses these credentials (Access Denied)", StoreError),
+        (caused_by(PermissionError("Forbidden"), answered(OSError(), "InvalidAccessKeyId")),
+         "url: the server refuses these credentials (InvalidAccessKeyId)", StoreError),
+        *(
+            (caused_by(OSError("full"), answered(OSError(), code)),
+             f"url: full, or over its quota ({code})", StoreFullError)
+            for code in
+            ("QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull")
+        ),
+        (answered(PermissionError("over quota"), "QuotaExceeded"),
+         "url: full, or over its quota (QuotaExceeded)", StoreFullError),
+    ],
+)  # fmt: skip
+def test_whatever_a_package_raises_is_an_error_of_one_line(
+    use: str, error: Exception, text: str, kind: type[Exception]
+) -> None:
+    with pytest.raises(StoreError) as caught:
+        USES[use](Bucket(Failing(error), "/root", "url"))
+    assert str(caught.value) == text
+    assert type(caught.value) is kind
+    assert caught.value.__cause__ is error
+
+
+def atomic(files: MemoryFileSystem) -> Bucket:
+    files.protocol = ("s3",)
+    return Bucket(files, "/root", "url")
+
+
+@pytest.mark.parametrize(
+    "error", [FileExistsError("there"), OSError("412"), ConnectionError("lost"), RuntimeError("?")]
+)
+def test_who_was_first_is_told_by_what_is_there_whatever_the_refusal(error: Exception) -> None:
+    assert atomic(Failing(error, puts=b"1")).create("a/b", b"1"), "the answer was lost"
+    assert not atomic(Failing(error, puts=b"2")).create("a/b", b"1"), "another was first"
+
+
+def test_a_refusal_after_which_nothing_is_there_is_told() -> None:
+    class Gone(Failing):
+        def cat_file(self, path: str, **_: object) -> bytes:
+            raise FileNotFoundError(path)
+
+    error = OSError("busy")
+    with pytest.raises(StoreError, match=r"^url: busy$") as caught:
+        atomic(Gone(error)).create("a/b", b"1")
+    assert caught.value.__cause__ is error
+    with pytest.raises(StoreError, match=r"^url: no such bucket$"):
+        atomic(Gone(FileNotFoundError("no bucket"))).create("a/b", b"1")
+
+
+def test_an_answer_that_is_lost_among_many_is_no_missing_object() -> None:
+    class Lossy(MemoryFileSystem):
+        def cat(self, path: list[str], **_: object) -> dict[str, object]:
+            answers = [b"1", FileNotFoundError(), TimeoutError("no answer")]
+            return dict(zip(path, answers, strict=True))
+
+    found = Bucket(Lossy(), "/root", "url").read_present(["a", "b", "c"])
+    assert next(found) == ("a", b"1")
+    with pytest.raises(StoreError, match=r"^url: no answer$"):
+        next(found)

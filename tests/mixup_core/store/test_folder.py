@@ -1,0 +1,202 @@
+"""Folder: the files of a store on a disk, whatever else has come to stand among them."""
+
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.folder import Folder
+from mixup_core.store.local_files import open_lock
+from tests.damages import NO_FILES, bound_by_modes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "store")
+
+
+def contents(folder: Folder, top: str) -> dict[str, bytes]:
+    return {name: folder.read(name) for name in folder.names(top)}
+
+
+def test_files_are_listed_below_their_folder_alone_and_none_where_it_is_not(
+    folder: Folder,
+) -> None:
+    names = ["stages/aa/aa01.json", "stages/bb/bb01.json", "stages/top.json", "states/aa/aa01.bin"]
+    assert list(folder.names("stages")) == []
+    for name in names:
+        folder.write(name, name.encode())
+    assert sorted(folder.names("stages")) == names[:3]
+    assert list(folder.names("stages/aa")) == names[:1]
+    assert list(folder.names("states")) == names[3:]
+    assert list(folder.names("stages/cc")) == []
+    assert contents(folder, "states") == {names[3]: names[3].encode()}
+
+
+def test_a_folder_with_a_suffix_is_listed_as_the_file_it_stands_for_and_not_entered(
+    folder: Folder,
+) -> None:
+    folder.write("stages/aa/aa01.json", b"1")
+    folder.write("stages/aa/aa02.json/notes.txt", b"of a colleague")
+    assert sorted(folder.names("stages")) == ["stages/aa/aa01.json", "stages/aa/aa02.json"]
+
+
+def test_links_are_listed_and_not_followed(folder: Folder) -> None:
+    folder.write("stages/aa/aa01.json", b"1")
+    (folder.root / "stages/aa/aa02.json").symlink_to("/nowhere/at/all")
+    (folder.root / "elsewhere").mkdir()
+    (folder.root / "elsewhere/aa03.json").touch()
+    (folder.root / "stages/bb").symlink_to(folder.root / "elsewhere")
+    assert sorted(folder.names("stages")) == ["stages/aa/aa01.json", "stages/aa/aa02.json"]
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "unreadable"])
+@pytest.mark.parametrize("place", ["stages", "stages/aa"])
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(obstacle: str, place: str) -> None:
+    with bound_by_modes() as modest:
+        path = modest / place
+        path.mkdir(parents=True)
+        if obstacle == "unreadable":
+            path.chmod(0)
+        else:
+            path.rmdir()
+            path.touch() if obstacle == "a file" else path.symlink_to("/nowhere/at/all")
+        with pytest.raises(OSError, match=rf"{place}'$"):
+            list(Folder(modest).names(place))
+        if obstacle == "unreadable":
+            path.chmod(0o700)
+
+
+def test_those_of_some_files_that_are_there_are_read_in_their_order(folder: Folder) -> None:
+    for name in ("b", "a", "c"):
+        folder.write(f"stages/{name}.json", name.encode())
+    (folder.root / "stages/a.json").unlink()
+    (folder.root / "stages/a.json").mkdir()
+    asked = iter([f"stages/{name}.json" for name in "cabx"])
+    found = list(folder.read_present(asked))
+    assert [name for name, _ in found] == [f"stages/{name}.json" for name in "cab"]
+    assert (found[0][1], found[2][1]) == (b"c", b"b")
+    assert isinstance(found[1][1], UnreadableError)
+    assert str(found[1][1]) == "is no file"
+    with pytest.raises(UnreadableError, match="is no file"):
+        folder.read("stages/a.json")
+    with pytest.raises(FileNotFoundError):
+        folder.read("stages/x.json")
+
+
+def test_a_file_or_a_link_to_one_is_there_and_has_a_size(folder: Folder) -> None:
+    folder.write("a/file", b"12345")
+    (folder.root / "a/link").symlink_to("file")
+    (folder.root / "a/dangling").symlink_to("nothing")
+    (folder.root / "a/folder").mkdir()
+    for name in ("a/file", "a/link"):
+        assert (folder.has(name), folder.size(name)) == (True, 5)
+    for name in ("a/dangling", "a/folder", "a/nothing", "b/nothing"):
+        assert (folder.has(name), folder.size(name)) == (False, None)
+
+
+def test_a_file_is_written_in_place_of_one_and_created_where_none_is(folder: Folder) -> None:
+    assert folder.create("a/file", b"1")
+    assert not folder.create("a/file", b"2")
+    assert folder.read("a/file") == b"1"
+    folder.write("a/file", b"3")
+    assert folder.read("a/file") == b"3"
+    assert not folder.create("a/file", b"3")
+
+
+def test_a_folder_in_the_place_of_a_file_is_neither_written_nor_removed(folder: Folder) -> None:
+    (folder.root / "a/file").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        folder.write("a/file", b"1")
+    with pytest.raises(IsADirectoryError):
+        folder.remove("a/file")
+    assert (folder.root / "a/file").is_dir()
+
+
+def test_a_file_is_removed_if_it_is_there_and_of_a_link_the_link(folder: Folder) -> None:
+    folder.write("a/file", b"1")
+    (folder.root / "a/link").symlink_to("file")
+    folder.remove("a/link")
+    assert list(folder.names("a")) == ["a/file"]
+    folder.remove("a/file")
+    folder.remove("a/file")
+    folder.remove("b/file")
+    assert list(folder.names("a")) == []
+
+
+def test_a_moved_file_takes_the_place_of_one_in_a_private_folder(folder: Folder) -> None:
+    folder.write("a/one", b"1")
+    folder.move("a/one", "b/c/one")
+    folder.write("a/one", b"2")
+    folder.move("a/one", "b/c/one")
+    assert contents(folder, "b") == {"b/c/one": b"2"}
+    assert list(folder.names("a")) == []
+    assert stat.S_IMODE((folder.root / "b/c").stat().st_mode) == 0o700
+    with pytest.raises(FileNotFoundError):
+        folder.move("a/one", "b/c/one")
+    assert folder.read("b/c/one") == b"2"
+
+
+def test_of_a_link_the_link_is_moved_whatever_it_leads_to(folder: Folder) -> None:
+    folder.write("a/file", b"1")
+    (folder.root / "a/folder").mkdir()
+    for number, target in enumerate(("file", "nothing", "folder")):
+        (folder.root / f"a/link{number}").symlink_to(target)
+        folder.write("b/link", b"in the way")
+        folder.move(f"a/link{number}", "b/link")
+        assert (folder.root / "b/link").readlink() == Path(target)
+        (folder.root / "b/link").unlink()
+    assert folder.read("a/file") == b"1"
+    assert (folder.root / "a/folder").is_dir()
+
+
+def test_where_a_folder_is_in_the_way_what_is_moved_gets_the_next_number(folder: Folder) -> None:
+    (folder.root / "b/name").mkdir(parents=True)
+    (folder.root / "b/name.1").mkdir()
+    folder.write("a/file", b"1")
+    folder.move("a/file", "b/name")
+    assert folder.read("b/name.2") == b"1"
+    folder.write("a/file", b"2")
+    folder.move("a/file", "b/name")
+    assert folder.read("b/name.2") == b"2", "a file takes the place of one"
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "a folder"])
+def test_a_moved_folder_takes_no_place_that_is_taken(folder: Folder, obstacle: str) -> None:
+    folder.write("b/name", b"1")
+    if obstacle != "a file":
+        NO_FILES[obstacle](folder.root / "b/name")
+    folder.write("a/folder.json/notes.txt", b"of a colleague")
+    folder.move("a/folder.json", "b/name")
+    assert folder.read("b/name.1/notes.txt") == b"of a colleague"
+    assert not (folder.root / "a/folder.json").exists()
+    assert os.path.lexists(folder.root / "b/name")
+    if obstacle == "a file":
+        assert folder.read("b/name") == b"1"
+
+
+def test_a_file_is_being_written_while_its_writer_has_it_locked(folder: Folder) -> None:
+    name = "a/file.json.x1.tmp"
+    assert not folder.is_being_written(name)
+    descriptor = open_lock(folder.root / name)
+    assert not folder.is_being_written(name)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert folder.is_being_written(name)
+    os.close(descriptor)
+    assert not folder.is_being_written(name)
+
+
+def test_the_age_of_a_file_is_its_own_and_of_a_link_the_links(folder: Folder) -> None:
+    folder.write("a/file", b"1")
+    assert 0 <= folder.age("a/file") < 600
+    hour_ago = time.time() - 3600
+    os.utime(folder.root / "a/file", (hour_ago, hour_ago))
+    assert 3600 <= folder.age("a/file") < 4200
+    for link, target in (("a/link", "file"), ("a/dangling", "nothing")):
+        (folder.root / link).symlink_to(target)
+        assert 0 <= folder.age(link) < 600
+    assert folder.age("a/nothing") == 0.0

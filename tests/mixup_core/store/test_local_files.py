@@ -1,0 +1,459 @@
+"""Local files: written whole or not at all, read where they are files, locked by who writes."""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.store.errors import StoreFullError, UnreadableError
+from mixup_core.store.local_files import (
+    is_locked,
+    make_private_folder,
+    open_lock,
+    open_regular,
+    read_regular,
+    write_durably,
+)
+from tests.damages import NO_FILES, bound_by_modes
+from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
+
+OLD, NEW = b"what was there", bytes(range(256)) * 5
+NAMING = {True: "replace", False: "link"}
+"""Whether a file may be overwritten, to the system call that names the new one."""
+
+REASONS = {
+    "a folder": "is no file",
+    "a FIFO": "is no file",
+    "a socket": "is no file",
+    "a dangling link": "is a link that leads nowhere",
+    "a link to itself": "is a link that leads nowhere",
+    "unreadable": "is closed to its owner",
+}
+
+
+@pytest.fixture
+def modest() -> Iterator[Path]:
+    """A folder whose modes bind even root."""
+    with bound_by_modes() as folder:
+        yield folder
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def num_open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_written_file_is_whole_and_its_owners_alone_with_nothing_beside_it(
+    tmp_path: Path, overwrite: bool, umask: int
+) -> None:
+    path = tmp_path / "a" / "b" / "file.bin"
+    before, num = os.umask(umask), num_open()
+    try:
+        assert write_durably(path, NEW, overwrite=overwrite)
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == NEW
+    assert names(path.parent) == ["file.bin"]
+    assert [mode(part) for part in (path, path.parent, path.parent.parent)] == [0o600] + [0o700] * 2
+    assert num_open() == num
+
+
+def test_a_file_that_is_there_is_replaced_unless_it_is_not_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(OLD)
+    assert not write_durably(path, NEW, overwrite=False)
+    assert path.read_bytes() == OLD
+    assert write_durably(path, NEW)
+    assert path.read_bytes() == NEW
+    assert write_durably(path, b"")
+    assert path.read_bytes() == b""
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_link_is_replaced_itself_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    target, path = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(OLD)
+    path.symlink_to(target)
+    assert not write_durably(path, NEW, overwrite=False)
+    assert path.is_symlink()
+    assert write_durably(path, NEW)
+    assert not path.is_symlink()
+    assert (path.read_bytes(), target.read_bytes()) == (NEW, OLD)
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_folder_in_the_place_of_a_file_stays(tmp_path: Path, overwrite: bool) -> None:
+    path = tmp_path / "file"
+    (path / "inside").mkdir(parents=True)
+    if overwrite:
+        with pytest.raises(IsADirectoryError):
+            write_durably(path, NEW)
+    else:
+        assert not write_durably(path, NEW, overwrite=False)
+    assert names(tmp_path) == ["file"]
+    assert names(path) == ["inside"]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_content_then_name_then_folder_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "a" / "b" / "file"
+
+    def write() -> bool:
+        return write_durably(path, NEW, overwrite=overwrite)
+
+    steps = ["write", "fsync", NAMING[overwrite], "fsync"]
+    assert calls_of(monkeypatch, errno.EIO, write) == ["mkdir", "fsync"] * 2 + steps
+    path.unlink()
+    assert calls_of(monkeypatch, errno.EIO, write) == steps
+
+
+def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:7]))
+    assert write_durably(tmp_path / "file", NEW)
+    assert (tmp_path / "file").read_bytes() == NEW
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_disk_that_fails_at_any_point_leaves_the_file_as_it_was_or_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool, code: int
+) -> None:
+    path = tmp_path / "a" / "file"
+
+    def write() -> bool:
+        return write_durably(path, NEW, overwrite=overwrite)
+
+    path.parent.mkdir()
+    points = len(calls_of(monkeypatch, code, write))
+    found = []
+    for point in range(1, points + 1):
+        path.unlink(missing_ok=True)
+        if overwrite:
+            path.write_bytes(OLD)
+        with monkeypatch.context() as patch:
+            FaultyDisk(patch, point, code)
+            with pytest.raises((StoreFullError, OSError)) as caught:
+                write()
+        if code == errno.EIO:
+            assert isinstance(caught.value, OSError)
+            assert caught.value.errno == errno.EIO
+        else:
+            assert isinstance(caught.value, StoreFullError)
+            assert str(caught.value) == f"disk full: {path} needs 1,280 bytes"
+        found.append(path.read_bytes() if path.exists() else None)
+        assert names(path.parent) == ["file"] * (found[-1] is not None)
+    assert found == [OLD if overwrite else None] * (points - 1) + [NEW]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_writer_killed_at_any_point_leaves_the_file_as_it_was_or_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "file"
+
+    def write() -> bool:
+        return write_durably(path, NEW, overwrite=overwrite)
+
+    points = len(calls_of(monkeypatch, None, write))
+    before = OLD if overwrite else None
+    found = []
+    for point in range(1, points + 1):
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_bytes(before)
+        with monkeypatch.context() as patch:
+            FaultyDisk(patch, point, None)
+            with pytest.raises(Killed):
+                write()
+        found.append(path.read_bytes() if path.exists() else None)
+    assert set(found) == {before, NEW}
+    assert found == sorted(found, key=lambda content: content == NEW)
+    assert all(name == "file" or name.endswith(".tmp") for name in names(tmp_path))
+
+
+def cleared_before(
+    monkeypatch: pytest.MonkeyPatch, name: str, path: Path, times: int
+) -> list[Path]:
+    """Let somebody remove what is about to get its name, some times; return what was removed."""
+    original, cleared = getattr(os, name), []
+
+    def call(*arguments: Any, **named: Any) -> None:
+        if len(cleared) < times:
+            (new,) = path.parent.glob("*.tmp")
+            new.unlink()
+            cleared.append(new)
+        original(*arguments, **named)
+
+    monkeypatch.setattr(os, name, call)
+    return cleared
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "file"
+    cleared = cleared_before(monkeypatch, NAMING[overwrite], path, 5)
+    assert write_durably(path, NEW, overwrite=overwrite)
+    assert path.read_bytes() == NEW
+    assert len(set(cleared)) == 5
+    assert all(new.name.startswith("file.") for new in cleared)
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_write_whose_new_file_is_always_cleared_away_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    path = tmp_path / "file"
+    cleared = cleared_before(monkeypatch, NAMING[overwrite], path, 100)
+    with pytest.raises(FileNotFoundError):
+        write_durably(path, NEW, overwrite=overwrite)
+    assert len(cleared) == 6
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_disk_without_links_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(code, "no links here")
+
+    path = tmp_path / "file"
+    monkeypatch.setattr(os, "link", refuse)
+    assert write_durably(path, OLD, overwrite=False)
+    assert not write_durably(path, NEW, overwrite=False)
+    assert path.read_bytes() == OLD
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_file_is_locked_by_its_writer_until_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    original, seen = getattr(os, NAMING[overwrite]), []
+
+    def look(*arguments: Any, **named: Any) -> None:
+        (new,) = tmp_path.glob("file.*.tmp")
+        seen.append(is_locked(new))
+        original(*arguments, **named)
+
+    monkeypatch.setattr(os, NAMING[overwrite], look)
+    write_durably(tmp_path / "file", NEW, overwrite=overwrite)
+    assert seen == [True]
+    assert not is_locked(tmp_path / "file")
+
+
+def test_a_file_is_read_up_to_a_limit_also_through_a_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_bytes(NEW)
+    link.symlink_to(path)
+    for name in (path, link):
+        assert read_regular(name) == NEW
+        assert read_regular(name, 7) == NEW[:7]
+        assert read_regular(name, 0) == b""
+        assert read_regular(name, 10_000) == NEW
+        with open_regular(name) as file:
+            assert file.read(3) + file.read() == NEW
+            assert not file.writable()
+            assert not os.get_inheritable(file.fileno())
+
+
+def test_what_nothing_has_the_name_of_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "file")
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "none" / "file")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("damage", NO_FILES)
+@pytest.mark.parametrize("read", [read_regular, open_regular])
+def test_what_is_no_file_is_refused_by_what_it_is_and_left_closed(
+    modest: Path, read: Callable[[Path], object], damage: str
+) -> None:
+    path = modest / "file"
+    path.write_bytes(OLD)
+    NO_FILES[damage](path)
+    num = num_open()
+    with pytest.raises(UnreadableError) as caught:
+        read(path)
+    assert str(caught.value) == REASONS[damage]
+    assert num_open() == num
+
+
+def test_a_device_is_no_file() -> None:
+    with pytest.raises(UnreadableError, match=r"^is no file$"):
+        read_regular(Path("/dev/zero"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_a_closed_file_of_another_user_is_refused_as_the_system_does(modest: Path) -> None:
+    path = modest / "file"
+    path.write_bytes(OLD)
+    os.seteuid(0)
+    os.chown(path, 0, 0)
+    path.chmod(0o600)
+    os.seteuid(65534)
+    for use in (read_regular, open_lock, is_locked):
+        with pytest.raises(PermissionError) as caught:
+            use(path)
+        assert caught.value.filename == str(path)
+
+
+def locked(descriptor: int) -> bool:
+    """Lock a file, and return whether nobody else had."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_a_lock_is_made_for_its_owner_alone_and_what_is_in_it_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "lock"
+    descriptor = open_lock(path)
+    assert not os.get_inheritable(descriptor)
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    os.write(descriptor, OLD)
+    os.close(descriptor)
+    descriptor = open_lock(path)
+    assert os.read(descriptor, 100) == OLD
+    os.close(descriptor)
+
+
+def test_a_file_is_locked_while_somebody_holds_it_and_asking_takes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    first, second = open_lock(path), open_lock(path)
+    num = num_open()
+    assert [is_locked(path), locked(first), is_locked(path)] == [False, True, True]
+    assert not locked(second)
+    os.close(first)
+    assert not is_locked(path)
+    assert num_open() == num - 1
+    assert locked(second)
+    os.close(second)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("damage", sorted(NO_FILES.keys() - {"unreadable"}))
+def test_what_is_no_file_can_be_no_lock_and_is_not_locked(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    NO_FILES[damage](path)
+    num = num_open()
+    assert not is_locked(path)
+    with pytest.raises(UnreadableError) as caught:
+        open_lock(path)
+    assert str(caught.value) == REASONS[damage]
+    assert num_open() == num
+
+
+def test_a_lock_that_is_a_link_is_refused_and_nothing_is_made_where_it_leads(
+    tmp_path: Path,
+) -> None:
+    target, path = tmp_path / "target", tmp_path / "lock"
+    path.symlink_to(target)
+    with pytest.raises(UnreadableError, match=r"^is a link that leads nowhere$"):
+        open_lock(path)
+    assert not target.exists()
+    target.touch()
+    target.chmod(0o640)
+    with pytest.raises(UnreadableError, match=r"^is a link$"):
+        open_lock(path)
+    assert mode(target) == 0o640
+
+
+def test_a_lock_that_is_closed_to_its_owner_is_opened_to_them(modest: Path) -> None:
+    path = modest / "lock"
+    path.touch(mode=0o000)
+    assert not is_locked(path)
+    descriptor = open_lock(path)
+    assert mode(path) == 0o600
+    assert locked(descriptor)
+    assert is_locked(path)
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_lock_on_a_full_disk_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path = tmp_path / "a" / "lock"
+    with monkeypatch.context() as patch:
+        FaultyDisk(patch, 1, code)
+        with pytest.raises(StoreFullError) as caught:
+            open_lock(path)
+    assert str(caught.value) == f"disk full: {path} cannot be made"
+    with monkeypatch.context() as patch:
+        FaultyDisk(patch, 1, errno.EROFS)
+        with pytest.raises(OSError, match="Read-only file system"):
+            open_lock(path)
+
+
+def test_where_there_are_no_locks_nothing_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EOPNOTSUPP, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert write_durably(tmp_path / "file", NEW)
+    assert not is_locked(tmp_path / "file")
+
+
+def test_a_folder_is_made_private_with_all_above_it_and_each_name_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "a" / "b" / "c"
+    calls = calls_of(monkeypatch, errno.EIO, lambda: make_private_folder(folder))
+    assert calls == ["mkdir", "fsync"] * 3
+    assert [mode(part) for part in (folder, *folder.parents[:2])] == [0o700] * 3
+    assert mode(tmp_path) == 0o755
+    assert calls_of(monkeypatch, errno.EIO, lambda: make_private_folder(folder)) == []
+
+
+def test_a_folder_that_is_there_or_a_link_to_one_stays_as_it_is(tmp_path: Path) -> None:
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    link.symlink_to(folder)
+    for path in (folder, link):
+        make_private_folder(path)
+    assert mode(folder) == 0o755
+    make_private_folder(link / "below")
+    assert names(folder) == ["below"]
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "a dangling link"])
+@pytest.mark.parametrize("below", ["", "a", "a/b"])
+def test_what_is_no_folder_in_the_way_of_one_is_named(
+    tmp_path: Path, obstacle: str, below: str
+) -> None:
+    path = tmp_path / "place"
+    path.touch() if obstacle == "a file" else path.symlink_to("/nowhere/at/all")
+    with pytest.raises(NotADirectoryError) as caught:
+        make_private_folder(path / below)
+    assert caught.value.filename == str(path)
+    assert caught.value.errno == errno.ENOTDIR

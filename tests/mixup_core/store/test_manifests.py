@@ -1,0 +1,257 @@
+"""Manifests: what they say, that no bit of them can change unseen, and what is refused."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mixup_core.records import EpochRecord, Records
+from mixup_core.store.errors import UnreadableError
+from mixup_core.store.manifests import (
+    FORMAT,
+    NOT_AS_WRITTEN,
+    EpochFacts,
+    Facts,
+    Failure,
+    Stage,
+    StateRef,
+    built,
+    check_epochs,
+    is_manifest,
+    seal,
+    stage_content,
+    state_header,
+    state_ref,
+    unseal,
+)
+from tests.mixup_core.store.stored_files import (
+    ENVIRONMENT,
+    FACTS,
+    FAILURE,
+    KEY,
+    RECORDS,
+    SAME_SHARD,
+    flip,
+    reseal,
+)
+
+STATE = StateRef(sha256="0f" * 32, size=3021)
+STAGE = Stage(key=KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=STATE)
+NAN, INF = float("nan"), float("inf")
+
+
+def sealed_by_hand(text: bytes) -> bytes:
+    """Return JSON as its writer seals it: its own sha256 in front of its first key."""
+    assert text[:1] == b"{"
+    return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:]
+
+
+def test_facts_come_back_as_they_were_at_16_bytes_each() -> None:
+    facts = Facts(FACTS * 100)
+    assert len(facts) == 200
+    assert facts == FACTS * 100
+    assert (facts[0], facts[-1], facts[1:3]) == (FACTS[0], FACTS[1], (FACTS[1], FACTS[0]))
+    assert sum(memoryview(part).nbytes for part in (facts.seconds, facts.stored_at_ms)) == 3200
+    assert Facts() == ()
+
+
+def test_facts_that_somebody_else_stored_stay_what_they_are() -> None:
+    facts = (EpochFacts(seconds=2, stored_at_ms=1), EpochFacts(seconds=0.5, stored_at_ms=2**70))
+    assert Facts(facts) == facts
+    assert [type(fact.seconds) for fact in Facts(facts)] == [int, float]
+
+
+def test_a_stage_holds_its_records_and_facts_packed_and_packs_none_twice() -> None:
+    assert (type(STAGE.records), type(STAGE.facts)) == (Records, Facts)
+    assert (STAGE.records, STAGE.facts, STAGE.epochs) == (RECORDS, FACTS, 2)
+    again = dataclasses.replace(STAGE, state=None)
+    assert again.records is STAGE.records
+    assert again.facts is STAGE.facts
+    assert (again.key, again.environment, again.state) == (KEY, ENVIRONMENT, None)
+
+
+def test_a_stage_equals_one_of_the_same_content_and_no_other() -> None:
+    assert dataclasses.replace(STAGE) == STAGE
+    for change in (
+        {"key": SAME_SHARD},
+        {"records": RECORDS[:1]},
+        {"facts": FACTS[::-1]},
+        {"environment": {}},
+        {"state": None},
+    ):
+        assert dataclasses.replace(STAGE, **change) != STAGE
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        STAGE.key = "aa01"  # type: ignore[misc]
+
+
+def test_epochs_from_the_first_on_with_finite_numbers_may_be_stored() -> None:
+    check_epochs(RECORDS, FACTS)
+    check_epochs(RECORDS[:1], FACTS[:1])
+
+
+def of_epochs(*epochs: int) -> tuple[EpochRecord, ...]:
+    return tuple(EpochRecord(epoch=epoch, metrics={"a": 1.0}) for epoch in epochs)
+
+
+@pytest.mark.parametrize(
+    ("records", "facts", "text"),
+    [
+        ((), (), "`one record per epoch, epoch 0 first` must hold, got (epochs=[])."),
+        (of_epochs(1), FACTS[:1], "`one record per epoch, epoch 0 first` must hold, "
+         "got (epochs=[1])."),
+        (of_epochs(0, 2), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+         "got (epochs=[0, 2])."),
+        (of_epochs(0, 0), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+         "got (epochs=[0, 0])."),
+        (of_epochs(1, 0), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+         "got (epochs=[1, 0])."),
+        (RECORDS, FACTS[:1], "`one facts per record` must hold, got (records=2, facts=1)."),
+        (RECORDS[:1], FACTS, "`one facts per record` must hold, got (records=1, facts=2)."),
+        ([RECORDS[0], EpochRecord(epoch=1, metrics={"b": 0.0, "a": NAN})], FACTS,
+         "`a is finite` must hold, got (value=nan, epoch=1)."),
+        ([EpochRecord(epoch=0, metrics={"a": -INF})], FACTS[:1],
+         "`a is finite` must hold, got (value=-inf, epoch=0)."),
+        (RECORDS[:1], [EpochFacts(seconds=INF, stored_at_ms=0)],
+         "`seconds is finite` must hold, got (value=inf, epoch=0)."),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_of_a_stage_is_refused_by_its_numbers(
+    records: Any, facts: Any, text: str
+) -> None:
+    with pytest.raises(ValueError, match="must hold") as caught:
+        check_epochs(records, facts)
+    assert str(caught.value) == text
+
+
+def test_a_state_begins_with_its_stage_and_is_known_by_its_sha256_and_size() -> None:
+    header = state_header(KEY)
+    assert header == b"mixsweep state of stage " + KEY.encode() + b"\n"
+    assert state_header(SAME_SHARD) != header
+    blob = header + b"weights"
+    assert state_ref(blob) == StateRef(sha256=hashlib.sha256(blob).hexdigest(), size=len(blob))
+    with pytest.raises(ValueError, match="hexadecimal"):
+        state_header("../../etc")
+
+
+def test_a_manifest_says_all_of_its_stage_in_plain_values() -> None:
+    content = stage_content(STAGE)
+    assert json.loads(json.dumps(content)) == content
+    assert content == {
+        "key": KEY,
+        "records": [{"epoch": r.epoch, "metrics": r.metrics} for r in RECORDS],
+        "facts": [{"seconds": f.seconds, "stored_at_ms": f.stored_at_ms} for f in FACTS],
+        "environment": ENVIRONMENT,
+        "state": {"sha256": "0f" * 32, "size": 3021},
+    }
+    assert stage_content(dataclasses.replace(STAGE, state=None))["state"] is None
+
+
+def test_a_seal_is_the_sha256_of_canonical_json_put_in_front_of_it() -> None:
+    text = b'{"a":[1.5,null],"b":{"c":"\\u00e9","d":true},"format":1}'
+    content = {"b": {"d": True, "c": "é"}, "a": [1.5, None]}
+    assert seal(content) == sealed_by_hand(text)
+    assert seal(dict(reversed(content.items()))) == seal(content)
+    assert unseal(seal(content)) == {**content, "format": FORMAT}
+
+
+def test_floats_survive_the_seal_to_the_last_bit() -> None:
+    values = [0.1 + 0.2, 5e-324, 1 / 3, -0.0, 1.7976931348623157e308]
+    unsealed = unseal(seal({"values": values}))
+    assert unsealed is not None
+    assert [value.hex() for value in unsealed["values"]] == [value.hex() for value in values]
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_a_number_that_json_has_not_got_is_not_sealed(value: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        seal({"a": value})
+
+
+def test_what_is_sealed_again_keeps_the_format_it_had() -> None:
+    assert unseal(seal({"format": 3, "a": 1})) == {"format": 3, "a": 1}
+
+
+def test_a_seal_that_is_flipped_cut_or_added_to_anywhere_holds_nothing() -> None:
+    sealed = seal({"key": "aa01", "values": [1, 2]})
+    assert unseal(sealed) is not None
+    for bit in range(8 * len(sealed)):
+        assert unseal(flip(sealed, bit)) is None
+    for cut in range(len(sealed)):
+        assert unseal(sealed[:cut]) is None
+    for added in (sealed + b"\n", b" " + sealed, sealed + sealed):
+        assert unseal(added) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"{}",
+        b'{"key":"aa01"}',
+        b'{"format":null}',
+        b'{"format":"1"}',
+        b'{"format":1.0}',
+        b'{"format":1',
+        b'{"format":1}{}',
+        b'{"format":1,"a":"\xff"}',
+        b'{"format":%s}' % (b"9" * 5000),
+        b'{"format":1,"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+)
+def test_what_somebody_else_sealed_and_is_no_content_is_none(text: bytes) -> None:
+    assert unseal(sealed_by_hand(text)) is None
+
+
+def test_what_another_program_sealed_in_another_order_is_content() -> None:
+    text = b'{ "format": 2, "b": 1, "a": 2 }'
+    assert unseal(sealed_by_hand(text)) == {"format": 2, "b": 1, "a": 2}
+
+
+def test_a_manifest_is_known_without_parsing_as_that_of_its_key_alone() -> None:
+    sealed = seal(stage_content(STAGE))
+    assert is_manifest(sealed, KEY)
+    assert not is_manifest(sealed, SAME_SHARD)
+    assert not is_manifest(sealed, KEY[:4])
+    assert not is_manifest(UnreadableError("is no file"), KEY)
+    assert not is_manifest(b"", KEY)
+    assert not any(is_manifest(flip(sealed, bit), KEY) for bit in range(0, 8 * len(sealed), 7))
+
+
+def test_a_manifest_of_another_format_or_with_a_field_between_is_not_surely_one() -> None:
+    sealed = seal(stage_content(STAGE))
+    for changes in ({"format": FORMAT + 1}, {"h": "between two fields"}):
+        assert unseal(reseal(sealed, changes)) is not None
+        assert not is_manifest(reseal(sealed, changes), KEY)
+    assert is_manifest(reseal(sealed, {"a": "in front", "z": "behind"}), KEY)
+
+
+@pytest.mark.parametrize("value", [FACTS[0], STATE, FAILURE], ids=["facts", "state", "failure"])
+def test_a_value_is_built_from_its_fields_and_those_of_a_later_version_are_ignored(
+    value: Any,
+) -> None:
+    plain = dataclasses.asdict(value)
+    assert built(type(value), plain) == value
+    assert built(type(value), {**plain, "added": 5.0}) == value
+    for missing in plain:
+        fields = {name: part for name, part in plain.items() if name != missing}
+        with pytest.raises(KeyError, match=missing):
+            built(type(value), fields)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: built(Failure, {}),
+        lambda: built(StateRef, []),  # type: ignore[arg-type]
+        lambda: built(StateRef, None),  # type: ignore[arg-type]
+        lambda: EpochRecord.from_plain({"epoch": 0, "metrics": 3}),
+        lambda: EpochRecord.from_plain({"epoch": 0, "metrics": "ab"}),
+    ],
+)
+def test_whatever_stands_in_the_place_of_a_value_fails_as_not_written(
+    build: Callable[[], object],
+) -> None:
+    with pytest.raises(NOT_AS_WRITTEN):
+        build()
