@@ -187,13 +187,6 @@ def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: 
     assert sum(storages.values()) < 1e6
 
 
-def test_images_are_pooled_once() -> None:
-    images = _images("digits").pooled(2)
-    assert images.pooled(2) is images
-    with pytest.raises(ValueError, match="pooled once"):
-        images.pooled(4)
-
-
 class Waits(TorchDispatchMode):
     """Counts the operations for which a host waits for its device: values that Python asks for."""
 

@@ -14,7 +14,6 @@ from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import CATALOG, DataError
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import class_files, describe, folder_digest
-from tests.damages import DAMAGES
 
 
 @pytest.fixture
@@ -180,58 +179,6 @@ def test_files_that_have_not_changed_are_read_once(
     assert folder_digest(pets, data) == folder_digest(pets, tmp_path / "elsewhere")
 
 
-def test_a_file_that_was_just_written_is_read_again(
-    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = _reads(monkeypatch)
-    for _ in range(2):
-        folder_digest(pets, tmp_path / "data")
-    assert len(read) == 10
-
-
-@pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": 3}', b"\xff"])
-def test_damaged_memory_of_digests_is_no_memory(
-    pets: Path, tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
-    data = tmp_path / "data"
-    first = folder_digest(pets, data)
-    (kept,) = (data / "digests").glob("*.json")
-    kept.write_bytes(content)
-    assert folder_digest(pets, data) == first
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("damage", [*sorted(DAMAGES), "deeply nested"])
-def test_whatever_is_in_the_place_of_the_memory_of_digests_is_no_memory(
-    pets: Path, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _age(pets)
-    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
-    data = tmp_path / "data"
-    first = folder_digest(pets, data)
-    (kept,) = (data / "digests").glob("*.json")
-    if damage == "deeply nested":
-        kept.write_text("[" * 100_000)
-    else:
-        DAMAGES[damage](kept)
-    assert folder_digest(pets, data) == first
-
-
-def test_what_a_killed_process_left_beside_the_memory_of_digests_goes(
-    pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _age(pets)
-    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
-    data = tmp_path / "data"
-    folder_digest(pets, data)
-    (kept,) = (data / "digests").iterdir()
-    kept.with_name(f"{kept.name}.4711").write_text("{")
-    save(pets / "train/dog/1.png")
-    folder_digest(pets, data)
-    assert list((data / "digests").iterdir()) == [kept]
-
-
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_pipe_among_the_images_is_named_by_the_digest_too(
@@ -241,11 +188,6 @@ def test_a_pipe_among_the_images_is_named_by_the_digest_too(
     os.mkfifo(pets / split / "cat" / "x.png")
     with pytest.raises(DataError, match=rf"{split}/cat/x\.png: is no file"):
         folder_digest(pets, tmp_path / "data")
-
-
-def test_where_nothing_can_be_kept_the_digest_is_the_same(pets: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert folder_digest(pets, tmp_path / "file") == folder_digest(pets, tmp_path / "data")
 
 
 def test_what_windows_leaves_in_folders_is_no_image_and_changes_no_digest(

@@ -1,0 +1,103 @@
+"""The catalogue: every data set that has a file is in it, and its facts do not contradict."""
+
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import PurePosixPath
+
+import pytest
+
+from mixup_core.images.data import catalog, sets
+from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, PUBLISHED
+from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.sets.corrupted import CORRUPTED
+
+NUM_DIGITS = {"md5": 32, "sha256": 64}
+
+
+def test_every_data_set_that_is_written_is_published_under_its_name() -> None:
+    modules = [
+        importlib.import_module(f"{sets.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(sets.__path__)
+    ]
+    written = {
+        id(value): value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Dataset)
+    }
+    assert len(written) == len(PUBLISHED)
+    assert all(PUBLISHED[dataset.name] is dataset for dataset in written.values())
+    assert [dataset.name for dataset in PUBLISHED.values()] == list(PUBLISHED)
+
+
+def test_the_catalogue_has_the_facts_of_each_and_names_end_with_folders() -> None:
+    assert list(CATALOG) == list(PUBLISHED)
+    assert all(CATALOG[name] is PUBLISHED[name].info for name in PUBLISHED)
+    assert list(DATA_NAMES) == [*PUBLISHED, "image-folder"]
+    assert all(DATA_NAMES[name] == info.title for name, info in CATALOG.items())
+    assert DATA_NAMES["image-folder"] == "a folder of images"
+    assert len(set(DATA_NAMES.values())) == len(DATA_NAMES)
+    assert set(catalog.__all__) <= set(vars(catalog))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_facts_of_a_data_set_agree_with_each_other(name: str) -> None:
+    info = CATALOG[name]
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    assert info.channels in {1, 3}
+    assert len(info.mean) == len(info.std) == info.channels
+    assert all(0 < mean < 1 for mean in info.mean)
+    assert all(0 < std <= 0.5 for std in info.std), "0.5 is as far as pixels in [0, 1] spread"
+    assert info.num_test > 0
+    assert info.num_classes >= 2
+    assert 1 <= info.smallest_class <= info.num_train // info.num_classes
+    assert info.image_size >= 8
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_files_of_a_data_set_lie_below_its_root_and_state_digests(name: str) -> None:
+    files = PUBLISHED[name].files
+    if not files:
+        assert name == "digits", "it comes with a package"
+        return
+    assert set(files) == {"train", "test"}
+    for split in files.values():
+        assert split
+        for path, stated in split.items():
+            assert not PurePosixPath(path).is_absolute()
+            assert ".." not in PurePosixPath(path).parts
+            algorithm, _, digest = stated.partition(":")
+            assert re.fullmatch(rf"[0-9a-f]{{{NUM_DIGITS[algorithm]}}}", digest)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("fashion-mnist", (60_000, 10_000, 10, 28)),
+        ("mnist", (60_000, 10_000, 10, 28)),
+        ("cifar10", (50_000, 10_000, 10, 32)),
+        ("cifar100", (50_000, 10_000, 100, 32)),
+        ("svhn", (73_257, 26_032, 10, 32)),
+        ("stl10", (5_000, 8_000, 10, 96)),
+        ("tiny-imagenet", (100_000, 10_000, 200, 64)),
+        ("digits", (1_437, 360, 10, 8)),
+    ],
+)
+def test_counts_classes_and_sizes_are_the_published_ones(
+    name: str, counts: tuple[int, ...]
+) -> None:
+    info = CATALOG[name]
+    assert (info.num_train, info.num_test, info.num_classes, info.image_size) == counts
+
+
+def test_what_is_corrupted_is_in_the_catalogue() -> None:
+    assert set(CORRUPTED) <= set(CATALOG)
+
+
+def test_the_catalogue_loads_no_torch() -> None:
+    code = "import sys, mixup_core.images.data.catalog; print({'torch'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "set()\n"

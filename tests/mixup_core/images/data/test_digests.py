@@ -1,0 +1,255 @@
+"""Digests of files, and the memory of those that have not changed since they were read."""
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.images.data.digests import KnownDigests, file_digest
+from mixup_core.images.data.facts import DataError
+from tests.damages import DAMAGES, bound_by_modes
+
+FORGED = "f" * 64
+"""Stands in memory where nobody has read: it is told of a file only if the file is not read."""
+SECOND_NS = 1_000_000_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of three files."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.png").write_bytes(b"%d" % number)
+    return folder
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "digests" / "kept.json"
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds after all that is written."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10 * SECOND_NS)
+
+
+def true_digests(folder: Path) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+
+
+def told(folder: Path, kept: Path) -> dict[str, str]:
+    """Return what is told of each file, and keep it."""
+    known = KnownDigests(kept)
+    with os.scandir(folder) as entries:
+        found = {entry.name: known.of(entry) for entry in entries}
+    known.keep()
+    return found
+
+
+def forge(kept: Path, **changes: Any) -> None:
+    """Put false digests into memory; of one file, an entry."""
+    memory = json.loads(kept.read_text())
+    for path, entry in memory.items():
+        entry[-1] = FORGED
+        memory[path] = changes.get(Path(path).stem, entry)
+    kept.write_text(json.dumps(memory))
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", bytes(range(256)) * 4096])
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_a_digest_is_that_of_the_whole_content(
+    tmp_path: Path, content: bytes, algorithm: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    (tmp_path / "link").symlink_to(file)
+    expected = hashlib.new(algorithm, content).hexdigest()
+    assert file_digest(file, algorithm) == file_digest(tmp_path / "link", algorithm) == expected
+    assert file_digest(file) == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("a folder", "is no file"),
+        ("a FIFO", "is no file"),
+        ("a socket", "is no file"),
+        ("a dangling link", "is a link that leads nowhere"),
+        ("unreadable", "is closed to its owner"),
+        ("missing", "No such file or directory"),
+    ],
+)
+def test_what_cannot_be_read_is_a_data_error_of_its_name_and_the_reason(
+    damage: str, reason: str
+) -> None:
+    with bound_by_modes() as folder:
+        file = folder / "file"
+        file.touch()
+        DAMAGES[damage](file)
+        with pytest.raises(DataError) as caught:
+            file_digest(file)
+        assert str(caught.value) == f"{file}: {reason}."
+
+
+def test_a_name_that_commands_a_terminal_is_shown_escaped(tmp_path: Path) -> None:
+    file = tmp_path / "\x1b[2Jimage\n.png"
+    os.mkfifo(file)
+    with pytest.raises(DataError) as caught:
+        file_digest(file)
+    assert str(caught.value) == rf"{tmp_path}/\x1b[2Jimage\n.png: is no file."
+
+
+@pytest.mark.usefixtures("later")
+def test_files_that_have_not_changed_are_not_read_again(folder: Path, kept: Path) -> None:
+    assert told(folder, kept) == true_digests(folder)
+    assert set(json.loads(kept.read_text())) == {str(file) for file in folder.iterdir()}
+    forge(kept)
+    assert told(folder, kept) == dict.fromkeys(["0.png", "1.png", "2.png"], FORGED)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_file_of_another_size_or_time_is_read_again(folder: Path, kept: Path, place: int) -> None:
+    told(folder, kept)
+    entry = json.loads(kept.read_text())[str(folder / "1.png")]
+    assert len(entry) == 4
+    entry[-1] = FORGED
+    entry[place] += 1
+    forge(kept, **{"1": entry})
+    expected = {**dict.fromkeys(["0.png", "2.png"], FORGED), "1.png": true_digests(folder)["1.png"]}
+    assert told(folder, kept) == expected
+    assert told(folder, kept) == expected, "what was read again is kept"
+
+
+@pytest.mark.usefixtures("later")
+def test_content_that_was_changed_under_the_same_size_and_time_is_read_again(
+    folder: Path, kept: Path
+) -> None:
+    told(folder, kept)
+    file = folder / "1.png"
+    before = file.stat()
+    file.write_bytes(b"x")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert told(folder, kept)["1.png"] == hashlib.sha256(b"x").hexdigest()
+
+
+def test_a_file_that_was_just_written_is_read_again(folder: Path, kept: Path) -> None:
+    for _ in range(2):
+        assert told(folder, kept) == true_digests(folder)
+        assert not kept.exists()
+
+
+@pytest.mark.parametrize(("age", "is_kept"), [(2 * SECOND_NS, False), (2 * SECOND_NS + 1, True)])
+def test_a_file_is_known_that_is_older_than_two_seconds_by_both_of_its_times(
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, age: int, is_kept: bool
+) -> None:
+    file = folder / "0.png"
+    os.utime(file, (1_000_000_000, 1_000_000_000))  # its entry is as young as before
+    for other in ("1.png", "2.png"):
+        (folder / other).unlink()
+    youngest = max(file.stat().st_mtime_ns, file.stat().st_ctime_ns)
+    assert youngest == file.stat().st_ctime_ns
+    monkeypatch.setattr(time, "time_ns", lambda: youngest + age)
+    told(folder, kept)
+    assert kept.exists() == is_kept
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize(
+    "entry", [None, 3, [], "text", {}, [1, 2, 3], [1, 2, 3, 4], [[1], 2, 3, FORGED]]
+)
+def test_an_entry_that_is_none_is_no_memory(folder: Path, kept: Path, entry: Any) -> None:
+    told(folder, kept)
+    forge(kept, **{"1": entry})
+    assert told(folder, kept)["1.png"] == true_digests(folder)["1.png"]
+
+
+@pytest.mark.usefixtures("later")
+def test_an_entry_without_a_text_in_the_place_of_its_digest_is_no_memory(
+    folder: Path, kept: Path
+) -> None:
+    told(folder, kept)
+    mark = json.loads(kept.read_text())[str(folder / "1.png")][:-1]
+    forge(kept, **{"1": [*mark, 7]})
+    assert told(folder, kept)["1.png"] == true_digests(folder)["1.png"]
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": 3}', b"\xff", b"null", b"[" * 100_000])
+def test_damaged_memory_is_no_memory(folder: Path, kept: Path, content: bytes) -> None:
+    told(folder, kept)
+    kept.write_bytes(content)
+    assert told(folder, kept) == true_digests(folder)
+    forge(kept)
+    assert set(told(folder, kept).values()) == {FORGED}, "it was written anew"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+def test_whatever_is_in_the_place_of_memory_is_no_memory(
+    folder: Path, kept: Path, damage: str
+) -> None:
+    told(folder, kept)
+    DAMAGES[damage](kept)
+    assert told(folder, kept) == true_digests(folder)
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+@pytest.mark.usefixtures("later")
+def test_files_that_were_not_asked_for_are_forgotten(folder: Path, kept: Path) -> None:
+    told(folder, kept)
+    (folder / "1.png").unlink()
+    assert told(folder, kept).keys() == {"0.png", "2.png"}
+    assert json.loads(kept.read_text()).keys() == {str(folder / f"{n}.png") for n in (0, 2)}
+
+
+@pytest.mark.usefixtures("later")
+def test_memory_to_which_nothing_came_is_not_written_again(folder: Path, kept: Path) -> None:
+    told(folder, kept)
+    before = kept.stat()
+    told(folder, kept)
+    assert (kept.stat().st_ino, kept.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.usefixtures("later")
+def test_what_a_killed_process_left_beside_memory_goes(folder: Path, kept: Path) -> None:
+    told(folder, kept)
+    kept.with_name(f"{kept.name}.4711").write_text("{")
+    kept.with_name("another.json").write_text("{}")
+    (folder / "3.png").touch()
+    told(folder, kept)
+    assert sorted(path.name for path in kept.parent.iterdir()) == ["another.json", kept.name]
+
+
+@pytest.mark.usefixtures("later")
+def test_where_nothing_can_be_kept_the_digests_are_the_same(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert told(folder, tmp_path / "file" / "kept.json") == true_digests(folder)
+    assert (tmp_path / "file").is_file()
+    with bound_by_modes() as modest:
+        (modest / "images").mkdir()
+        (modest / "images" / "0.png").touch()
+        (modest / "data").mkdir(mode=0o500)
+        expected = {"0.png": hashlib.sha256(b"").hexdigest()}
+        assert told(modest / "images", modest / "data" / "kept.json") == expected
+        assert list((modest / "data").iterdir()) == []
+
+
+def test_a_file_that_goes_while_it_is_listed_is_a_data_error(folder: Path, kept: Path) -> None:
+    known = KnownDigests(kept)
+    with os.scandir(folder) as entries:
+        (entry,) = (entry for entry in entries if entry.name == "1.png")
+    (folder / "1.png").unlink()
+    with pytest.raises(DataError) as caught:
+        known.of(entry)
+    assert str(caught.value) == f"{folder}/1.png: No such file or directory."

@@ -1,0 +1,65 @@
+"""Facts of a data set: what they add up to, and what an error about data is to its callers."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mixup_core import problem
+from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo
+from mixup_core.images.data.pixels import Images
+
+INFO = DatasetInfo(
+    title="patterns", num_train=5, num_test=3, num_classes=2, channels=3, image_size=4,
+    mean=(0.5,) * 3, std=(0.25,) * 3, smallest_class=2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"num_train": 0}, {"num_test": 0}, {"channels": 1}, {"image_size": 1}, {"image_size": 9}],
+)
+def test_a_data_set_takes_the_bytes_of_its_images_as_they_are_held(changes: Any) -> None:
+    info = dataclasses.replace(INFO, **changes)
+    side = info.image_size
+    splits = [
+        Images(
+            pixels=torch.zeros(num, info.channels, side, side, dtype=torch.uint8),
+            labels=torch.zeros(num, dtype=torch.int64),
+        )
+        for num in (info.num_train, info.num_test)
+    ]
+    assert info.num_bytes == sum(images.pixels.nbytes for images in splits)
+
+
+def test_the_published_bytes_of_cifar10_are_those_of_its_counts() -> None:
+    cifar10 = dataclasses.replace(INFO, num_train=50_000, num_test=10_000, image_size=32)
+    assert cifar10.num_bytes == 184_320_000
+
+
+def test_facts_are_named_where_they_are_given_and_do_not_change() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        DatasetInfo("patterns")  # type: ignore[call-arg,misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        INFO.num_train = 6  # type: ignore[misc]
+    assert dataclasses.replace(INFO) == INFO
+    assert hash(dataclasses.replace(INFO)) == hash(INFO)
+
+
+def test_a_data_set_is_what_reads_it_and_what_brings_it(tmp_path: Path) -> None:
+    images = Images(pixels=torch.zeros(1, 3, 4, 4, dtype=torch.uint8), labels=torch.tensor([0]))
+    dataset = Dataset(
+        name="patterns",
+        info=INFO,
+        files={"train": {"patterns/all": "md5:00"}},
+        sources=lambda root: ({str(root): lambda staging: None}, "draw them"),
+        read=lambda root, split, size: images,
+    )
+    assert dataset.read(tmp_path, "train", 4) is images
+    assert list(dataset.sources(tmp_path)[0]) == [str(tmp_path)]
+
+
+def test_an_error_about_data_is_the_one_that_every_problem_may_raise() -> None:
+    assert DataError is problem.DataError
