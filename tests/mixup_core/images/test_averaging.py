@@ -4,11 +4,7 @@ import copy
 
 import pytest
 import torch
-from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from mixup_core.images import training
-from mixup_core.images.average import Average
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.evaluation import evaluate
@@ -51,22 +47,6 @@ def test_the_average_is_that_of_weights_and_statistics_after_each_step(
         measured = evaluate(state.averaged, images, "float32")
         assert {name: record.metrics[f"test/{name}_averaged"] for name in measured} == measured
         assert record.metrics["test/nll_averaged"] == record.metrics["test/nll"] or record.epoch
-
-
-def test_the_average_has_the_bits_of_pytorchs_own(
-    averaged: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def pytorchs(network: nn.Module, decay: float) -> AveragedModel:
-        mean_into = get_ema_multi_avg_fn(decay)
-        return AveragedModel(network, multi_avg_fn=mean_into, use_buffers=True)
-
-    ends = []
-    for average in (Average, pytorchs):
-        monkeypatch.setattr(training, "Average", average)
-        state = TrainingState.initial(averaged, splits.info, CPU)
-        list(fit(averaged, splits, state))
-        ends.append(state.to_bytes())
-    assert ends[0] == ends[1]
 
 
 def test_averaging_changes_nothing_else(averaged: TrainConfig, splits: Splits) -> None:

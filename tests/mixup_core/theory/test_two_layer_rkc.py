@@ -1,17 +1,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from small_flow import small_flow
 
-from mixup_core.laws import Midpoint
-from mixup_core.theory.two_layer.config import (
-    PatchData,
-    PatchNetwork,
-    TwoLayerConfig,
-)
-from mixup_core.theory.two_layer.descent import DescentSolver
-from mixup_core.theory.two_layer.landscape import Landscape
 from mixup_core.theory.two_layer.network import initial_weights
-from mixup_core.theory.two_layer.points import training_points, training_set
 from mixup_core.theory.two_layer.rkc import RkcSolver, rkc_step, stages_of
 from mixup_core.weights import Floats
 
@@ -77,17 +69,6 @@ def test_the_solver_follows_a_stiff_linear_flow_to_its_tolerance() -> None:
     assert solver.evaluations < 10_000
 
 
-def small_flow() -> tuple[TwoLayerConfig, Landscape]:
-    config = TwoLayerConfig(
-        epochs=1,
-        data=PatchData(classes=3, points_per_class=10),
-        network=PatchNetwork(neurons=1, power=4, init=0.3),
-        law=Midpoint(),
-        pairs_per_class=10,
-    )
-    return config, Landscape(training_set(config, training_points(config)), config)
-
-
 def test_the_solver_agrees_with_an_implicit_one_on_the_network() -> None:
     config, landscape = small_flow()
     start = initial_weights(config)
@@ -117,29 +98,6 @@ def test_a_solver_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> N
         second.advance(later)
         assert (first.y == second.y).all()
         assert first.evaluations == second.evaluations
-
-
-def test_gradient_descent_comes_to_the_flow_as_its_steps_shrink() -> None:
-    config, landscape = small_flow()
-    start = initial_weights(config)
-    flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)
-    flow.advance(64.0)
-    errors = []
-    for step in (0.5, 0.25, 0.125):
-        descent = DescentSolver(landscape.downhill, start, step)
-        descent.advance(64.0)
-        assert descent.time == 64.0
-        assert descent.evaluations == 64 / step
-        errors.append(np.abs(descent.y - flow.y).max())
-    np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
-
-
-def test_descent_ends_with_the_first_whole_step_at_or_after_a_time() -> None:
-    solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
-    for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
-        solver.advance(end)
-        assert solver.time == time
-    assert solver.y[0] == 0.5**4
 
 
 def test_a_solver_at_rest_stays_there() -> None:

@@ -1,0 +1,147 @@
+"""Average: the moving average of weights, by its formula and bit for bit by PyTorch's own."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mixup_core.images.average import Average
+
+
+def network(seed: int = 0) -> nn.Module:
+    """Return a network with weights, statistics, a counter and a buffer of whole numbers."""
+    built = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
+    built.register_buffer("whole", torch.arange(4))
+    move(built, np.random.default_rng(seed))
+    return built
+
+
+def move(built: nn.Module, rng: np.random.Generator) -> None:
+    """Change everything in a network, as a step of training may."""
+    with torch.no_grad():
+        for tensor in (*built.parameters(), *built.buffers()):
+            if tensor.is_floating_point():
+                tensor.copy_(torch.from_numpy(rng.normal(size=tuple(tensor.shape))))
+            else:
+                tensor.copy_(torch.from_numpy(rng.integers(0, 1000, tuple(tensor.shape))))
+
+
+def tensors(built: nn.Module) -> list[torch.Tensor]:
+    return [tensor.detach().clone() for tensor in built.state_dict().values()]
+
+
+@pytest.mark.parametrize("decay", [0.1, 0.75, 0.999])
+def test_the_average_is_the_sum_of_what_each_step_left_weighted_by_its_age(decay: float) -> None:
+    own, rng = network(), np.random.default_rng(1)
+    average, seen = Average(own, decay), []
+    for step in range(6):
+        move(own, rng)
+        average.update_parameters(own)
+        seen.append([tensor.double() for tensor in tensors(own)])
+        weights = [(1 - decay) * decay ** (step - i) for i in range(step + 1)]
+        weights[0] = decay**step
+        assert sum(weights) == pytest.approx(1)
+        for place, kept in enumerate(tensors(average.module)):
+            if kept.is_floating_point():
+                expected = sum(w * parts[place] for w, parts in zip(weights, seen, strict=True))
+                torch.testing.assert_close(kept.double(), expected, rtol=1e-5, atol=1e-6)
+        assert int(average.n_averaged) == step + 1
+
+
+def test_the_first_step_is_taken_as_it_is_whatever_was_copied_before() -> None:
+    own = network()
+    average = Average(own, 0.999)
+    assert all(map(torch.equal, tensors(average.module), tensors(own)))
+    move(own, np.random.default_rng(1))
+    average.update_parameters(own)
+    assert all(map(torch.equal, tensors(average.module), tensors(own)))
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.9])
+def test_the_average_has_the_bits_of_pytorchs_own(decay: float) -> None:
+    own, rng = network(), np.random.default_rng(2)
+    ours = Average(own, decay)
+    theirs = AveragedModel(own, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+    for _ in range(5):
+        move(own, rng)
+        for average in (ours, theirs):
+            average.update_parameters(own)
+        assert ours.state_dict().keys() == theirs.state_dict().keys()
+        assert all(map(torch.equal, tensors(ours), tensors(theirs)))
+
+
+def test_the_network_is_neither_changed_nor_followed_between_updates() -> None:
+    own, rng = network(), np.random.default_rng(3)
+    average = Average(own, 0.5)
+    for _ in range(3):
+        move(own, rng)
+        before = tensors(own)
+        average.update_parameters(own)
+        assert all(map(torch.equal, tensors(own), before))
+        kept = tensors(average.module)
+        move(own, rng)
+        assert all(map(torch.equal, tensors(average.module), kept))
+    assert all(tensor.grad_fn is None for tensor in average.parameters())
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])
+def test_an_average_goes_on_from_a_state_as_if_it_had_not_stopped(before: int) -> None:
+    own, rng = network(), np.random.default_rng(4)
+    whole = Average(own, 0.75)
+    for _ in range(before):
+        move(own, rng)
+        whole.update_parameters(own)
+    resumed = Average(network(seed=9), 0.75)
+    resumed.load_state_dict(copy.deepcopy(whole.state_dict()))
+    for _ in range(2):
+        move(own, rng)
+        for average in (whole, resumed):
+            average.update_parameters(own)
+        assert all(map(torch.equal, tensors(whole), tensors(resumed)))
+
+
+def test_the_average_computes_with_its_own_weights() -> None:
+    own = nn.Linear(3, 1, bias=False)
+    average, images = Average(own, 0.75), torch.eye(3)
+    for weight in (4.0, 8.0):
+        nn.init.constant_(own.weight, weight)
+        average.update_parameters(own)
+    assert average(images).flatten().tolist() == [5.0] * 3  # 0.75 * 4 + 0.25 * 8
+    assert own(images).flatten().tolist() == [8.0] * 3
+
+
+def test_a_network_of_whole_numbers_or_of_nothing_is_averaged_too() -> None:
+    for built in (nn.ReLU(), nn.Linear(2, 1)):
+        average = Average(built, 0.5)
+        for _ in range(3):
+            average.update_parameters(built)
+        assert all(map(torch.equal, tensors(average.module), tensors(built)))
+        assert int(average.n_averaged) == 3
+
+
+class Asked(TorchDispatchMode):
+    """Counts the values that Python asks a device for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func._schema.name == "aten::_local_scalar_dense"
+        return func(*args, **(kwargs or {}))
+
+
+def test_once_it_has_begun_no_step_asks_the_device_for_a_value() -> None:
+    own = nn.Linear(3, 2)
+    average = Average(own, 0.9)
+    for _ in range(2):
+        average.update_parameters(own)
+    with Asked() as asked:
+        for _ in range(5):
+            average.update_parameters(own)
+    assert asked.count == 0

@@ -1,0 +1,153 @@
+"""Distances of images from mixed images of other classes: by hand, and by brute force."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small_files import folder_config, write_images
+
+from mixup_core.images.config import DataConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.folders import folder_digest
+from mixup_core.images.distances import measure, nearest, start
+from mixup_core.images.sufficiency import SufficiencyConfig
+from mixup_core.laws import Beta, Midpoint
+from mixup_core.problem import problem_of
+from mixup_core.seeding import stream
+from mixup_core.weights import draw_weights
+
+CPU = torch.device("cpu")
+CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
+LEVELS = {"ant": 0, "bee": 255, "cow": 51, "dog": 204}
+"""Class to the grey of its one image."""
+
+
+def measured(config: SufficiencyConfig) -> dict[str, float]:
+    (record,) = problem_of(config).start(config, None, "cpu")
+    return dict(record.metrics)
+
+
+def test_the_nearest_mixed_image_has_two_other_classes() -> None:
+    images = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
+    mixed = torch.tensor([[0.0, 0.0], [0.0, 1.0], [6.0, 8.0]])
+    classes = torch.tensor([[0, 1, 2], [2, 2, 2]])
+    found = nearest(images, torch.tensor([0, 1]), mixed, classes)
+    # of class 0: not the first, which coincides; of class 1: not the second
+    assert found.tolist() == pytest.approx([1.0, 5.0])
+    assert nearest(images, torch.tensor([2, 2]), mixed, classes).tolist() == [math.inf] * 2
+
+
+@pytest.mark.parametrize("num", [1, 999, 1000, 1001, 2500])
+def test_however_many_images_there_are_each_has_its_own_distance(num: int) -> None:
+    rng = np.random.default_rng(num)
+    images, mixed = rng.integers(0, 40, (num, 5)), rng.integers(0, 40, (30, 5))
+    labels, classes = rng.integers(0, 5, num), rng.integers(0, 4, (2, 30))
+    found = nearest(
+        torch.from_numpy(images).float(), torch.from_numpy(labels),
+        torch.from_numpy(mixed).float(), torch.from_numpy(classes),
+    )  # fmt: skip
+    expected = [
+        min(
+            math.dist(image, other)
+            for other, ends in zip(mixed.tolist(), classes.T.tolist(), strict=True)
+            if label not in ends
+        )
+        for image, label in zip(images.tolist(), labels.tolist(), strict=True)
+    ]
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()], ids=["uniform", "midpoint"])
+def test_distances_are_those_of_normalised_pixels_from_the_mixed_images_of_the_seed(
+    law: Beta | Midpoint,
+) -> None:
+    config = SufficiencyConfig(data=DataConfig(name="digits"), law=law, seed=3)
+    splits = load(config.data)
+    assert splits.test is not None
+    train, test = (
+        (images.pixels.double().numpy().reshape(len(images), -1) / 255 - 0.5) / 0.5
+        for images in (splits.train, splits.test)
+    )
+    rng = stream(3, "mixing")
+    ends = rng.integers(len(train), size=(2, len(train)))
+    lam = draw_weights(law, len(train), rng)[:, None]
+    mixed = lam * train[ends[0]] + (1 - lam) * train[ends[1]]
+    labels = splits.train.labels.numpy()
+    expected = {}
+    for name, images, own in (("train", train, labels), ("test", test, splits.test.labels.numpy())):
+        squares = (images**2).sum(1)[:, None] + (mixed**2).sum(1) - 2 * images @ mixed.T
+        squares[(labels[ends][:, None, :] == own[None, :, None]).any(0)] = np.inf
+        distances = np.sqrt(squares.min(1))
+        expected[f"distance/{name}_smallest"] = distances.min()
+        expected[f"distance/{name}_average"] = distances.mean()
+    assert measure(config, None, CPU) == pytest.approx(expected, rel=1e-4)
+
+
+def by_hand(classes: list[str], seed: int) -> dict[str, float]:
+    """Return the distances of images of one grey each under midpoint; 192 pixels differ alike."""
+    greys = [2 * LEVELS[name] / 255 - 1 for name in classes]
+    num = len(classes)
+    first, second = stream(seed, "mixing").integers(num, size=(2, num))
+    found = []
+    for image in range(num):
+        others = [
+            abs(greys[image] - (greys[a] + greys[b]) / 2) * math.sqrt(192)
+            for a, b in zip(first, second, strict=True)
+            if image not in {a, b}
+        ]
+        found += [min(others)] if others else []
+    if not found:
+        return {}
+    return {
+        "distance/train_smallest": min(found),
+        "distance/train_average": sum(found) / len(found),
+    }
+
+
+@pytest.mark.parametrize("classes", [["ant", "bee"], ["ant", "bee", "cow"], list(LEVELS)])
+def test_images_of_which_every_mixed_image_has_a_class_are_left_out(
+    tmp_path: Path, classes: list[str]
+) -> None:
+    pictures = {name: Image.new("L", (8, 8), LEVELS[name]) for name in classes}
+    write_images(tmp_path / "images", "train", **pictures)
+    data = folder_config(tmp_path / "images", test=False)
+    data = dataclasses.replace(data, digest=folder_digest(tmp_path / "images", tmp_path))
+    config = SufficiencyConfig(data=data, law=Midpoint())
+    seen = []
+    for seed in range(12):
+        found = measure(dataclasses.replace(config, seed=seed), tmp_path, CPU)
+        assert found == pytest.approx(by_hand(classes, seed), rel=1e-5, abs=1e-5)
+        seen.append(bool(found))
+    assert any(seen)
+    assert all(seen) == (len(classes) > 2), "of two classes each mixed image may have both"
+
+
+def test_distances_repeat_at_a_seed_and_the_least_is_below_the_mean() -> None:
+    metrics = measured(CONFIG)
+    assert metrics == measured(CONFIG)
+    assert metrics != measured(dataclasses.replace(CONFIG, seed=1))
+    for split in ("train", "test"):
+        assert 0 < metrics[f"distance/{split}_smallest"] < metrics[f"distance/{split}_average"]
+
+
+def test_without_test_images_those_of_training_are_measured_alone() -> None:
+    blind = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, test=False))
+    assert set(measured(blind)) == {"distance/train_smallest", "distance/train_average"}
+    of_midpoint = measured(dataclasses.replace(blind, law=Midpoint()))
+    assert of_midpoint["distance/train_average"] == pytest.approx(
+        measured(blind)["distance/train_average"], rel=0.02
+    )
+
+
+def test_the_measurement_is_made_once_by_whoever_asks_for_its_record() -> None:
+    process = start(CONFIG, None, "cpu")
+    assert (process.epochs, process.records, process.state) == (1, [], {})
+    (record,) = process
+    assert (record.epoch, record.metrics) == (0, measure(CONFIG, None, CPU))
+    assert list(process) == []
+    assert process.records == [record]

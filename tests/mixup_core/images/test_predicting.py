@@ -1,0 +1,136 @@
+"""predict: logits of the images that a run is measured on, in their order and precision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.evaluation import evaluate
+from mixup_core.images.predicting import PREDICTED, predict
+from mixup_core.images.views import EvaluationImages
+from mixup_core.predictions import AVERAGED, Predictions, images_digest
+from mixup_core.tree.building import with_values
+
+CPU = torch.device("cpu")
+
+
+def linear(channels: int, seed: int = 0) -> nn.Module:
+    """Return a network whose logits are a product with known weights."""
+    built = nn.Sequential(nn.Flatten(), nn.Linear(64 * channels, 4, bias=False))
+    weights = np.random.default_rng(seed).normal(size=(4, 64 * channels))
+    with torch.no_grad():
+        built[1].weight.copy_(torch.from_numpy(weights))
+    return built
+
+
+def images_of(num: int, seed: int) -> Images:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (num, 1, 8, 8), dtype=np.uint8)
+    return Images.of_arrays(pixels, rng.integers(0, 4, num))
+
+
+@pytest.fixture
+def single(config: TrainConfig) -> TrainConfig:
+    return with_values(config, {"data.views": "single"})
+
+
+def test_logits_are_those_of_normalised_images_in_the_order_of_the_split(
+    single: TrainConfig, splits: Splits
+) -> None:
+    data = replace(splits, val=images_of(7, 1), test=images_of(2500, 2))
+    network = linear(1)
+    weights = network[1].weight.detach().double().numpy()
+    found = predict(single, data, {"": network}, CPU)
+    assert list(found.splits) == list(PREDICTED) == ["val", "test"]
+    for images, split in zip((data.val, data.test), found.splits.values(), strict=True):
+        assert images is not None
+        shown = (images.pixels.double().numpy().reshape(len(images), 64) / 255 - 0.5) / 0.5
+        np.testing.assert_allclose(split.logits[""], shown @ weights.T, rtol=1e-4, atol=1e-4)
+        assert split.logits[""].dtype == np.float32
+        np.testing.assert_array_equal(split.labels, images.labels)
+        assert split.images == images_digest(images.pixels.numpy(), images.labels.numpy())
+
+
+def test_each_network_has_logits_under_what_stands_behind_its_metrics(
+    single: TrainConfig, splits: Splits
+) -> None:
+    networks = {"": linear(1, seed=1), AVERAGED: linear(1, seed=2)}
+    (split,) = predict(single, splits, networks, CPU).splits.values()
+    assert list(split.logits) == ["", AVERAGED]
+    for suffix, network in networks.items():
+        alone = predict(single, splits, {"": network}, CPU).splits["test"]
+        np.testing.assert_array_equal(split.logits[suffix], alone.logits[""])
+    assert not np.array_equal(split.logits[""], split.logits[AVERAGED])
+
+
+def test_logits_give_the_error_that_the_run_measures(config: TrainConfig, splits: Splits) -> None:
+    network = linear(2)
+    (split,) = predict(config, splits, {"": network}, CPU).splits.values()
+    assert splits.test is not None
+    shown = EvaluationImages(splits.test, splits.info, config.data, CPU)
+    error = (split.logits[""].argmax(1) != split.labels).mean()
+    assert evaluate(network, shown, "float32")["error"] == pytest.approx(error)
+
+
+def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(
+    config: TrainConfig, single: TrainConfig, splits: Splits
+) -> None:
+    network = linear(2)
+    first = linear(1)
+    with torch.no_grad():
+        first[1].weight.copy_(network[1].weight[:, :64])
+    both = predict(config, splits, {"": network}, CPU).splits["test"]
+    alone = predict(single, splits, {"": first}, CPU).splits["test"]
+    np.testing.assert_allclose(both.logits[""], alone.logits[""], rtol=1e-4, atol=1e-4)
+    assert both.images == alone.images, "the digest is of images, however they are shown"
+
+
+def test_corrupted_images_are_not_predicted_nor_is_a_split_that_is_not_there(
+    single: TrainConfig, splits: Splits
+) -> None:
+    corrupted = replace(splits, corrupted={"fog": images_of(5, 3)})
+    assert list(predict(single, corrupted, {"": linear(1)}, CPU).splits) == ["test"]
+    blind = replace(splits, test=None)
+    assert predict(single, blind, {"": linear(1)}, CPU).splits == {}
+    held_out = replace(blind, val=images_of(5, 4))
+    assert list(predict(single, held_out, {"": linear(1)}, CPU).splits) == ["val"]
+
+
+class Noisy(nn.Module):
+    """Answers by chance in training, and in evaluation mode by whether it is in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 4)
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.layer(images.flatten(1))
+        return logits + torch.rand_like(logits) if self.training else logits
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_networks_run_in_evaluation_mode_and_in_the_precision_of_the_run(
+    single: TrainConfig, splits: Splits, precision: str
+) -> None:
+    config = with_values(single, {"precision": precision})
+    network = Noisy().train()
+    first, second = (predict(config, splits, {"": network}, CPU) for _ in range(2))
+    logits = first.splits["test"].logits[""]
+    np.testing.assert_array_equal(logits, second.splits["test"].logits[""])
+    assert logits.dtype == np.float32
+    coarse = torch.from_numpy(logits).bfloat16().float().numpy()
+    assert np.array_equal(logits, coarse) == (precision == "bfloat16")
+
+
+def test_predictions_come_back_from_their_bytes(single: TrainConfig, splits: Splits) -> None:
+    found = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)
+    content = found.to_bytes()
+    again = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)
+    assert again.to_bytes() == content
+    read = Predictions.from_bytes(content).splits["test"]
+    for suffix, logits in found.splits["test"].logits.items():
+        np.testing.assert_array_equal(read.logits[suffix], logits)

@@ -1,0 +1,125 @@
+"""DescentSolver: its iterates in closed form, its time axis, and the flow that it comes to."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from small_flow import small_flow
+
+from mixup_core.theory.two_layer.descent import DescentSolver
+from mixup_core.theory.two_layer.network import initial_weights
+from mixup_core.theory.two_layer.rkc import RkcSolver
+from mixup_core.weights import Floats
+
+RATES = np.array([[0.0, 0.25, 1.0], [2.0, 3.0, 4.0]])
+
+
+def decay(y: Floats) -> Floats:
+    return -RATES * y
+
+
+def descent(step: float = 0.5) -> DescentSolver:
+    return DescentSolver(decay, np.ones((2, 3)), step)
+
+
+def test_a_solver_stands_at_time_0_where_it_was_put() -> None:
+    solver = descent()
+    assert (solver.time, solver.evaluations) == (0.0, 0)
+    np.testing.assert_array_equal(solver.y, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+@pytest.mark.parametrize("step", [0.125, 0.5])
+def test_on_a_linear_flow_each_step_shrinks_by_a_factor(step: float, steps: int) -> None:
+    solver = descent(step)
+    solver.advance(step * steps)
+    np.testing.assert_allclose(solver.y, (1 - step * RATES) ** steps, rtol=1e-14, atol=1e-14)
+    assert (solver.time, solver.evaluations) == (step * steps, steps)
+
+
+def test_descent_ends_with_the_first_whole_step_at_or_after_a_time() -> None:
+    solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
+    for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
+        solver.advance(end)
+        assert solver.time == time
+    assert solver.y[0] == 0.5**4
+
+
+def test_a_time_that_is_over_asks_for_no_step() -> None:
+    asked = []
+
+    def velocity(y: Floats) -> Floats:
+        asked.append(y)
+        return -y
+
+    solver = DescentSolver(velocity, np.ones(1), 1.0)
+    solver.advance(3.0)
+    for end in (3.0, 2.5, 0.0, -7.0):
+        solver.advance(end)
+        assert (solver.time, solver.evaluations, len(asked)) == (3.0, 3, 3)
+
+
+@pytest.mark.parametrize("stops", [[4.0], [1.0, 4.0], [0.5, 0.6, 3.9, 4.0]])
+def test_where_it_stops_on_the_way_changes_no_bit(stops: list[float]) -> None:
+    whole, parts = descent(0.3), descent(0.3)
+    whole.advance(4.0)
+    for stop in stops:
+        parts.advance(stop)
+    np.testing.assert_array_equal(parts.y, whole.y)
+    assert parts.evaluations == whole.evaluations
+
+
+@pytest.mark.parametrize("end", [0.0, 0.3, 2.0])
+def test_descent_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> None:
+    first, second = descent(0.3), descent(0.3)
+    first.advance(end)
+    state = {name: array.copy() for name, array in first.state().items()}
+    assert state.keys() == {"y", "steps"}
+    second.load(state)
+    assert (second.time, second.evaluations) == (first.time, first.evaluations)
+    assert type(second.evaluations) is int
+    for later in (2.5, 7.0):
+        first.advance(later)
+        second.advance(later)
+        np.testing.assert_array_equal(first.y, second.y)
+        assert first.evaluations == second.evaluations
+
+
+def test_the_state_that_was_given_and_the_one_that_was_taken_stay_as_they_were() -> None:
+    start = np.ones((2, 3))
+    solver = DescentSolver(decay, start, 0.5)
+    solver.advance(1.0)
+    taken = solver.state()["y"]
+    before = taken.copy()
+    solver.advance(2.0)
+    np.testing.assert_array_equal(start, np.ones((2, 3)))
+    np.testing.assert_array_equal(taken, before)
+
+
+def test_descent_on_a_convex_loss_comes_to_its_least_point() -> None:
+    rng = np.random.default_rng(0)
+    points, targets = rng.normal(size=(30, 4)), rng.normal(size=30)
+
+    def loss(w: Floats) -> float:
+        return float(np.log1p(np.exp(points @ w)).mean() - (targets > 0) @ (points @ w) / 30)
+
+    def velocity(w: Floats) -> Floats:
+        return points.T @ ((targets > 0) - 1 / (1 + np.exp(-points @ w))) / 30
+
+    solver = DescentSolver(velocity, np.zeros(4), 1.0)
+    solver.advance(1000.0)
+    np.testing.assert_allclose(solver.y, minimize(loss, np.zeros(4)).x, atol=1e-4)
+
+
+def test_gradient_descent_comes_to_the_flow_as_its_steps_shrink() -> None:
+    config, landscape = small_flow()
+    start = initial_weights(config)
+    flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)
+    flow.advance(64.0)
+    errors = []
+    for step in (0.5, 0.25, 0.125):
+        solver = DescentSolver(landscape.downhill, start, step)
+        solver.advance(64.0)
+        assert solver.time == 64.0
+        assert solver.evaluations == 64 / step
+        errors.append(np.abs(solver.y - flow.y).max())
+    np.testing.assert_allclose(np.log2(errors[:-1]) - np.log2(errors[1:]), 1, atol=0.2)
