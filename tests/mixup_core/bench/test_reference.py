@@ -1,0 +1,194 @@
+"""Reference: images, weights, partners and losses, recovered from what the pipeline yields."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from mixup_core.bench.reference import ConcatenatedViews, batches, train_epoch
+from mixup_core.images.data.facts import DatasetInfo
+from mixup_core.images.data.pixels import Images
+from mixup_core.images.views import draw_view_partners, pair_classes
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+
+NUM, CLASSES = 30, 4
+INFO = DatasetInfo(
+    title="patterns", num_train=NUM, num_test=0, num_classes=CLASSES, channels=2, image_size=3,
+    mean=(0.5, 0.25), std=(0.5, 0.125), smallest_class=7,
+)  # fmt: skip
+CPU = torch.device("cpu")
+
+
+def images_of(num: int = NUM) -> Images:
+    rng = np.random.default_rng(0)
+    return Images.of_arrays(
+        rng.integers(0, 256, (num, 2, 3, 3), dtype=np.uint8), np.arange(num) % CLASSES
+    )
+
+
+class Marked(ConcatenatedViews):
+    """Image k is 1 at pixel k alone and not scaled, so that a mixed one tells what it is of."""
+
+    def __init__(self, num: int = NUM) -> None:
+        super().__init__(images_of(num), INFO, seed=0)
+        self.images = torch.eye(num)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.images[index], self.labels[index]
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_each_image_stands_beside_its_view_partner_both_normalised(seed: int) -> None:
+    images = images_of()
+    data = ConcatenatedViews(images, INFO, seed)
+    partners = draw_view_partners(images.labels, pair_classes(CLASSES, seed), seed).numpy()
+    mean, std = (np.array(part).reshape(1, 2, 1, 1) for part in (INFO.mean, INFO.std))
+    shown = (images.pixels.numpy() / 255 - mean) / std
+    assert data.images.shape == (NUM, 4, 3, 3)
+    np.testing.assert_allclose(data.images[:, :2].numpy(), shown, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(data.images[:, 2:].numpy(), shown[partners], rtol=1e-5, atol=1e-6)
+    assert (len(data), data.labels) == (NUM, images.labels.tolist())
+
+
+def test_each_access_scales_the_views_by_gamma_and_what_is_left_of_1() -> None:
+    data = ConcatenatedViews(images_of(), INFO, seed=0)
+    before = data.images.clone()
+    gammas = []
+    for index in range(NUM):
+        image, label = data[index]
+        own, beside = before[index][:2], before[index][2:]
+        gamma = float((image[:2] * own).sum() / own.square().sum())
+        torch.testing.assert_close(image[:2], gamma * own)
+        torch.testing.assert_close(image[2:], (1 - gamma) * beside)
+        assert label == index % CLASSES
+        gammas.append(gamma)
+    assert torch.equal(data.images, before)
+    assert all(-1e-6 <= gamma < 1 + 1e-6 for gamma in gammas)
+    assert max(gammas) - min(gammas) > 0.5, "30 uniform draws are never this near to each other"
+    again, _ = data[0]
+    assert not torch.equal(again, data[0][0]), "drawn anew at each access"
+
+
+def test_without_mixing_an_epoch_shows_each_image_once_in_another_order() -> None:
+    data, orders = Marked(), []
+    for _ in range(2):
+        sizes, order = [], []
+        for images, labels, partner_labels, lam in batches(data, 8, Erm()):
+            assert lam == 1.0
+            assert partner_labels is labels
+            assert images.max(1).values.eq(1).all()
+            sizes.append(len(images))
+            order += images.argmax(1).tolist()
+            assert labels.tolist() == [index % CLASSES for index in order[-len(labels) :]]
+        assert sizes == [8, 8, 8, 6]
+        assert sorted(order) == list(range(NUM))
+        orders.append(order)
+    assert orders[0] != orders[1]
+    assert orders[0] != sorted(orders[0])
+
+
+def ends(images: Tensor, lam: float, own: list[int]) -> list[int]:
+    """Return the partner of each mixed image, of which the other end is known."""
+    found = []
+    for image, index in zip(images, own, strict=True):
+        rest = image.clone()
+        rest[index] -= lam
+        torch.testing.assert_close(rest.sum(), torch.tensor(1 - lam), atol=1e-5, rtol=0)
+        found.append(int(rest.argmax()))
+        torch.testing.assert_close(rest[found[-1]], rest.sum(), atol=1e-5, rtol=0)
+    return found
+
+
+@pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0), Beta(alpha=8.0)], ids=str)
+def test_a_mixed_batch_is_of_images_and_partners_by_one_weight_each_with_its_label(
+    law: Law,
+) -> None:
+    data, lams, partners = Marked(CLASSES), [], []
+    for _ in range(40):
+        ((images, labels, partner_labels, lam),) = batches(data, CLASSES, law)
+        assert sorted(labels.tolist()) == list(range(CLASSES))  # of 4 images each is its label
+        assert ends(images, lam, labels.tolist()) == partner_labels.tolist()
+        lams.append(lam)
+        partners += partner_labels.tolist()
+    assert set(partners) == set(range(CLASSES)), "any image may be a partner"
+    if law == Midpoint():
+        assert set(lams) == {0.5}
+    else:
+        assert all(0 <= lam <= 1 for lam in lams)
+        assert len(set(lams)) == 40, "one weight for each batch"
+
+
+def test_weights_of_a_law_that_is_almost_midpoint_are_near_one_half() -> None:
+    lams = [lam for *_, lam in batches(Marked(), 2, Beta(alpha=1e5))]
+    assert max(abs(lam - 0.5) for lam in lams) < 0.01  # 9 standard deviations
+
+
+class Seen(nn.Module):
+    """A linear network that notes what it is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(NUM, CLASSES)
+        self.shown: list[Tensor] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        assert self.training
+        self.shown.append(images)
+        logits: Tensor = self.layer(images)
+        return logits
+
+
+def resting(network: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(network.parameters(), lr=0.0)
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_images_of_batches_of_any_size() -> None:
+    network = Seen().eval()
+    data = Marked()
+    expected = cross_entropy(network.layer(data.images), torch.tensor(data.labels))
+    for batch_size in (1, 8, 29, NUM):
+        found = train_epoch(network, resting(network), data, batch_size, Erm(), CPU)
+        assert found == pytest.approx(float(expected.detach()), rel=1e-5)
+
+
+def test_the_loss_of_a_mixed_image_is_weighted_between_the_labels_of_its_two() -> None:
+    network, data = Seen(), Marked()
+    found = train_epoch(network, resting(network), data, 7, Midpoint(), CPU)
+    shown = torch.cat(network.shown)
+    logits = network.layer(shown)
+    expected = 0.0
+    for image, scores in zip(shown, logits, strict=True):
+        (places,) = image.nonzero(as_tuple=True)
+        labels = torch.tensor([data.labels[place] for place in places.tolist()])
+        expected += float(cross_entropy(scores.expand(len(labels), -1), labels).detach()) / NUM
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+class Alike(Marked):
+    """Images that are all the first one, of class 1: whatever is mixed, the batch is the same."""
+
+    def __init__(self, num: int) -> None:
+        super().__init__()
+        self.labels = [1] * num
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.images[0], self.labels[index]
+
+
+@pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)], ids=str)
+@pytest.mark.parametrize("steps", [1, 3])
+def test_each_batch_is_a_step_along_its_own_gradient_alone(law: Law, steps: int) -> None:
+    network, data = Seen(), Alike(2 * steps)
+    before = network.layer.weight.detach().clone()
+    own, bias = before[:, 0], network.layer.bias.detach().clone()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+    train_epoch(network, optimizer, data, 2, law, CPU)
+    target = torch.zeros(CLASSES).index_fill(0, torch.tensor([1]), 1.0)
+    for _ in range(steps):
+        slope = (own + bias).softmax(0) - target  # of cross entropy, by the logits
+        own, bias = own - 0.5 * slope, bias - 0.5 * slope
+    assert len(network.shown) == steps
+    torch.testing.assert_close(network.layer.bias.detach(), bias)
+    torch.testing.assert_close(network.layer.weight.detach()[:, 0], own)
+    torch.testing.assert_close(network.layer.weight.detach()[:, 1:], before[:, 1:])
