@@ -34,11 +34,6 @@ PARTS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture
 def rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without a GPU, where what is rehearsed is tiny."""
