@@ -159,20 +159,16 @@ def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
     assert list(store.stages()) == [twin]
 
 
-@pytest.mark.parametrize("damage", ["a dangling link", "a FIFO", "unreadable", "empty"])
 @pytest.mark.parametrize("top", ["stages", "states", "failures"])
-def test_a_store_that_cannot_be_listed_is_no_empty_store(
-    modest: Store, top: str, damage: str
-) -> None:
-    write(modest)
-    modest.failures.write(FAILURE)
-    assert modest.folder is not None
-    folder = modest.folder / top
+def test_a_store_that_cannot_be_listed_is_no_empty_store(disk: Store, top: str) -> None:
+    write(disk)
+    disk.failures.write(FAILURE)
+    assert disk.folder is not None
+    folder = disk.folder / top
     folder.rename(folder.with_name("was"))
-    folder.mkdir() if damage == "unreadable" else folder.touch()
-    DAMAGES[damage](folder)
+    folder.touch()
     with pytest.raises(OSError, match=rf"{top}'$"):
-        modest.verify()
+        disk.verify()
 
 
 def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureFixture) -> None:

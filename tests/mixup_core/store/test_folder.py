@@ -11,7 +11,7 @@ import pytest
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.folder import Folder
 from mixup_core.store.local_files import open_lock
-from tests.damages import NO_FILES, bound_by_modes
+from tests.damages import DAMAGES, NO_FILES, bound_by_modes
 
 
 @pytest.fixture
@@ -54,21 +54,18 @@ def test_links_are_listed_and_not_followed(folder: Folder) -> None:
     assert sorted(folder.names("stages")) == ["stages/aa/aa01.json", "stages/aa/aa02.json"]
 
 
-@pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "unreadable"])
+@pytest.mark.parametrize("obstacle", ["a dangling link", "a FIFO", "unreadable", "empty"])
 @pytest.mark.parametrize("place", ["stages", "stages/aa"])
 def test_a_folder_that_cannot_be_listed_is_no_empty_one(obstacle: str, place: str) -> None:
     with bound_by_modes() as modest:
         path = modest / place
-        path.mkdir(parents=True)
-        if obstacle == "unreadable":
-            path.chmod(0)
-        else:
-            path.rmdir()
-            path.touch() if obstacle == "a file" else path.symlink_to("/nowhere/at/all")
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if obstacle == "unreadable" else path.touch()
+        DAMAGES[obstacle](path)
         with pytest.raises(OSError, match=rf"{place}'$"):
             list(Folder(modest).names(place))
         if obstacle == "unreadable":
-            path.chmod(0o700)
+            path.chmod(0o700)  # or nobody but root could clear up
 
 
 def test_those_of_some_files_that_are_there_are_read_in_their_order(folder: Folder) -> None:
