@@ -63,22 +63,23 @@ def test_two_arms_are_compared_as_a_paired_t_test_does(
 
 def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:
     study = make_study()
-    results = ended(study, {("uniform", 1): {"epochs": 3}, ("erm", 3): {"epochs": 0}})
+    ends = {("uniform", 1): {"epochs": 3}, ("erm", 3): {"epochs": 0}, ("erm", 4): {"epochs": 1}}
+    results = ended(study, ends)
     found = against(study, results)
     ours, theirs = last_errors(results, "uniform"), last_errors(results, "erm")
-    assert (list(ours), list(theirs)) == ([0, 2, 3, 4], [0, 1, 2, 4])
+    assert (list(ours), list(theirs)) == ([0, 2, 3, 4], [0, 1, 2])
     assert found.values == (ours, theirs)
-    differences = [ours[seed] - theirs[seed] for seed in (0, 2, 4)]
-    assert found.comparison.n == 3
-    assert found.comparison.difference == pytest.approx(np.mean(differences))
+    assert found.comparison.n == 2
+    expected = np.mean([ours[seed] - theirs[seed] for seed in (0, 2)])
+    assert found.comparison.difference == pytest.approx(expected)
     comparison, by_seed = found.listings()
-    assert [line[2] for line in comparison.cells] == ["4", "4"]
-    assert "the difference over the 3 seeds that both have" in comparison.caption
+    assert [line[2] for line in comparison.cells] == ["4", "3"]
+    assert "the difference over the 2 seeds that both have" in comparison.caption
     shown = {line[0]: line[1:] for line in by_seed.cells}
     assert list(shown) == ["0", "1", "2", "3", "4"]
     assert shown["1"] == ("—", f"{100 * theirs[1]:.2f}", "—")
     assert shown["3"] == (f"{100 * ours[3]:.2f}", "—", "—")
-    assert shown["4"][2] == f"{100 * (ours[4] - theirs[4]):.2f}"
+    assert shown["2"][2] == f"{100 * (ours[2] - theirs[2]):.2f}"
     assert by_seed.records[1] == {
         "seed": 1, "uniform": None, "erm": theirs[1], "difference": None,
     }  # fmt: skip

@@ -171,21 +171,21 @@ def test_reading_from_a_server_that_is_gone_is_no_empty_store(
     forget_clients()
 
 
-@pytest.mark.parametrize("use", ["names", "write", "create"])
-def test_a_bucket_that_does_not_exist_is_no_empty_one(s3: Mapping[str, str], use: str) -> None:
+def test_a_bucket_that_does_not_exist_is_no_empty_one(s3: Mapping[str, str]) -> None:
     bucket = open_files("s3://no-such-bucket/store")
     assert isinstance(bucket, Bucket)
-    with pytest.raises(StoreError, match=r"^s3://no-such-bucket/store: no such bucket$"):
-        USES[use](bucket)
+    for use in ("names", "write", "create"):
+        with pytest.raises(StoreError, match=r"^s3://no-such-bucket/store: no such bucket$"):
+            USES[use](bucket)
 
 
-@pytest.mark.parametrize("use", ["write", "create"])
-def test_a_bucket_that_is_full_is_told_as_full(s3: Mapping[str, str], use: str) -> None:
+def test_a_bucket_that_is_full_is_told_as_full(s3: Mapping[str, str]) -> None:
     bucket = open_files("s3://full/store")
     assert isinstance(bucket, Bucket)
-    with pytest.raises(StoreFullError) as caught:
-        USES[use](bucket)
-    assert str(caught.value) == "s3://full/store: full, or over its quota (QuotaExceeded)"
+    for use in ("write", "create"):
+        with pytest.raises(StoreFullError) as caught:
+            USES[use](bucket)
+        assert str(caught.value) == "s3://full/store: full, or over its quota (QuotaExceeded)"
     assert list(bucket.names("a")) == []
 
 

@@ -41,7 +41,7 @@ def test_the_published_bytes_of_cifar10_are_those_of_its_counts() -> None:
 
 def test_facts_are_named_where_they_are_given_and_do_not_change() -> None:
     with pytest.raises(TypeError, match="positional"):
-        DatasetInfo("patterns")  # type: ignore[call-arg,misc]
+        DatasetInfo(*dataclasses.astuple(INFO))
     with pytest.raises(dataclasses.FrozenInstanceError):
         INFO.num_train = 6  # type: ignore[misc]
     assert dataclasses.replace(INFO) == INFO
