@@ -17,6 +17,7 @@ from mixup_core.bench import device as bench
 from mixup_core.bench.device import GPU, REHEARSAL, Figures, Size
 from mixup_core.images.config import Mlp
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.records import EpochRecord
 
 CPU = torch.device("cpu")
 TINY = Size(
@@ -138,6 +139,28 @@ def test_each_rung_has_a_rate_or_says_why_it_is_absent() -> None:
     }
 
 
+def test_a_rung_whose_steps_fail_says_why_on_one_line_and_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loss = bench._loss
+
+    def fails(config: Any, *others: Any) -> torch.Tensor:
+        if config.precision == "bfloat16":
+            raise OSError("no bfloat16 " + 300 * "x" + "\nnor anything else")
+        return loss(config, *others)
+
+    monkeypatch.setattr(bench, "_loss", fails)
+    found = bench.ladder(TINY, CPU)
+    assert found["float32"] > 0
+    assert found.keys() - {"float32", "float32: begin, seconds"} == {
+        f"bfloat16{rest}: absent"
+        for rest in ("", ", fused Adam", ", fused Adam, compiled", ", fused Adam, CUDA graph")
+    }
+    said = found["bfloat16: absent"]
+    assert said.startswith("OSError: no bfloat16 xxx")
+    assert len(said) == 200
+
+
 def test_the_rate_of_a_rung_is_the_median_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([float(n) for n in (10, 10, 20, 1, 2, 4, 5, 5, 10, 2, 4, 8, 4, 8, 16)])
     monkeypatch.setattr(bench, "timed", lambda *_, **__: next(seconds))
@@ -183,15 +206,19 @@ def test_precisions_differ_seed_by_seed_by_a_difference_of_errors() -> None:
     assert found["mean"] == pytest.approx(sum(found["by seed"]) / 3)
 
 
-def test_what_is_told_of_precisions_is_bfloat16_minus_float32(
+def test_what_is_told_of_precisions_is_the_last_error_of_bfloat16_minus_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    errors = {"bfloat16": 0.75, "float32": 0.5}
-    monkeypatch.setattr(
-        bench, "_trained", lambda config, *_: errors[config.precision] + config.seed / 100
-    )
+    def fit(config: Any, data: Any, *, device: torch.device) -> list[EpochRecord]:
+        assert (len(data.train), len(data.test)) == (33, 7)
+        last = 0.5 + config.seed / 10 if config.precision == "bfloat16" else 0.25
+        errors = (0.9, last)
+        return [EpochRecord(epoch=n, metrics={"test/error": e}) for n, e in enumerate(errors)]
+
+    monkeypatch.setattr(bench, "fit", fit)
     found = bench.precisions(TINY, CPU)
-    assert found["by seed"] == pytest.approx([0.25] * 3)
+    assert found["by seed"] == pytest.approx([0.25, 0.35, 0.45])
+    assert found["mean"] == pytest.approx(0.35)
 
 
 def test_a_resumed_run_has_equal_bits_and_kernels_are_free_again_afterwards() -> None:

@@ -119,6 +119,15 @@ def test_a_mixed_batch_is_of_images_and_partners_by_one_weight_each_with_its_lab
         assert len(set(lams)) == 40, "one weight for each batch"
 
 
+def test_partners_are_drawn_from_all_images_and_not_from_the_batch() -> None:
+    drawn = -torch.ones(NUM)  # each is once an image of its own
+    for images, *_ in batches(Marked(), 3, Midpoint()):
+        drawn += (images > 0).sum(0) + (images > 0.75).sum(0)  # or both ends of one
+    assert drawn.sum() == NUM
+    assert drawn.min() == 0
+    assert (drawn > 0).sum() > 8, "30 uniform draws of 30 are never so few"
+
+
 def test_weights_of_a_law_that_is_almost_midpoint_are_near_one_half() -> None:
     lams = [lam for *_, lam in batches(Marked(), 2, Beta(alpha=1e5))]
     assert max(abs(lam - 0.5) for lam in lams) < 0.01  # 9 standard deviations
