@@ -75,8 +75,7 @@ class Bucket:
         Raises:
             StoreError: If the server cannot be reached.
         """
-        with self._told():
-            return bool(self._files.exists(self._path(name)))
+        return self.size(name) is not None
 
     def size(self, name: str) -> int | None:
         """Return the bytes of an object; None if it is not there.
@@ -86,9 +85,10 @@ class Bucket:
         """
         try:
             with self._told():
-                return int(self._files.size(self._path(name)))
+                found = self._files.info(self._path(name))
         except FileNotFoundError:
             return None
+        return int(found["size"]) if found["type"] == "file" else None  # else others begin with it
 
     def write(self, name: str, data: bytes) -> None:
         """Put an object in place of what is there.
@@ -120,13 +120,15 @@ class Bucket:
             with self._told():
                 if self.creates_atomically:
                     self._files.pipe_file(self._path(name), data, mode="create")
-                elif self._files.exists(self._path(name)):
+                elif self.has(name):
                     return False
                 else:
                     self._files.pipe_file(self._path(name), data)
         except StoreError as error:
             refusal = error
-        except OSError:
+        except FileExistsError:
+            refusal = StoreError(f"{self._url}: {name} is there and cannot be read")
+        except FileNotFoundError:
             refusal = StoreError(f"{self._url}: no such bucket")
         else:
             return True
@@ -166,7 +168,7 @@ class Bucket:
         """Turn the errors of many packages into one of ours, its text one line."""  # noqa: DOC501
         try:
             yield
-        except (FileNotFoundError, FileExistsError):
+        except (FileNotFoundError, FileExistsError, StoreError):
             raise
         except Exception as error:  # each package of fsspec has exceptions of its own
             text = " ".join(str(error).split()) or type(error).__name__

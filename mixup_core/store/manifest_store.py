@@ -35,7 +35,7 @@ class ManifestStore:
     def keys(self) -> list[str]:
         """Return the keys under which manifests are stored; a name is no proof."""
         found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
-        return [match[1] for match in found if match]
+        return [match["key"] for match in found if match]
 
     def read(self, key: str) -> Stage | None:
         """Return the stage stored under a key; None if there is none or its manifest is damaged.

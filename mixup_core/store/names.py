@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
-MANIFEST_NAME = re.compile(r"stages/../([0-9a-f]+)\.json")
-STATE_NAME = re.compile(r"states/../([0-9a-f]+)-[0-9a-f]{64}\.bin")
-PREDICTION_NAME = re.compile(r"predictions/../([0-9a-f]{4,64})\.bin")
+_SHARDED = r"(?P<shard>[0-9a-f]{2})/(?P<key>(?P=shard)[0-9a-f]{2,62})"
+MANIFEST_NAME = re.compile(rf"stages/{_SHARDED}\.json")
+STATE_NAME = re.compile(rf"states/{_SHARDED}-[0-9a-f]{{64}}\.bin")
+PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 
 
 def checked(key: str) -> str:

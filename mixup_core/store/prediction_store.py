@@ -63,7 +63,7 @@ class PredictionStore:
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which predictions are stored; a name is no proof."""
         found = map(PREDICTION_NAME.fullmatch, self._files.names("predictions"))
-        return frozenset(match[1] for match in found if match)
+        return frozenset(match["key"] for match in found if match)
 
     def remove(self, keys: Iterable[str]) -> int:
         """Remove the predictions of some stages, and return how many bytes that frees."""

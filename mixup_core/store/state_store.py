@@ -36,7 +36,7 @@ class StateStore:
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys under which states lie; a name is no proof."""
-        return frozenset(STATE_NAME.sub(r"\1", name) for name in self._files.names("states"))
+        return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
 
     def read(self, stage: Stage) -> bytes | None:
         """Return the bytes that were stored; None if they are not kept, missing or damaged."""

@@ -63,6 +63,14 @@ def test_objects_are_listed_below_their_folder_alone(bucket: Bucket) -> None:
 
 
 @in_buckets
+def test_what_names_of_objects_begin_with_is_no_object(bucket: Bucket) -> None:
+    bucket.write("a/b/object", b"1")
+    for name in ("a", "a/b", "a/b/obj"):
+        assert (bucket.has(name), bucket.size(name)) == (False, None)
+    assert bucket.create("a/b/obj", b"2")
+
+
+@in_buckets
 def test_a_moved_object_has_its_new_name_alone(bucket: Bucket) -> None:
     bucket.write("a/one", b"1")
     bucket.write("b/two", b"2")
@@ -205,7 +213,7 @@ class Failing(MemoryFileSystem):
     def _fail(self, *_: object, **__: object) -> Any:
         raise self._error
 
-    find = exists = size = rm_file = cp_file = modified = _fail
+    find = info = rm_file = cp_file = modified = _fail
 
     def cat_file(self, path: str, **_: object) -> bytes:
         if path not in self.store:
@@ -289,6 +297,8 @@ def test_a_refusal_after_which_nothing_is_there_is_told() -> None:
     assert caught.value.__cause__ is error
     with pytest.raises(StoreError, match=r"^url: no such bucket$"):
         atomic(Gone(FileNotFoundError("no bucket"))).create("a/b", b"1")
+    with pytest.raises(StoreError, match=r"^url: a/b is there and cannot be read$"):
+        atomic(Gone(FileExistsError("there"))).create("a/b", b"1")
 
 
 def test_an_answer_that_is_lost_among_many_is_no_missing_object() -> None:

@@ -283,6 +283,25 @@ def test_verify_removes_what_dead_writers_left_beside_the_stages_too(
     assert is_whole(disk)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "stages/aa/abc.json",
+        f"stages/zz/{KEY}.json",
+        f"stages/{KEY[:2]}/{KEY}{'0' * 64}.json",
+        f"states/aa/abc-{'0' * 64}.bin",
+        "predictions/aa/ab01.bin",
+    ],
+)
+def test_a_file_of_no_key_or_in_the_shard_of_another_is_no_stage(store: Store, name: str) -> None:
+    write(store)
+    store.files.write(name, b"{}")
+    assert [stage.key for stage in store.stages()] == [KEY]
+    assert store.keys() == {KEY: True}
+    assert store.verify(stale_after=0) == ()
+    assert is_whole(store)
+
+
 def test_verify_removes_a_state_that_no_manifest_names(store: Store, url: str) -> None:
     write(store)
     alter(url, "/stages/", lambda _: b"")

@@ -69,12 +69,13 @@ def test_the_pattern_of_a_kind_finds_the_key_in_its_names_and_in_no_others() -> 
         name = name_of(KEY)
         found = pattern.fullmatch(name)
         assert found is not None
-        assert found[1] == KEY
+        assert found["key"] == KEY
         others = [other(KEY) for other in patterns if other is not name_of]
         for strange in (
             *others, f"{name}.x1.tmp", f"{name}.0a1b2c3d.torn", f"old/{name}", name.upper(),
             name.replace("/01/", "/"), name.replace("/01/", "/012/"), name.replace(".", "x"),
-            name.replace(KEY, f"{KEY}g"),
+            name.replace(KEY, f"{KEY}g"), name.replace("/01/", "/02/"), name.replace(KEY, KEY[:3]),
+            name.replace(KEY, f"{KEY}{64 * '0'}"),
         ):  # fmt: skip
             assert pattern.fullmatch(strange) is None, strange
 
