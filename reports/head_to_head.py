@@ -125,10 +125,7 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
     values = [side.values(metric) for side in sides]
     for side, found in zip(sides, values, strict=True):
         if not found:
-            done = complete_runs(arrange(side.study, side.results)[side.arm]).values()
-            measured = sorted({name for run in done for name in run.records[-1].metrics})
-            have = f"; they have {', '.join(measured)}" if measured else ""
-            raise ValueError(f"{side.study.name}, {side.arm}: no finished run with {metric}{have}")
+            raise ValueError(f"{side.study.name}, {side.arm}: {_why_none(side, metric)}")
     shared = values[0].keys() & values[1].keys()
     if not shared:
         raise ValueError(f"{first.arm} and {second.arm} share no seed that is finished in both")
@@ -141,3 +138,15 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
         values=(values[0], values[1]),
         comparison=compare(*({seed: v[seed] for seed in sorted(shared)} for v in values)),
     )
+
+
+def _why_none(side: Side, metric: str) -> str:
+    """Return why no run of an arm has a number to compare."""
+    by_seed = arrange(side.study, side.results)[side.arm]
+    diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
+    if diverged:
+        return f"diverged at seed {', '.join(diverged)}, so the others are not compared"
+    done = complete_runs(by_seed).values()
+    measured = sorted({name for run in done for name in run.records[-1].metrics})
+    have = f"; they have {', '.join(measured)}" if measured else ""
+    return f"no finished run with {metric}{have}"

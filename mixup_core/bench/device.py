@@ -166,7 +166,7 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 def ladder(size: Size, device: torch.device) -> Figures:
     """Return the images per second of whole steps, data included, rung by rung.
 
-    The rung that the product stands on is `bfloat16, channels last, fused Adam`. A rung that fails
+    The rung that the product stands on is `bfloat16, fused Adam`. A rung that fails
     says why, and has no figure.
     """
     steps: dict[str, Callable[[], object]] = {}

@@ -26,7 +26,7 @@ def file_digest(file: Path, algorithm: str = "sha256") -> str:
     except UnreadableError as error:
         raise DataError(printable(f"{file}: {error}.")) from error
     except OSError as error:
-        raise DataError(f"{file}: {error.strerror}.") from error
+        raise DataError(printable(f"{file}: {error.strerror}.")) from error
 
 
 class KnownDigests:
@@ -59,7 +59,7 @@ class KnownDigests:
         try:
             found = entry.stat()
         except OSError as error:
-            raise DataError(f"{entry.path}: {error.strerror}.") from error
+            raise DataError(printable(f"{entry.path}: {error.strerror}.")) from error
         mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
         known = self._known.get(entry.path)
         if isinstance(known, list) and known[:-1] == mark and isinstance(known[-1], str):

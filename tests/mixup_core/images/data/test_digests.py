@@ -101,10 +101,20 @@ def test_what_cannot_be_read_is_a_data_error_of_its_name_and_the_reason(
 
 def test_a_name_that_commands_a_terminal_is_shown_escaped(tmp_path: Path) -> None:
     file = tmp_path / "\x1b[2Jimage\n.png"
+    shown = rf"{tmp_path}/\x1b[2Jimage\n.png"
+    with pytest.raises(DataError) as caught:
+        file_digest(file)
+    assert str(caught.value) == f"{shown}: No such file or directory."
     os.mkfifo(file)
     with pytest.raises(DataError) as caught:
         file_digest(file)
-    assert str(caught.value) == rf"{tmp_path}/\x1b[2Jimage\n.png: is no file."
+    assert str(caught.value) == f"{shown}: is no file."
+    with os.scandir(tmp_path) as entries:
+        (entry,) = entries
+    file.unlink()
+    with pytest.raises(DataError) as caught:
+        KnownDigests(tmp_path / "kept").of(entry)
+    assert str(caught.value) == f"{shown}: No such file or directory."
 
 
 @pytest.mark.usefixtures("later")
