@@ -255,7 +255,7 @@ _KINDS: Mapping[str, Kind] = {
         is_json=True, is_verified=True,
     ),
     "intermediate manifest": Kind(
-        find=lambda home: home.stage(0, 1), newer=_reseal, other=lambda home: home.stage(1, 1),
+        find=lambda home: home.stage(0, 1), newer=_reseal, other=lambda home: home.stage(2, 1),
         is_json=True, is_verified=True,
     ),
     "state": Kind(
