@@ -91,7 +91,6 @@ BAD = {
         "14: *: `choices are distinct and at least one` must hold, *",
     ),
     "unknown kind": ("log_uniform", "loguniform", "13: *(did you mean log_uniform?)"),
-    "one bound": ("[0, 20]", "[0]", "14: *.int: `int is [LOW, HIGH]` must hold, got (int=(0,))."),
     "no bounds": ("[0, 20]", "20", "14: *.int: expected a list of integers or null, got 20"),
     "fractional integer": ("[0, 20]", "[0.5, 20]", "14: *.int(0]: expected an integer, got 0.5"),
     "empty space": (
