@@ -5,7 +5,6 @@ from searching import STUDY, assert_refused, read
 
 from sweeps.budget import Budget
 from sweeps.reading.study_file import StudyError
-from sweeps.space import Integer
 
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
 BAD = {
@@ -117,10 +116,3 @@ def test_search_runs_see_no_test_images(tmp_path: Path) -> None:
     study = read(tmp_path)
     assert all(not run.config.data.test for run in study.runs())
     assert all(run.config.data.val_size == 200 for run in study.runs())
-
-
-def test_a_search_is_overridden_by_path(tmp_path: Path) -> None:
-    study = read(tmp_path, STUDY, "search.points=9", "search.space.mix.switch_epoch={int: [0, 4]}")
-    assert study.search is not None
-    assert study.search.points == 9
-    assert study.search.space.parameters[1].distribution == Integer(low=0, high=4)

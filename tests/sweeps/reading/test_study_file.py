@@ -9,8 +9,9 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from study_files import ONE_FILE, SMALL, faults_of, parts, values
 
 from mixup_core.images.choices.optimizers import MAX_RATE
 from mixup_core.images.config import Adam, DataConfig, MixConfig, Mlp, Sgd, TrainConfig
@@ -20,8 +21,6 @@ from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study import Study
-
-SMALL = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
 
 Load = Callable[..., Study]
 
@@ -260,40 +259,6 @@ def test_bad_files_are_refused_with_line_path_rule_and_value(load: Load, case: s
         assert line == expected
 
 
-BAD_OVERRIDES = {
-    "seeds": "seeds: `PATH=VALUE` must hold, for example seeds=6",
-    "=6": "=6: `PATH=VALUE` must hold, for example seeds=6",
-    "seeds=": "seeds=: seeds: expected an integer or a list of integers, got null",
-    "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
-    "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
-    "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
-    "base.epochs=no": "base.epochs=no: base.epochs: expected a name, got the boolean false; "
-    "quote 'no' or write false",
-    "base.epochs.x=1": "base.epochs.x=1: base.epochs.x: unknown key 'epochs.x' (did you mean "
-    "epochs?)",
-    "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",
-    "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
-    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the file; its arms: a, a.b",
-    "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
-    "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
-    "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
-    "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
-    "did not find expected ',' or ']' (column 1)",
-    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document",
-}
-
-
-@pytest.mark.parametrize("override", BAD_OVERRIDES)
-def test_bad_overrides_are_refused_with_set_as_their_place(load: Load, override: str) -> None:
-    text = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
-    assert refusals(load, text, override) == [f"--set {BAD_OVERRIDES[override]}"]
-
-
-def test_an_override_leads_into_no_scalar(load: Load) -> None:
-    lines = refusals(load, SMALL + "grid: 3\n", "grid.epochs=[1]")
-    assert "--set grid.epochs=[1]: grid: has no parts" in lines
-
-
 def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load) -> None:
     text = (
         "study: Bad Name\n"
@@ -435,33 +400,6 @@ def test_grid_paths_with_the_same_last_part_are_told_apart(load: Load) -> None:
     assert list(load(SMALL + grid).arms)[1] == (
         "data.name=digits optimizer.name=adam law=beta(0.5) hidden=30-10"
     )
-
-
-def test_overrides_replace_add_and_keep_the_rest(load: Load) -> None:
-    text = SMALL + "arms: {v1: {mix.law: {beta: 1}}, v1.5: {mix.law: midpoint}}\n"
-    study = load(
-        text,
-        "seeds=[5, 6]",
-        "base.epochs=2",
-        "base.optimizer.lr=1e-2",
-        "arms.v1.mix.law={beta: 2}",
-        "arms.v1.5.mix.partner=permutation",
-        "description=twice: 'a = b'".replace(": ", ":"),
-    )
-    assert study.seeds == (5, 6)
-    assert study.description == "twice:'a = b'"
-    first, second = study.arms.values()
-    assert first.mix == MixConfig(law=Beta(alpha=2.0))
-    assert second.mix == MixConfig(law=Midpoint(), partner="permutation")
-    assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
-
-
-def test_the_alpha_of_base_can_be_overridden_by_its_own_path(load: Load) -> None:
-    study = load(base("mix: {law: {beta: 1}}"), "base.mix.law.alpha=3")
-    assert study.arms["base"].mix.law == Beta(alpha=3.0)
-    arms = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
-    assert load(arms, "arms.a.mix.law.alpha=3").arms["a"].mix.law == Beta(alpha=3.0)
-    assert load(arms, "arms.a={mix.law: midpoint}").arms["a"].mix.law == Midpoint()
 
 
 def test_the_source_reads_back_as_the_same_study(load: Load) -> None:
@@ -623,9 +561,6 @@ def written(value: Any) -> Any:
     return {"name": value.name, **nested} if isinstance(value, Mlp | Adam | Sgd) else nested
 
 
-ONE_FILE = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
 @ONE_FILE
 @given(config=configs(), seeds=st.sets(st.integers(0, MAX_SEED), min_size=1, max_size=5))
 def test_any_valid_configuration_survives_the_way_through_yaml(
@@ -651,53 +586,17 @@ garbage = st.one_of(
         lambda parts: SMALL.encode() + " ".join(parts).encode("utf-8", "replace")
     ),
 )
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from(["erm", "mix.law", "sgd"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["a", "beta", "mix.law", "lr", "name"]), inner, max_size=3
-        )
-    ),
-    max_leaves=8,
-)
-parts = st.sampled_from(["epochs", "mix", "data", "optimizer", "model", "batch_size", "a"])
 documents = st.fixed_dictionaries(
     {"study": st.just("x") | values, "base": st.dictionaries(parts, values), "seeds": values},
     optional={"arms": values, "grid": st.dictionaries(st.just("mix.law"), values)},
 )
 
 
-def problems_of(load: Load, content: str | bytes, *overrides: str) -> tuple[str, ...]:
-    try:
-        load(content, *overrides)
-    except StudyError as error:
-        return error.faults or ("no fault is named",)
-    return ()
-
-
 @ONE_FILE
 @given(content=garbage | documents.map(lambda document: yaml.safe_dump(document).encode()))
-def test_garbage_raises_nothing_but_study_errors(load: Load, content: bytes) -> None:
-    for line in problems_of(load, content):
+def test_garbage_raises_nothing_but_study_errors(tmp_path: Path, content: bytes) -> None:
+    for line in faults_of(tmp_path, content):
         assert "s.yaml:" in line
-        assert line.isprintable()
-
-
-@ONE_FILE
-@given(
-    path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
-    value=st.text(max_size=10) | values.map(json.dumps),
-)
-def test_any_override_raises_nothing_but_study_errors(load: Load, path: str, value: str) -> None:
-    text = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
-    for line in problems_of(load, text, f"{path}={value}"):
-        assert line.startswith("--set ")
         assert line.isprintable()
 
 

@@ -6,7 +6,6 @@ from study_files import ARMS, SMALL, read, refusals
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import PROBLEMS
 from mixup_core.tree.written_forms import flatten
-from sweeps.readouts import MeanOfLast
 from tests import toy
 
 TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
@@ -137,13 +136,6 @@ def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> 
     assert refusals(tmp_path, TOY + "budget: {runs: 0}\n") == [
         "5: budget.runs: `runs > 0` must hold, got (runs=0)."
     ]
-
-
-def test_a_part_of_a_budget_or_a_read_out_is_overridden_by_path(tmp_path: Path) -> None:
-    text = TOY + "budget: {runs: 3}\nreadout: {mean_of_last: 2}\n"
-    study = read(tmp_path, text, "budget.hours=8", "readout.mean_of_last=3")
-    assert study.budget.limits == {"hours": 8.0, "runs": 3}
-    assert study.readout == MeanOfLast(evaluations=3)
 
 
 def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path) -> None:

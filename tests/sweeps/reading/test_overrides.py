@@ -1,0 +1,252 @@
+"""Overrides: where a `--set PATH=VALUE` leads in a study file, and what is said of a bad one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from searching import STUDY
+from study_files import ARMS, ONE_FILE, SMALL, faults_of, parts, read, refusals, values
+
+from mixup_core.images.config import MixConfig
+from mixup_core.laws import Beta, Midpoint
+from sweeps.reading.overrides import override
+from sweeps.reading.strict_yaml import Document, Place, read_yaml
+from sweeps.readouts import MeanOfLast
+from sweeps.space import Integer
+
+DOTTED = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
+
+
+def document_of(text: str) -> Document:
+    return read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line))
+
+
+def overridden(text: str, *overrides: str) -> Any:
+    """Return what a file says once some overrides without fault are set in it."""
+    document = document_of(text)
+    for spelled in overrides:
+        override(document, spelled)
+    assert document.faults == []
+    return document.value
+
+
+BAD = {
+    "seeds": "seeds: `PATH=VALUE` must hold, for example seeds=6",
+    "": ": `PATH=VALUE` must hold, for example seeds=6",
+    "=": "=: `PATH=VALUE` must hold, for example seeds=6",
+    "=6": "=6: `PATH=VALUE` must hold, for example seeds=6",
+    "seeds: 6": "seeds: 6: `PATH=VALUE` must hold, for example seeds=6",
+    "seeds=": "seeds=: seeds: expected an integer or a list of integers, got null",
+    " seeds=6": " seeds=6:  seeds: unknown key ' seeds' (did you mean seeds?)",
+    "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
+    "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
+    "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
+    "base.epochs=2=3": "base.epochs=2=3: base.epochs: expected an integer, got text '2=3'",
+    "base.epochs=no": "base.epochs=no: base.epochs: expected a name, got the boolean false; "
+    "quote 'no' or write false",
+    "base.epochs.x=1": "base.epochs.x=1: base.epochs.x: unknown key 'epochs.x' (did you mean "
+    "epochs?)",
+    "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",
+    "base.mix.lav=erm": "base.mix.lav=erm: base.mix.lav: unknown key 'lav' (did you mean law?)",
+    "base.seed=1": "base.seed=1: base.seed: 'seed' is not set in a study file; give `seeds`",
+    "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
+    "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
+    "claims.x=1": "claims.x=1: claims.x: unknown key 'claims.x' (did you mean claims?)",
+    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the file; its arms: a, a.b",
+    "arms.ab=1": "arms.ab=1: arms.ab: names no arm of the file; its arms: a, a.b",
+    "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
+    "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
+    "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
+    "grid=3": "grid=3: grid: expected a mapping, got 3",
+    "budget.hour=3": "budget.hour=3: budget.hour: unknown key 'hour' (did you mean hours?)",
+    "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
+    "did not find expected ',' or ']' (column 1)",
+    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document",
+    "problem=image": "problem=image: problem: expected one of images, *(did you mean images?)",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_overrides_are_refused_with_set_as_their_place(tmp_path: Path, text: str) -> None:
+    (line,) = refusals(tmp_path, DOTTED, text)
+    start, _, end = f"--set {BAD[text]}".partition("*")
+    assert line.startswith(start)
+    assert line == start or (end and line.endswith(end))
+
+
+def test_an_arm_of_a_file_without_arms_is_none(tmp_path: Path) -> None:
+    for text in (SMALL, SMALL + "grid: {optimizer.lr: [0.1]}\n"):
+        (line,) = refusals(tmp_path, text, "arms.a.epochs=3")
+        said = "names no arm of the file; its arms: none"
+        assert line == f"--set arms.a.epochs=3: arms.a.epochs: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled", "path"),
+    [
+        ("grid: 3\n", "grid.epochs=[1]", "grid"),
+        ("grid: [{epochs: [1, 2]}]\n", "grid.epochs=[1]", "grid"),
+        ("search: {space: tpe}\n", "search.space.epochs={int: [1, 2]}", "search.space"),
+        ("readout: averaged\n", "readout.mean_of_last=2", "readout"),
+        ("arms: {a: 3}\n", "arms.a.epochs=2", "arms.a"),
+        ("references: {a: [1]}\n", "references.a.test/error=1", "references.a"),
+    ],
+)
+def test_an_override_leads_into_nothing_that_has_no_parts(
+    text: str, spelled: str, path: str
+) -> None:
+    document = document_of(SMALL + text)
+    override(document, spelled)
+    assert [str(fault) for fault in document.faults] == [f"--set {spelled}: {path}: has no parts"]
+    assert document.value == document_of(SMALL + text).value
+
+
+def test_what_is_wrong_with_every_override_is_said_in_their_order(tmp_path: Path) -> None:
+    overrides = ("base.epochs=0", "seeds", "arms.b.epochs=1", "seeds=[1")
+    said = [line.split(": ")[0] for line in refusals(tmp_path, DOTTED, *overrides)]
+    assert sorted(said) == sorted(f"--set {text}" for text in overrides)
+
+
+def test_the_faults_of_a_file_come_before_those_of_its_overrides(tmp_path: Path) -> None:
+    first, second = refusals(tmp_path, SMALL.replace("seeds: 2", "seeds: 0"), "base.epochs=0")
+    assert first.startswith("3: seeds: ")
+    assert second.startswith("--set base.epochs=0: base.epochs: ")
+
+
+def test_a_rule_between_a_file_and_an_override_is_blamed_on_one_of_them(tmp_path: Path) -> None:
+    text = SMALL.replace("epochs: 4", "mix: {switch_epoch: 3}, epochs: 4")
+    (line,) = refusals(tmp_path, text, "base.mix.switch_epoch=5")
+    assert line.startswith("--set base.mix.switch_epoch=5: base.mix.switch_epoch: `mix.switch_")
+    (line,) = refusals(tmp_path, text, "base.epochs=2")
+    assert line.startswith("2: base.mix.switch_epoch: `mix.switch_epoch <= epochs` must hold")
+
+
+@pytest.mark.parametrize(
+    ("spelled", "where", "value"),
+    [
+        ("seeds=6", ("seeds",), 6),
+        ("description=a = b", ("description",), "a = b"),
+        ("description=", ("description",), None),
+        ("description='6'", ("description",), "6"),
+        ("base.epochs=2", ("base", "epochs"), 2),
+        ("base.optimizer.lr=1e-2", ("base", "optimizer", "lr"), 0.01),
+        ("base.mix.law={beta: 2}", ("base", "mix", "law"), {"beta": 2}),
+        ("base.mix.law.alpha=2", ("base", "mix", "law.alpha"), 2),
+        ("base.mix={law: erm}", ("base", "mix"), {"law": "erm"}),
+        ("base={epochs: 1}", ("base",), {"epochs": 1}),
+        ("arms.a.mix.law.alpha=2", ("arms", "a", "mix.law.alpha"), 2),
+        ("arms.a.b.epochs=2", ("arms", "a.b", "epochs"), 2),
+        ("arms.a.b={}", ("arms", "a.b"), {}),
+        ("arms.a={}", ("arms", "a"), {}),
+        ("arms={c: {}}", ("arms",), {"c": {}}),
+        ("grid.optimizer.lr=[1]", ("grid", "optimizer.lr"), [1]),
+        ("grid=[{epochs: [1]}]", ("grid",), [{"epochs": [1]}]),
+        ("zip.optimizer.lr=[1]", ("zip", "optimizer.lr"), [1]),
+        ("search.points=6", ("search", "points"), 6),
+        ("search.budget.hours=6", ("search", "budget", "hours"), 6),
+        ("search.space.mix.law.alpha={}", ("search", "space", "mix.law.alpha"), {}),
+        ("search.space={}", ("search", "space"), {}),
+        ("budget.hours=6", ("budget", "hours"), 6),
+        ("readout.mean_of_last=2", ("readout", "mean_of_last"), 2),
+        ("references.a.test/error=1", ("references", "a", "test/error"), 1),
+        ("references={}", ("references",), {}),
+    ],
+)
+def test_a_path_leads_to_where_the_file_would_have_said_so(
+    spelled: str, where: tuple[str, ...], value: Any
+) -> None:
+    study = overridden(DOTTED, spelled)
+    expected = document_of(DOTTED).value
+    inside = expected
+    for key in where[:-1]:
+        inside = inside.setdefault(key, {})
+    inside[where[-1]] = value
+    assert study == expected
+
+
+def test_the_groups_of_a_base_are_those_of_its_problem() -> None:
+    text = "study: x\nproblem: two-layer\nbase: {}\nseeds: 2\n"
+    assert overridden(text, "base.data.classes=3")["base"] == {"data": {"classes": 3}}
+    assert overridden(text, "base.mix.law=erm")["base"] == {"mix.law": "erm"}
+    for unknown in ("two-layers", "3", "[a]"):
+        other = text.replace("two-layer", unknown)
+        assert overridden(other, "base.mix.law=erm")["base"] == {"mix": {"law": "erm"}}
+    assert overridden(text, "problem=images", "base.mix.law=erm")["base"] == {"mix": {"law": "erm"}}
+
+
+def test_the_last_of_several_overrides_of_a_path_holds() -> None:
+    assert overridden(SMALL, "seeds=3", "seeds=5")["seeds"] == 5
+    assert overridden(SMALL, "base.mix={law: erm}", "base.mix.switch_epoch=1")["base"]["mix"] == {
+        "law": "erm",
+        "switch_epoch": 1,
+    }
+
+
+def test_an_arm_that_an_override_brought_can_be_named_by_the_next(tmp_path: Path) -> None:
+    overrides = ("arms={a: {}, b: {epochs: 2}}", "arms.b.epochs=3")
+    assert [c.epochs for c in read(tmp_path, SMALL, *overrides).arms.values()] == [4, 3]
+
+
+def test_overrides_replace_add_and_keep_the_rest(tmp_path: Path) -> None:
+    text = SMALL + "arms: {v1: {mix.law: {beta: 1}}, v1.5: {mix.law: midpoint}}\n"
+    study = read(
+        tmp_path,
+        text,
+        "seeds=[5, 6]",
+        "base.epochs=2",
+        "base.optimizer.lr=1e-2",
+        "arms.v1.mix.law={beta: 2}",
+        "arms.v1.5.mix.partner=permutation",
+        "description=twice:'a = b'",
+    )
+    assert study.seeds == (5, 6)
+    assert study.description == "twice:'a = b'"
+    first: Any
+    second: Any
+    first, second = study.arms.values()
+    assert first.mix == MixConfig(law=Beta(alpha=2.0))
+    assert second.mix == MixConfig(law=Midpoint(), partner="permutation")
+    assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
+
+
+def test_the_alpha_of_base_can_be_overridden_by_its_own_path(tmp_path: Path) -> None:
+    def law(text: str, spelled: str, arm: str) -> Any:
+        config: Any = read(tmp_path, text, spelled).arms[arm]
+        return config.mix.law
+
+    text = SMALL.replace("epochs: 4", "mix: {law: {beta: 1}}, epochs: 4")
+    assert law(text, "base.mix.law.alpha=3", "base") == Beta(alpha=3.0)
+    assert law(ARMS, "arms.uniform.mix.law.alpha=3", "uniform") == Beta(alpha=3.0)
+    assert law(ARMS, "arms.uniform={mix.law: midpoint}", "uniform") == Midpoint()
+
+
+def test_a_part_of_a_budget_or_a_read_out_is_overridden_by_path(tmp_path: Path) -> None:
+    text = SMALL + "budget: {runs: 3}\nreadout: {mean_of_last: 2}\n"
+    study = read(tmp_path, text, "budget.hours=8", "readout.mean_of_last=3")
+    assert study.budget.limits == {"hours": 8.0, "runs": 3}
+    assert study.readout == MeanOfLast(evaluations=3)
+
+
+def test_a_search_is_overridden_by_path(tmp_path: Path) -> None:
+    overrides = ("search.points=9", "search.space.mix.switch_epoch={int: [0, 4]}")
+    search = read(tmp_path, STUDY, *overrides).search
+    assert search is not None
+    assert search.points == 9
+    assert search.space.parameters[1].distribution == Integer(low=0, high=4)
+
+
+@ONE_FILE
+@given(
+    path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
+    value=st.text(max_size=10) | values.map(json.dumps),
+)
+def test_any_override_raises_nothing_but_study_errors(
+    tmp_path: Path, path: str, value: str
+) -> None:
+    text = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
+    for line in faults_of(tmp_path, text, f"{path}={value}"):
+        assert line.startswith("--set ")
+        assert line.isprintable()
