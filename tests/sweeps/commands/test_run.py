@@ -4,12 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from trained import train
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
-from sweeps.cli import commands
 from sweeps.commands.request import Request
 from sweeps.commands.run import require_room, with_room
 from sweeps.home import Home
@@ -93,10 +91,3 @@ def test_a_disk_without_room_is_named_before_anything_starts_with_what_to_free(
         StoreFullError, match=r"store has 1.1 MB free, and this launch needs \d\.\d MB"
     ):
         require_room(request, plan_study(large, request.store))
-
-
-def test_a_share_of_a_gpu_is_a_number_or_auto() -> None:
-    for wrong in ("some", "-1", ""):
-        done = CliRunner().invoke(commands, ["run", "digits", "--gpus-per-run", wrong])
-        assert done.exit_code == 2
-        assert "--gpus-per-run" in done.output

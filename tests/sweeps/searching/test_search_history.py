@@ -7,8 +7,6 @@ import optuna
 import pytest
 from searching import asked, read
 
-from sweeps.commands.request import Request
-from sweeps.home import Home
 from sweeps.search import SearchHistory
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history, read_importances
@@ -54,14 +52,3 @@ def test_a_trial_that_somebody_else_enqueued_is_no_point(tmp_path: Path) -> None
     assert [point.number for point in history.points] == [0, 2]
     proposals.tell(replace(second, state="complete", objectives=(0.5,)))
     assert read_history(study, url).points[1].objectives == (0.5,)
-
-
-def test_a_point_asked_for_while_a_report_is_made_is_not_in_it(tmp_path: Path) -> None:
-    study, home = read(tmp_path), Home(folder=tmp_path / "runs")
-    home.folder.mkdir()
-    asked(study, home.optuna_url, 8, reopened=False)
-    request = Request(reference="s.yaml", overrides=(), study=study, home=home)
-    points = request.history.points
-    asked(study, home.optuna_url, 4, reopened=False)
-    assert request.weighed_history.points == points
-    assert request.weighed_history.importances
