@@ -8,7 +8,6 @@ from trained import train
 
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
-from sweeps.commands.request import RefusedError
 from sweeps.leasing.lease import Lease
 from tests.damages import DAMAGES
 
@@ -83,13 +82,6 @@ def test_what_was_reported_and_never_run_is_not_called_stopped(tmp_path: Path) -
     said = _mixsweep(tmp_path, "list").stdout
     assert "not run" in said
     assert "stopped" not in said
-
-
-def test_a_store_that_holds_nothing_is_not_verified(tmp_path: Path) -> None:
-    for command in ("list", "verify"):
-        said = _mixsweep(tmp_path / "none", "store", command)
-        assert isinstance(said.exception, RefusedError)
-        assert "nothing is stored there" in str(said.exception)
 
 
 def test_an_empty_home_holds_no_study(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.ledger import enter
 from sweeps.reading.study_file import load_study
-from sweeps.study import Study
+from sweeps.study import Run, Study
 
 
 def train(
@@ -58,3 +58,16 @@ def train(
 def error_of(place: int, seed: int, epoch: int) -> float:
     """Return the error after an epoch of the arm at a place of its study."""
     return (0.1 + 0.02 * place**2 + 0.01 * place * seed) / (seed + epoch + 1)
+
+
+def store_stage(store: Store, run: Run, epochs: int, state: bytes | None) -> str:
+    """Store the first epochs of a run, and return the key of the stage."""
+    key = stage_keys(run.config)[epochs - 1]
+    store.write(
+        key,
+        records=[EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in range(epochs)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * epochs,
+        environment={},
+        state=state,
+    )
+    return key

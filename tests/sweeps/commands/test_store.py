@@ -1,0 +1,245 @@
+"""Store commands: what they say, what they free, when they refuse, and with which code they end."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from trained import store_stage
+
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from sweeps.cli import commands
+from sweeps.commands.housekeeping import take_stock
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
+from sweeps.leasing.holders import StudyBusyError
+from sweeps.leasing.lease import Lease
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.study import Run, Study
+
+MB = bytes(1_000_000)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def study() -> Study:
+    return load_study("digits", ["base.epochs=6"])
+
+
+@pytest.fixture
+def file(tmp_path: Path, study: Study) -> str:
+    path = tmp_path / "study.yaml"
+    path.write_text(study.source)
+    return str(path)
+
+
+@pytest.fixture
+def mixsweep(tmp_path: Path) -> Callable[..., Result]:
+    def run(*arguments: str, home: Path = tmp_path) -> Result:
+        words = ["store", *arguments, "--home", str(home)]
+        return CliRunner().invoke(commands, words, standalone_mode=False)
+
+    return run
+
+
+def _predicted(store: Store, run: Run) -> str:
+    key = store_stage(store, run, 6, None)
+    stage = store.read(key)
+    assert stage is not None
+    store.predictions.write(key, stage.records[-1], MB)
+    return key
+
+
+def _state_of(store: Store, key: str) -> Path:
+    (path,) = Path(store.url).glob(f"states/*/{key}-*.bin")
+    return path
+
+
+def test_a_store_that_holds_nothing_is_neither_listed_nor_verified(
+    tmp_path: Path, mixsweep: Callable[..., Result]
+) -> None:
+    for arguments in (["list"], ["list", "digits"], ["verify"]):
+        said = mixsweep(*arguments, home=tmp_path / "none")
+        assert isinstance(said.exception, RefusedError)
+        assert str(said.exception) == f"{tmp_path}/none/store: nothing is stored there"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_address_of_a_store_that_holds_nothing_is_shown_without_its_password() -> None:
+    address = "memory://me:secret@host/store"
+    said = CliRunner().invoke(
+        commands, ["store", "verify", "--store", address], standalone_mode=False
+    )
+    assert str(said.exception) == "memory://me:***@host/store: nothing is stored there"
+
+
+def test_a_store_elsewhere_is_named_by_option_or_environment(
+    tmp_path: Path, store: Store, study: Study
+) -> None:
+    store_stage(store, study.runs()[0], 1, MB)
+    home = ["--home", str(tmp_path / "none")]
+    for arguments, environment in (
+        (["--store", store.url], {}),
+        ([], {"MIXSWEEP_STORE": store.url}),
+    ):
+        said = CliRunner().invoke(commands, ["store", "verify", *home, *arguments], env=environment)
+        assert (said.exit_code, said.output) == (0, "all is well\n")
+
+
+def test_an_unknown_study_is_refused_before_the_store_is_read(
+    tmp_path: Path, mixsweep: Callable[..., Result]
+) -> None:
+    for verb in ("list", "prune"):
+        said = mixsweep(verb, "digit", home=tmp_path / "none")
+        assert isinstance(said.exception, StudyError)
+        assert "did you mean digits?" in str(said.exception)
+
+
+def test_a_list_has_a_line_for_each_study_and_one_for_the_others(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    store_stage(store, study.runs()[0], 6, 2 * MB)
+    store_stage(store, study.runs()[1], 2, None)
+    said = mixsweep("list", file, "quickstart", file)
+    assert (said.return_value, said.stderr) == (DONE, "")
+    _, *rows = (line.split() for line in said.output.splitlines())
+    assert rows == [
+        ["digits", "1/6", "2", "1", "2.0", "0.0", "0.0"],
+        ["quickstart", "0/15", "0", "0", "0.0", "0.0", "0.0"],
+        ["(others)", "0", "0", "0.0", "0.0", "0.0"],
+    ]
+    _, others = (line.split() for line in mixsweep("list").output.splitlines())
+    assert others == ["(others)", "2", "1", "2.0", "0.0", "0.0"]
+
+
+def test_predictions_are_listed_and_freed_like_states(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    key = _predicted(store, study.runs()[0])
+    other = load_study("digits", ["base.epochs=6", "base.batch_size=64"])
+    others_key = _predicted(store, other.runs()[0])
+    listed = mixsweep("list", file).output.splitlines()
+    assert [line.split()[-1] for line in listed[1:]] == ["1.0", "1.0"]
+    assert "predictions of 1 runs" in mixsweep("prune", file).output
+    assert store.predictions.keys() == {key, others_key}
+    spared = mixsweep("prune", file, "--yes", "--keep-predictions")
+    assert "freed 0.0 MB" in spared.output
+    assert "freed 1.0 MB" in mixsweep("prune", file, "--yes").output
+    assert store.predictions.keys() == {others_key}
+    assert take_stock([study], store)[0].num_finished == 1
+
+
+def test_predictions_that_are_to_be_kept_are_not_listed_for_removal(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    _predicted(store, study.runs()[0])
+    said = mixsweep("prune", file, "--keep-predictions")
+    assert (said.return_value, said.stderr) == (DONE, "")
+    assert "predictions of" not in said.output
+    assert mixsweep("prune", file).stderr == "nothing was removed; add --yes\n"
+
+
+def test_prune_lists_first_and_removes_only_when_told_to(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
+    listed = mixsweep("prune", file)
+    assert (listed.return_value, listed.stderr) == (DONE, "nothing was removed; add --yes\n")
+    assert listed.stdout.endswith(f"\ndigits  state of 1 epochs, stage {first}\n")
+    assert sum(store.keys().values()) == 3
+    assert "2.0" in mixsweep("list", file).output
+    with Lease.acquire(store, study.name, "a driver"):
+        assert mixsweep("prune", file).return_value == DONE, "it only looks"
+        busy = mixsweep("prune", file, "--yes")
+        assert isinstance(busy.exception, StudyBusyError)
+    assert sum(store.keys().values()) == 3
+    freed = mixsweep("prune", file, "--yes")
+    assert (freed.return_value, freed.stderr) == (DONE, "")
+    assert freed.stdout.endswith("\nfreed 2.0 MB\n")
+    assert sum(store.keys().values()) == 2
+    assert store.keys()[first] is False
+
+
+def test_prune_says_nothing_of_yes_where_nothing_can_be_freed(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    store_stage(store, study.runs()[0], 6, MB)
+    assert mixsweep("prune", file).stderr == ""
+    assert mixsweep("prune", file, "--yes").stdout.endswith("freed 0.0 MB\n")
+
+
+def test_prune_wants_to_know_which_studies(mixsweep: Callable[..., Result]) -> None:
+    for arguments in ([], ["--yes"]):
+        said = mixsweep("prune", *arguments)
+        assert isinstance(said.exception, RefusedError)
+        assert str(said.exception) == "name the studies whose runs are to be looked at"
+
+
+def test_a_study_that_is_named_twice_is_pruned_once(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    for epochs in (1, 2, 3):
+        store_stage(store, study.runs()[0], epochs, MB)
+    said = mixsweep("prune", file, file, "--yes")
+    assert [line.split()[0] for line in said.stdout.splitlines()[1:3]] == ["digits", "(others)"]
+    assert said.stdout.endswith("freed 1.0 MB\n")
+    assert Lease.current(store, study.name) is None
+
+
+def test_while_one_study_is_busy_no_other_is_pruned(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    for epochs in (1, 2, 3):
+        store_stage(store, study.runs()[0], epochs, MB)
+    with Lease.acquire(store, "quickstart", "a driver"):
+        busy = mixsweep("prune", file, "quickstart", "--yes")
+        assert isinstance(busy.exception, StudyBusyError)
+    assert sum(store.keys().values()) == 3
+    assert Lease.current(store, study.name) is None
+    assert "freed 1.0 MB" in mixsweep("prune", file, "quickstart", "--yes").stdout
+
+
+def test_verify_names_what_is_damaged_and_exits_1(
+    store: Store, study: Study, mixsweep: Callable[..., Result]
+) -> None:
+    keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
+    sound = mixsweep("verify")
+    assert (sound.return_value, sound.output) == (DONE, "all is well\n")
+    _state_of(store, keys[0]).write_bytes(b"other bytes")
+    _state_of(store, keys[1]).unlink()
+    damaged = mixsweep("verify")
+    assert (damaged.return_value, damaged.stdout) == (
+        SOME_FAILED, "2 files are damaged or missing\n",
+    )  # fmt: skip
+    assert [key in damaged.stderr for key in keys] == [True, True, False]
+    assert len(damaged.stderr.splitlines()) == 2
+    assert "1 damaged files are in quarantine/" in mixsweep("list").output
+
+
+def test_a_store_of_damaged_files_alone_is_not_empty(
+    store: Store, study: Study, mixsweep: Callable[..., Result]
+) -> None:
+    key = store_stage(store, study.runs()[0], 1, None)
+    (manifest,) = Path(store.url).glob(f"stages/*/{key}.json")
+    manifest.write_text("{")
+    assert mixsweep("verify").return_value == SOME_FAILED
+    assert store.keys() == {}
+    assert mixsweep("list").stdout.endswith("\n1 damaged files are in quarantine/\n")
+    assert mixsweep("verify").output == "all is well\n"
+
+
+def test_the_states_of_a_run_that_is_shared_are_freed_for_both(
+    store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    longer = tmp_path / "longer.yaml"
+    longer.write_text(load_study("digits", ["study=longer", "base.epochs=9"]).source)
+    keys = [store_stage(store, study.runs()[0], epochs, MB) for epochs in (4, 5, 6)]
+    assert keys == list(stage_keys(study.runs()[0].config)[3:6])
+    assert "freed 1.0 MB" in mixsweep("prune", file, str(longer), "--yes").stdout
+    assert store.keys() == dict(zip(keys, (False, True, True), strict=True))
+    assert "freed 1.0 MB" in mixsweep("prune", file, "--yes").stdout
+    assert store.keys() == dict(zip(keys, (False, False, True), strict=True))
