@@ -315,13 +315,3 @@ def test_a_report_of_more_runs_and_fewer_predictions_leaves_the_other_beside(
         assert "calibration.csv" not in _bytes(home / "reports" / "digits")
         (first,) = _beside(home)
         assert _bytes(first) == finished
-
-
-def test_plan_and_status_say_under_which_settings_there_are_results(
-    home: Path, finished: dict[str, bytes]
-) -> None:
-    for verb in ("plan", "status"):
-        arguments = [verb, "digits", "--set", "base.epochs=7", "--json"]
-        said = CliRunner().invoke(commands, arguments, standalone_mode=False)
-        assert said.stderr == ("6 finished runs stored here with base.epochs=3; you asked for 7\n")
-        json.loads(said.stdout)
