@@ -105,7 +105,7 @@ class Request:
         """Return the command line that does something else with the same study and places."""
         places = {
             "--home": str(self.home.folder),
-            "--store": self.home.store_url,
+            "--store": self.home.store_url and masked(self.home.store_url),
             "--tracking-uri": self.home.tracking_server,
             "--optuna": self.home.optuna and masked(self.home.optuna),
         }

@@ -91,6 +91,7 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, keep_predicti
     """  # noqa: DOC501
     if not studies:
         raise RefusedError("name the studies whose runs are to be looked at")
+    _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:
             for study in studies:

@@ -289,6 +289,7 @@ class StudyKeys:
         fits = re.fullmatch(STUDY_NAME, self.study) is not None
         require(fits, "study is a-z, 0-9 and -, not first a -, at most 100", self, "study")
         _check_plain(self, "description")
+        _check_plain(self, "differs")
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description is in Unicode normal form C", self, "description")
         margin = self.equivalence
@@ -306,7 +307,8 @@ class StudyKeys:
 
 
 def _check_plain(keys: object, field: str) -> None:
-    is_plain = not _INVISIBLE.search(getattr(keys, field))
+    said = getattr(keys, field)
+    is_plain = not any(map(_INVISIBLE.search, said if isinstance(said, tuple) else (said,)))
     require(is_plain, f"{field} has no control or text-direction characters", keys, field)
 
 

@@ -147,6 +147,8 @@ def test_the_line_that_a_request_spells_names_what_was_given_and_no_password(
         f"mixsweep stop digits {home} --tracking-uri 'http://me:***@t:5000' "
         "--optuna 'postgresql://me:***@o/db'"
     )
+    elsewhere = request_of(tmp_path, store_url="memory://me:secret@host/store")
+    assert elsewhere.spell("run").endswith(f" {home} --store 'memory://me:***@host/store'")
 
 
 def test_a_study_without_a_search_has_no_history(tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def _state_of(store: Store, key: str) -> Path:
     return path
 
 
-def test_a_store_that_holds_nothing_is_neither_listed_nor_verified(
+def test_a_store_that_holds_nothing_is_not_listed_verified_or_pruned(
     tmp_path: Path, mixsweep: Callable[..., Result]
 ) -> None:
-    for arguments in (["list"], ["list", "digits"], ["verify"]):
+    for arguments in (["list"], ["list", "digits"], ["verify"], ["prune", "digits", "--yes"]):
         said = mixsweep(*arguments, home=tmp_path / "none")
         assert isinstance(said.exception, RefusedError)
         assert str(said.exception) == f"{tmp_path}/none/store: nothing is stored there"

@@ -136,6 +136,14 @@ def test_texts_hold_no_characters_that_change_how_others_are_shown(
     assert getattr(make(**{field: SEEN}), field) == SEEN
 
 
+def test_no_sentence_on_what_differs_holds_such_characters() -> None:
+    for letter in UNSEEN:
+        error = broken(a_study, differs=("the batch is smaller", f"a{letter}b"))
+        assert error.rule == f"differs {PLAIN}"
+        assert error.fields == ("differs",)
+    assert a_study(differs=(SEEN,)).differs == (SEEN,)
+
+
 @pytest.mark.parametrize("field", ["says", "source"])
 def test_a_claim_of_a_file_holds_no_such_characters_either(tmp_path: Path, field: str) -> None:
     for unseen in ("\\e[2J", "\\r", "\\u202e"):
