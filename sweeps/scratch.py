@@ -1,6 +1,7 @@
 """Where the scratch of a driver is, whose path leaves room for Ray's sockets, and who uses it."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,8 @@ _SOCKET_PATH = 107
 """Bytes of the path of a socket, at most (unix(7), without the closing zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
 _OWN = len(f"/{PREFIX}4194304-0000~")
+_OF_RAY = re.compile(rf"(/.*/{PREFIX}\d+-[0-9a-f]{{4}}~)/ray/")
+"""Begins the path of a file that Ray has in the folder of a launch."""
 _PASSES = 3
 """A process may begin another while the first pass is under way."""
 _PATIENCE = 1.0
@@ -59,14 +62,27 @@ def end_orphans(folder: Path | None = None) -> None:
 def _kill_orphans(folder: Path | None) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            marked = process.environ().get(MARK)
-            if not marked or process.pid == os.getpid():
+            marked = _folder_of(process)
+            if marked is None or process.pid == os.getpid():
                 continue
             root = Path(f"/proc/{process.pid}/root")  # in another container are other folders
             seen = Path(f"{root}{marked}") if root.exists() else Path(marked)
             if marked == str(folder) or is_left(seen):
                 process.kill()
                 yield process
+
+
+def _folder_of(process: psutil.Process) -> str | None:
+    """Return the folder of the launch that a process was started for; None if for none.
+
+    Ray's agents write their title over their environment; their logs stay open.
+    """
+    marked = process.environ().get(MARK)
+    if marked or not process.name().startswith("ray::"):
+        return marked or None
+    links = (file.readlink() for file in Path(f"/proc/{process.pid}/fd").iterdir())
+    found = (_OF_RAY.match(str(link)) for link in links)
+    return next((match[1] for match in found if match), None)
 
 
 def _place() -> Path:

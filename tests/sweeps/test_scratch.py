@@ -1,8 +1,10 @@
 """Scratch of a driver: its path is short enough for Ray."""
 
 import os
+import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,6 +62,52 @@ def test_they_are_dead_before_their_folder_is_removed(
         with scratch():
             assert not folder.exists()
         writer.wait(timeout=10)
+
+
+TITLED = """
+import ctypes, pathlib, sys, time
+log = pathlib.Path(sys.argv[1]) / "ray" / "session_1" / "logs" / "agent.out"
+log.parent.mkdir(parents=True)
+with log.open("w"):
+    ctypes.CDLL(None).prctl(15, sys.argv[2].encode())
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+"""Has a log of a launch open and gives itself a name, as the agents of Ray do."""
+
+
+def test_agents_that_have_overwritten_what_marks_them_are_known_by_their_logs(
+    tmp_path: Path,
+) -> None:
+    def started(folder: Path, title: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", TITLED, str(folder), title]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        return process
+
+    left = tmp_path / f"{PREFIX}1-0000~"
+    with temporary_folder(tmp_path) as alive, scratch() as own:
+        agents = {
+            "of the dead": started(left, "ray::DashboardAgent"),
+            "of the living": started(alive, "ray::DashboardAgent"),
+            "of this launch": started(own, "ray::DashboardAgent"),
+            "reads a log": started(tmp_path / f"{PREFIX}1-0001~", "tail"),
+            "elsewhere": started(tmp_path / "cluster", "ray::DashboardAgent"),
+        }
+        shutil.rmtree(left)
+        try:
+            end_orphans()
+            assert [name for name, agent in agents.items() if agent.poll() is not None] == [
+                "of the dead"
+            ]
+            end_orphans(own)
+            agents["of this launch"].wait(timeout=10)
+            assert agents["of the living"].poll() is None
+        finally:
+            for agent in agents.values():
+                agent.kill()
+                agent.communicate()
 
 
 @pytest.mark.parametrize("length", [4, 17, 18, 90])
