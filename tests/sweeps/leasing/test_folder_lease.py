@@ -1,0 +1,407 @@
+"""FolderLease: what it keeps in files, and what it does when they are damaged or in the way."""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreFullError
+from sweeps.leasing.folder_lease import FolderLease
+from sweeps.leasing.holders import RunningRun, StudyBusyError
+from sweeps.leasing.lease import Lease, read_progress
+from tests.damages import DAMAGES, NO_FILES, bound_by_modes
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
+
+
+FILES = ("table1.json", "table1.progress.json", "table1.lock")
+
+
+@pytest.fixture
+def modest() -> Iterator[Store]:
+    """A store whose files this process can be kept from, even if it is root's."""
+    with bound_by_modes() as folder:
+        yield Store(str(folder / "store"))
+
+
+def lease_file(store: Store, name: str) -> Path:
+    assert store.folder is not None
+    return store.folder / "leases" / name
+
+
+def leave_a_lease(store: Store, drivers: int) -> None:
+    """Let some drivers come and go."""
+    for _ in range(drivers):
+        with Lease.acquire(store, "table1", "run") as lease:
+            lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+
+
+def root_of(store: Store) -> Path:
+    assert store.folder is not None
+    return store.folder
+
+
+def take(store: Store) -> FolderLease:
+    return FolderLease(root_of(store), "table1", "mixsweep run table1")
+
+
+def write_record(store: Store, name: str, **changes: object) -> None:
+    """Change fields of a record."""
+    path = lease_file(store, name)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_driver_that_failed_to_take_over_leaves_the_study_free(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    Lease.acquire(store, "table1", "run").release()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            Lease.acquire(store, "table1", "run")
+    with Lease.acquire(store, "table1", "run") as lease:
+        assert lease.token > 1
+
+
+def test_a_holder_that_has_not_written_who_it_is_still_holds(store: Store, tmp_path: Path) -> None:
+    with Lease.acquire(store, "table1", "run"):
+        (tmp_path / "store" / "leases" / "table1.json").unlink()
+        text = "study 'table1' is driven by another process; wait for it or stop it first"
+        with pytest.raises(StudyBusyError, match=f"^{re.escape(text)}$"):
+            Lease.acquire(store, "table1", "run")
+
+
+def test_a_lease_knows_when_it_has_a_successor(store: Store, tmp_path: Path) -> None:
+    lease = Lease.acquire(store, "table1", "run")
+    assert lease.is_held()
+    (tmp_path / "store" / "leases" / "table1.lock").unlink()
+    with Lease.acquire(store, "table1", "run") as successor:
+        assert successor.is_held()
+        assert not lease.is_held()
+    assert not successor.is_held()
+    lease.release()
+    lease.release()
+
+
+def test_asking_for_the_driver_creates_nothing(store: Store, tmp_path: Path) -> None:
+    assert Lease.current(store, "table1") is None
+    assert read_progress(store, "table1") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_readable_by_their_owner_alone(store: Store, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Lease.acquire(store, "table1", "run") as lease:
+            lease.write_progress(())
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "store").rglob("*")}
+    assert modes == {
+        "leases": 0o700,
+        "table1.lock": 0o600,
+        "table1.json": 0o600,
+        "table1.progress.json": 0o600,
+    }
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES)
+def test_a_lease_damaged_in_any_way_is_taken_all_the_same_and_tokens_grow(
+    modest: Store, name: str, damage: str
+) -> None:
+    leave_a_lease(modest, 3)
+    DAMAGES[damage](lease_file(modest, name))
+    if (name, damage) != ("table1.lock", "unreadable"):  # who cannot ask must not guess
+        assert Lease.current(modest, "table1") is None
+        assert read_progress(modest, "table1") is None
+    with Lease.acquire(modest, "table1", "next") as lease:
+        assert lease.token > 3
+        assert lease.is_held()
+        assert Lease.current(modest, "table1") == lease.holder == Lease.latest(modest, "table1")
+        lease.write_progress([RunningRun(arm="erm", seed=1, epoch=2)])
+        progress = read_progress(modest, "table1")
+        assert progress is not None
+        assert progress.running[0].seed == 1
+        with pytest.raises(StudyBusyError, match=rf"\(token {lease.token}\)"):
+            Lease.acquire(modest, "table1", "second")
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_lease_of_an_earlier_version_does_not_let_tokens_go_back(
+    modest: Store, damage: str
+) -> None:
+    """That version left the lock file empty."""
+    leave_a_lease(modest, 3)
+    lease_file(modest, "table1.lock").write_bytes(b"")
+    lease_file(modest, "table1.progress.json").unlink()
+    DAMAGES[damage](lease_file(modest, "table1.json"))
+    with Lease.acquire(modest, "table1", "next") as lease:
+        assert lease.token > (0 if damage == "missing" else 3)
+        first = lease.token
+    with Lease.acquire(modest, "table1", "next") as lease:
+        assert lease.token == first + 1
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", FILES[:2])
+def test_a_record_damaged_while_its_driver_lives_is_written_again(
+    modest: Store, name: str, damage: str
+) -> None:
+    with Lease.acquire(modest, "table1", "run") as lease:
+        lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+        DAMAGES[damage](lease_file(modest, name))
+        assert lease.is_held()
+        with pytest.raises(StudyBusyError):
+            Lease.acquire(modest, "table1", "second")
+        lease.write_progress([RunningRun(arm="erm", seed=0, epoch=8)])
+        assert Lease.current(modest, "table1") == lease.holder
+        progress = read_progress(modest, "table1")
+        assert progress is not None
+        assert progress.running[0].epoch == 8
+
+
+def test_damage_is_told_in_a_line_that_names_the_file(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    leave_a_lease(store, 1)
+    DAMAGES["random"](lease_file(store, "table1.json"))
+    DAMAGES["a FIFO"](lease_file(store, "table1.lock"))
+    leave_a_lease(store, 1)
+    lock, holder = caplog.messages
+    assert lock.endswith("leases/table1.lock is no file; moved to quarantine")
+    assert holder.endswith("leases/table1.json is damaged; taken for absent")
+
+
+def test_fields_that_a_later_version_added_to_a_lease_are_ignored(store: Store) -> None:
+    with Lease.acquire(store, "table1", "run") as lease:
+        lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+        for name in FILES[:2]:
+            path = lease_file(store, name)
+            record = json.loads(path.read_text())
+            for run in record.get("running", []):
+                run["loss"] = 0.5
+            path.write_text(json.dumps({"format": 2, **record, "cluster": {"nodes": 3}}))
+        assert lease.is_held()
+        assert Lease.current(store, "table1") == lease.holder
+        progress = read_progress(store, "table1")
+        assert progress is not None
+        assert progress.running == (RunningRun(arm="erm", seed=0, epoch=7),)
+    with Lease.acquire(store, "table1", "run") as lease:
+        assert lease.token == 2
+
+
+def test_a_lease_that_the_first_version_wrote_is_read(store: Store) -> None:
+    lock = lease_file(store, "table1.lock")
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    lease_file(store, "table1.json").write_text(
+        '{"token": 41, "host": "node-a", "boot_id": null, "pid": 7, '
+        '"started_at_ms": 1795298400000, "command": "mixsweep run table1"}'
+    )
+    found = Lease.latest(store, "table1")
+    assert found is not None
+    assert (found.token, found.host, found.boot_id, found.pid) == (41, "node-a", None, 7)
+    with Lease.acquire(store, "table1", "run") as lease:
+        assert lease.token == 42
+
+
+def test_the_lock_file_tells_the_token_in_one_line_of_22_bytes(store: Store) -> None:
+    for token in (1, 2):
+        take(store).release()
+        assert lease_file(store, "table1.lock").read_text() == f"token {token:015d}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "expected"),
+    [("table1.json", 7, 8), ("table1.progress.json", 9, 10), ("table1.json", 1, 4)],
+)
+def test_the_next_token_exceeds_what_any_of_the_files_tells(
+    store: Store, name: str, token: int, expected: int
+) -> None:
+    leave_a_lease(store, 3)
+    write_record(store, name, token=token)
+    lease = take(store)
+    lease.release()
+    assert lease.holder.token == expected
+
+
+def test_a_record_that_is_lost_does_not_let_tokens_go_back(store: Store) -> None:
+    leave_a_lease(store, 3)
+    lease_file(store, "table1.json").unlink()
+    lease_file(store, "table1.progress.json").unlink()
+    lease = take(store)
+    lease.release()
+    assert lease.holder.token == 4
+
+
+def test_where_no_file_tells_a_token_it_is_the_time(store: Store) -> None:
+    leave_a_lease(store, 1)
+    for name in FILES:
+        lease_file(store, name).write_bytes(b"\xff")
+    before = int(time.time())
+    lease = take(store)
+    lease.release()
+    assert before < lease.holder.token <= int(time.time()) + 1
+
+
+def test_a_record_larger_than_a_mebibyte_is_damaged(store: Store) -> None:
+    leave_a_lease(store, 1)
+    record = lease_file(store, "table1.json")
+    whole = record.read_bytes()
+    record.write_bytes(whole.ljust(2**20))
+    assert FolderLease.latest(root_of(store), "table1") is not None
+    record.write_bytes(whole.rjust(2**20 + 1))
+    assert FolderLease.latest(root_of(store), "table1") is None
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_named_with_the_file_and_leaves_the_study_free(
+    store: Store, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fill(descriptor: int, content: bytes, offset: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", fill)
+        with pytest.raises(StoreFullError) as caught:
+            take(store)
+    assert str(caught.value) == f"disk full: {lease_file(store, 'table1.lock')} needs 22 bytes"
+    assert FolderLease.current(root_of(store), "table1") is None
+    lease = take(store)
+    lease.release()
+    assert lease.holder.token == 1
+
+
+def test_whoever_only_asks_for_the_driver_does_not_keep_the_next_one_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question takes the lock for an instant, which the next driver lets pass."""
+    leave_a_lease(store, 1)
+    asking = os.open(lease_file(store, "table1.lock"), os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    waits = []
+
+    def end_the_question(seconds: float) -> None:
+        waits.append(seconds)
+        fcntl.flock(asking, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(time, "sleep", end_the_question)
+    lease = take(store)
+    os.close(asking)
+    assert len(waits) == 1
+    assert lease.is_held()
+    lease.release()
+
+
+def test_two_questions_do_not_take_each_other_for_a_driver(store: Store) -> None:
+    leave_a_lease(store, 1)
+    asking = os.open(lease_file(store, "table1.lock"), os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    assert FolderLease.current(root_of(store), "table1") is None
+    os.close(asking)
+
+
+def test_who_may_not_ask_is_told_so(modest: Store) -> None:
+    leave_a_lease(modest, 1)
+    lease_file(modest, "table1.lock").chmod(0)
+    with pytest.raises(PermissionError):
+        FolderLease.current(root_of(modest), "table1")
+
+
+@pytest.mark.parametrize("damage", [name for name in NO_FILES if name != "unreadable"])
+def test_what_has_the_name_of_the_lock_file_goes_to_quarantine_whole(
+    store: Store, damage: str
+) -> None:
+    leave_a_lease(store, 1)
+    lock = lease_file(store, "table1.lock")
+    NO_FILES[damage](lock)
+    kind = lock.lstat().st_mode
+    leave_a_lease(store, 1)
+    aside = root_of(store) / "quarantine" / "table1.lock"
+    assert aside.lstat().st_mode == kind
+    if damage == "a folder":
+        assert (aside / "notes.txt").read_text() == "of a colleague"
+
+
+@pytest.mark.parametrize("name", FILES[:2])
+def test_a_folder_in_the_place_of_a_record_goes_to_quarantine_whole(
+    store: Store, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    leave_a_lease(store, 1)
+    NO_FILES["a folder"](lease_file(store, name))
+    leave_a_lease(store, 1)
+    notes = root_of(store) / "quarantine" / name / "notes.txt"
+    assert notes.read_text() == "of a colleague"
+    assert caplog.messages[-1].endswith(f"leases/{name} is no file; moved to quarantine")
+
+
+def test_a_lease_is_not_held_once_it_is_released(store: Store) -> None:
+    lease = take(store)
+    assert lease.is_held()
+    lease.release()
+    assert not lease.is_held()
+    assert FolderLease.latest(root_of(store), "table1") == lease.holder
+
+
+def test_a_lease_whose_lock_file_is_gone_is_held_until_somebody_comes_after(store: Store) -> None:
+    lease = take(store)
+    lease_file(store, "table1.lock").unlink()
+    assert lease.is_held()
+    write_record(store, "table1.json", token=2)
+    assert not lease.is_held()
+    lease.release()
+
+
+def test_another_file_of_the_name_is_not_the_lock_of_this_driver(store: Store) -> None:
+    lease = take(store)
+    lock = lease_file(store, "table1.lock")
+    lock.rename(lock.with_suffix(".old"))
+    lock.touch()
+    write_record(store, "table1.json", pid=0)
+    assert not lease.is_held()
+    lease.release()
+
+
+def test_a_driver_that_was_followed_leaves_the_record_of_the_next_one_alone(store: Store) -> None:
+    first = take(store)
+    lease_file(store, "table1.lock").unlink()
+    second = take(store)
+    first.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
+    assert FolderLease.latest(root_of(store), "table1") == second.holder
+    assert FolderLease.progress(root_of(store), "table1") is None
+    second.write_progress([RunningRun(arm="erm", seed=0, epoch=8)], 12.5)
+    progress = FolderLease.progress(root_of(store), "table1")
+    assert progress is not None
+    assert (progress.token, progress.running[0].epoch, progress.seconds_left) == (2, 8, 12.5)
+    first.release()
+    second.release()
+
+
+def test_nobody_takes_over_while_the_kernel_keeps_the_lock(store: Store) -> None:
+    lease = take(store)
+    assert lease.successor is None
+    lease.release()
+
+
+@pytest.mark.parametrize("name", ["../table1", "Table1", ""])
+def test_no_name_leads_out_of_the_folder(store: Store, name: str) -> None:
+    for ask in (FolderLease.latest, FolderLease.current, FolderLease.progress):
+        with pytest.raises(ValueError, match="a-z, 0-9 and -"):
+            ask(root_of(store), name)
+    with pytest.raises(ValueError, match="a-z, 0-9 and -"):
+        FolderLease(root_of(store), name, "run")
+    assert not root_of(store).exists()

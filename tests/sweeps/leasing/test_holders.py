@@ -1,0 +1,176 @@
+"""Holder: what is said and kept of the driver of a study, and of what it is doing."""
+
+import dataclasses
+import json
+import os
+import re
+import socket
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.notes import LATEST_MS
+from sweeps.leasing.holders import (
+    Holder,
+    Progress,
+    RunningRun,
+    StudyBusyError,
+    StudyLostError,
+    checked,
+)
+
+HOLDER = Holder(
+    token=41, host="node-a", boot_id="b", pid=7, started_at_ms=1_795_298_400_000, command="run"
+)
+PROGRESS = Progress(
+    token=41, running=(RunningRun(arm="erm", seed=1, epoch=0),), updated_at_ms=5, seconds_left=0.5
+)
+
+
+def test_this_process_is_described_as_others_would_find_it() -> None:
+    before = time.time_ns() // 1_000_000
+    holder = Holder.here(3, "mixsweep run table1")
+    after = time.time_ns() // 1_000_000
+    assert (holder.token, holder.command) == (3, "mixsweep run table1")
+    assert (holder.pid, holder.host) == (os.getpid(), socket.gethostname())
+    assert before <= holder.started_at_ms <= after
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    assert holder.boot_id == (boot.read_text().rstrip("\n") if boot.exists() else None)
+
+
+def test_a_holder_is_read_back_with_fields_of_later_versions_ignored() -> None:
+    plain = json.loads(json.dumps(dataclasses.asdict(HOLDER)))
+    assert Holder.from_plain(plain) == HOLDER
+    assert Holder.from_plain({"format": 2, **plain, "cluster": {"nodes": 3}}) == HOLDER
+    no_boot = {name: value for name, value in plain.items() if name != "boot_id"}
+    assert Holder.from_plain(no_boot) == dataclasses.replace(HOLDER, boot_id=None)
+
+
+@pytest.mark.parametrize("field", ["token", "host", "pid", "started_at_ms", "command"])
+def test_a_holder_without_a_field_is_not_known(field: str) -> None:
+    plain = dataclasses.asdict(HOLDER)
+    del plain[field]
+    assert Holder.from_plain(plain) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": "7"},
+        {"token": True},
+        {"token": 0},
+        {"token": -1},
+        {"pid": None},
+        {"host": 5},
+        {"boot_id": 5},
+        {"started_at_ms": 10**18},
+        {"started_at_ms": LATEST_MS + 1},
+        {"started_at_ms": -1},
+        {"started_at_ms": 0.5},
+        {"command": None},
+    ],
+)
+def test_a_holder_with_a_value_of_another_kind_is_not_known(changes: dict[str, object]) -> None:
+    assert Holder.from_plain(dataclasses.asdict(HOLDER) | changes) is None
+
+
+@pytest.mark.parametrize("changes", [{"token": 1}, {"started_at_ms": 0}])
+def test_the_first_driver_and_the_first_moment_are_known(changes: dict[str, int]) -> None:
+    plain = dataclasses.asdict(HOLDER) | changes
+    found = Holder.from_plain(plain)
+    assert found is not None
+    assert dataclasses.asdict(found) == plain
+
+
+def test_the_latest_time_that_is_known_can_be_shown() -> None:
+    found = Holder.from_plain(dataclasses.asdict(HOLDER) | {"started_at_ms": LATEST_MS})
+    assert re.fullmatch(
+        r"pid 7 on node-a since 989[123]-\d\d-\d\d \d\d:\d\d \(token 41\)", str(found)
+    )
+
+
+def test_a_holder_of_today_is_named_with_its_time_alone() -> None:
+    holder = Holder.here(2, "run")
+    since = datetime.fromtimestamp(holder.started_at_ms / 1000).strftime("%H:%M")
+    expected = f"pid {os.getpid()} on {socket.gethostname()} since {since} (token 2)"
+    assert str(holder) == expected
+
+
+@pytest.mark.parametrize("days", [2, 366, 20_000])
+def test_a_holder_of_another_day_is_named_with_its_date(days: int) -> None:
+    then = Holder.here(2, "run").started_at_ms - days * 86_400_000
+    since = datetime.fromtimestamp(then / 1000).strftime("%Y-%m-%d %H:%M")
+    holder = dataclasses.replace(HOLDER, started_at_ms=then)
+    assert str(holder) == f"pid 7 on node-a since {since} (token 41)"
+
+
+def test_progress_is_what_was_given_at_this_moment() -> None:
+    running = [RunningRun(arm="erm", seed=0, epoch=7), RunningRun(arm="midpoint", seed=1, epoch=0)]
+    before = time.time_ns() // 1_000_000
+    progress = Progress.now(3, running, 12.5)
+    assert before <= progress.updated_at_ms <= time.time_ns() // 1_000_000
+    running.clear()
+    assert [run.arm for run in progress.running] == ["erm", "midpoint"]
+    assert (progress.token, progress.seconds_left) == (3, 12.5)
+    assert Progress.now(3, ()).seconds_left is None
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3, None])
+def test_progress_is_read_back_from_json_with_fields_of_later_versions_ignored(
+    seconds: float | None,
+) -> None:
+    progress = dataclasses.replace(PROGRESS, seconds_left=seconds)
+    plain = json.loads(json.dumps(progress.to_plain()))
+    assert Progress.from_plain(plain) == progress
+    plain["running"][0]["loss"] = 0.5
+    assert Progress.from_plain({**plain, "nodes": 3}) == progress
+
+
+def test_progress_of_a_version_that_told_no_time_left_is_read() -> None:
+    plain = PROGRESS.to_plain()
+    del plain["seconds_left"]
+    assert Progress.from_plain(plain) == dataclasses.replace(PROGRESS, seconds_left=None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"token": None},
+        {"running": None},
+        {"running": {"arm": "erm"}},
+        {"running": [{"arm": "erm", "seed": 0}]},
+        {"running": [{"arm": "erm", "seed": "0", "epoch": 0}]},
+        {"updated_at_ms": "5"},
+        {"seconds_left": True},
+        {"seconds_left": "soon"},
+    ],
+)
+def test_progress_with_a_value_of_another_kind_is_not_known(changes: dict[str, object]) -> None:
+    assert Progress.from_plain(PROGRESS.to_plain() | changes) is None
+
+
+@pytest.mark.parametrize(("holder", "by"), [(HOLDER, str(HOLDER)), (None, "another process")])
+def test_whoever_finds_a_study_busy_or_lost_is_told_by_whom(holder: Holder | None, by: str) -> None:
+    busy = StudyBusyError("table1", holder)
+    assert str(busy) == f"study 'table1' is driven by {by}; wait for it or stop it first"
+    assert busy.holder == holder
+    lost = StudyLostError("table1", holder)
+    assert str(lost) == f"study 'table1' was taken over by {by}; this driver stops"
+
+
+@pytest.mark.parametrize("study", ["a", "0", "table1-cifar10", "a" * 100])
+def test_a_study_name_is_returned_as_it_is(study: str) -> None:
+    assert checked(study) == study
+
+
+@pytest.mark.parametrize(
+    "study", ["", "../x", "a/b", "a.b", "a_b", "Table1", "\u00e9", "a" * 101, "a\n", " a"]
+)
+def test_a_name_that_is_no_study_name_is_refused(study: str) -> None:
+    with pytest.raises(ValueError, match="a-z, 0-9 and -, at most 100") as caught:
+        checked(study)
+    assert str(caught.value) == (
+        f"`study: a-z, 0-9 and -, at most 100` must hold, got (study={study!r})."
+    )
