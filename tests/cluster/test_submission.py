@@ -5,10 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -74,79 +72,6 @@ def test_a_wrong_or_missing_token_is_refused_in_one_message(
     assert said in output
     assert "RAY_AUTH_TOKEN_PATH" in output
     assert len(output.strip().splitlines()) == 1
-
-
-class _Open(BaseHTTPRequestHandler):
-    """A cluster as it answers without token authentication."""
-
-    def do_GET(self) -> None:
-        self._answer(200, {"ray_version": "2.60.0"})
-
-    def _answer(self, code: int, said: Any = None) -> None:
-        self.send_response(code)
-        self.end_headers()
-        self.wfile.write(json.dumps(said).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-class _Ailing(_Open):
-    """A cluster that asks for a token, takes a job, and loses its log; the job ends with 3."""
-
-    jobs = 200
-
-    def do_GET(self) -> None:
-        state = {
-            "type": "SUBMISSION", "status": "FAILED", "entrypoint": "", "driver_exit_code": 3
-        }  # fmt: skip
-        if "Authorization" not in self.headers:
-            self._answer(401)
-        elif self.path == "/api/jobs/":
-            self._answer(self.jobs, [])
-        elif self.path.endswith("/logs/tail"):
-            self._answer(500)
-        else:
-            is_version = self.path == "/api/version"
-            self._answer(200, {"ray_version": "2.60.0"} if is_version else state)
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(200, {"job_id": "a", "submission_id": "a"})
-
-
-class _Broken(_Ailing):
-    """A cluster that asks for a token and knows nothing of jobs."""
-
-    jobs = 500
-
-
-@contextmanager
-def _serving(answers: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.mark.parametrize(
-    ("cluster", "said"), [(_Open, "runs anyone's code"), (_Broken, "status code 500")]
-)
-def test_an_open_or_broken_cluster_is_refused(
-    command_line: Callable[..., CommandLine], cluster: type[_Open], said: str
-) -> None:
-    with _serving(cluster) as address:
-        mixsweep = command_line(RAY_AUTH_TOKEN="a")
-        ran = mixsweep("submit", "digits", "--address", address, code=2)
-    assert said in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1
-
-
-def test_a_lost_log_does_not_lose_the_exit_code(command_line: Callable[..., CommandLine]) -> None:
-    with _serving(_Ailing) as address:
-        mixsweep = command_line(RAY_AUTH_TOKEN="a")
-        ran = mixsweep("submit", "digits", "--address", address, code=3)
-    assert "Traceback" not in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,109 @@
+"""A server that answers where a Ray cluster's dashboard would, as its script says."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import WSCloseCode, web
+
+RUNNING = {"type": "SUBMISSION", "status": "RUNNING", "entrypoint": ""}
+
+
+def ended(status: str = "FAILED", **given: Any) -> dict[str, Any]:
+    """Return what a cluster says of a job that has ended."""
+    return {**RUNNING, "status": status, **given}
+
+
+@dataclass(kw_only=True)
+class RayServer:
+    """What is answered, and what was asked; both may change while it serves."""
+
+    greeting: int = 401
+    """Status of an answer to whoever shows no client of Ray: 401 asks for a token."""
+    status: int = 200
+    """Of an answer to Ray's client where nothing else is said; 403 refuses its token."""
+    said: str = ""
+    """Body of an answer that is not 200."""
+    version: str = "2.60.0"
+    jobs: Sequence[dict[str, Any]] = ()
+    """All jobs."""
+    states: list[dict[str, Any] | int] = field(default_factory=list)
+    """Of the job that is followed, one after the other, a status in place of one that is not told;
+    the last stays."""
+    logs: list[Sequence[str] | int] = field(default_factory=list)
+    """Log of the job as each listener gets it, in parts; a status in place of one that nobody gets.
+    The last stays."""
+    address: str = ""
+    submitted: list[dict[str, Any]] = field(default_factory=list)
+    uploaded: list[bytes] = field(default_factory=list)
+    num_asked: int = 0
+    """Times the state of the job was asked for."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request."""
+        path = request.path
+        if "python-requests" not in request.headers["User-Agent"] and not path.endswith("/tail"):
+            return web.Response(status=self.greeting)
+        if self.status != 200 and path != "/api/version":
+            return web.Response(status=self.status, text=self.said)
+        if path == "/api/version":
+            if self.status in {401, 403, 404}:
+                return web.Response(status=self.status, text=self.said)
+            return web.json_response({"ray_version": self.version})
+        if path.startswith("/api/packages/"):
+            if request.method == "GET":
+                return web.Response(status=404)
+            self.uploaded.append(await request.read())
+            return web.Response()
+        if path == "/api/jobs/":
+            if request.method == "GET":
+                return web.json_response(list(self.jobs))
+            self.submitted.append(await request.json())
+            return web.json_response({"job_id": "a", "submission_id": "a"})
+        if path.endswith("/logs/tail"):
+            return await self._log(request)
+        self.num_asked += 1
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return web.Response(status=state) if isinstance(state, int) else web.json_response(state)
+
+    async def _log(self, request: web.Request) -> web.StreamResponse:
+        log = self.logs.pop(0) if len(self.logs) > 1 else self.logs[0] if self.logs else ()
+        if isinstance(log, int):
+            return web.Response(status=log)
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        for part in log:
+            await socket.send_str(part)
+        await socket.close(code=WSCloseCode.OK)
+        return socket
+
+
+@contextmanager
+def ray_server(**script: Any) -> Iterator[RayServer]:
+    """Serve on the loopback, in a thread of this process, to the end of the `with`."""
+    server = RayServer(**script)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def start() -> web.AppRunner:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", server.answer)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        server.address = f"http://{host}:{port}"
+        return runner
+
+    runner = asyncio.run_coroutine_threadsafe(start(), loop).result()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,359 @@
+"""Jobs: which clusters are taken, what a job is, and how it is followed to its end."""
+
+import gc
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ray.job_submission import JobSubmissionClient  # read before a test says RAY_AUTH_MODE
+from ray_server import RUNNING, RayServer, ended, ray_server
+
+from sweeps.running import jobs
+from sweeps.running.jobs import LOST, STOPPED, Cluster, ClusterError
+
+pytestmark = [
+    # What Ray's client gives to aiohttp is its own affair.
+    pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning"),
+    # An answer that asks for a token is left to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestWarning"),
+]
+
+VARIABLES = ("RAY_AUTH_MODE", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_USAGE_STATS_ENABLED")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected_here() -> Iterator[None]:
+    """Collect garbage before the tests of others do, to whom it would be a warning."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def environment_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a connection says in the environment go with the test."""
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def server() -> Iterator[RayServer]:
+    with ray_server() as server:
+        yield server
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(jobs, "time", clock)
+    return clock
+
+
+def cluster_of(server: RayServer) -> Cluster:
+    return Cluster(server.address, JobSubmissionClient(server.address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["somewhere", "127.0.0.1:8265", "ftp://host:8265", "ray://host:10001", "http://", "http:///x",
+     "http://:8265", "http://me@host:8265", "http://me:secret@host:8265", "http://@host:8265", ""],
+)  # fmt: skip
+def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(address)
+    assert str(caught.value).startswith("`--address is http://HOST:PORT` must hold, got (address=")
+    assert set(VARIABLES).isdisjoint(os.environ)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://127.0.0.1:x", "http://a..b"]
+)
+def test_where_nobody_answers_it_is_said_with_the_reason(address: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(address)
+    assert str(caught.value).startswith(f"{address}: no Ray cluster answers (")
+    assert "urlopen" not in str(caught.value)
+
+
+def test_what_speaks_no_http_is_no_cluster() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet() -> None:
+            with listening.accept()[0] as connection:
+                connection.sendall(b"220 mail\r\n")
+                connection.recv(10_000)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=r": no Ray cluster answers \(220 mail"):
+            Cluster.connect(address)
+        thread.join()
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_what_answers_otherwise_is_no_cluster(server: RayServer, status: int) -> None:
+    server.greeting = status
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(server.address)
+    assert str(caught.value) == f"{server.address}: answers {status}, so it is no Ray cluster"
+
+
+def test_a_cluster_that_asks_for_no_token_is_refused(server: RayServer) -> None:
+    server.greeting = 200
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(server.address)
+    assert str(caught.value) == (
+        f"{server.address}: the cluster asks for no token, so it runs anyone's code; start it with "
+        "RAY_AUTH_MODE=token, as cluster/local.sh does."
+    )
+    assert set(VARIABLES).isdisjoint(os.environ)
+
+
+def test_a_connection_goes_where_it_is_told_whatever_the_environment_says(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    server.jobs = [{**RUNNING, "submission_id": "a", "metadata": {}}]
+    cluster = Cluster.connect(server.address)
+    assert cluster.address == server.address
+    assert cluster.job_of({}) == "a"
+    assert {name: os.environ.get(name) for name in VARIABLES} == {
+        "RAY_AUTH_MODE": "token",
+        "RAY_ADDRESS": None,
+        "RAY_API_SERVER_ADDRESS": server.address,
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+
+
+def test_who_wants_to_tell_their_usage_does(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
+    Cluster.connect(server.address)
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "1"
+
+
+def test_an_upload_is_not_narrated(server: RayServer) -> None:
+    Cluster.connect(server.address)
+    for module in ("dashboard.modules.dashboard_sdk", "_private.runtime_env.packaging"):
+        assert logging.getLogger(f"ray.{module}").getEffectiveLevel() == logging.ERROR
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "found"),
+    [
+        (401, "Unauthorized: Missing authentication token", "asks for a token"),
+        (403, "Forbidden: Invalid authentication token", "refuses this token"),
+    ],
+)
+def test_a_missing_or_wrong_token_is_told_in_one_line(
+    server: RayServer, status: int, said: str, found: str
+) -> None:
+    server.status, server.said = status, said
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(server.address)
+    assert str(caught.value) == (
+        f"{server.address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
+        "token that the cluster was started with."
+    )
+
+
+def test_a_cluster_of_an_old_version_is_refused_in_one_line(server: RayServer) -> None:
+    server.version = "1.2.0"
+    with pytest.raises(ClusterError) as caught:
+        Cluster.connect(server.address)
+    told = str(caught.value)
+    assert told.startswith(f"{server.address}: Ray version 1.2.0 is running on the cluster.")
+    assert "\n" not in told
+
+
+MINE = {"study": "digits", "store": "/runs/store"}
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({**RUNNING, "metadata": MINE}, "job-1"),
+        ({**RUNNING, "metadata": {**MINE, "by": "me"}}, "job-1"),
+        ({**RUNNING, "status": "PENDING", "metadata": MINE}, "job-1"),
+        ({**RUNNING, "metadata": {"study": "digits"}}, None),
+        ({**RUNNING, "metadata": {**MINE, "store": "/else"}}, None),
+        ({**RUNNING, "metadata": None}, None),
+        (ended("FAILED", metadata=MINE), None),
+        (ended("STOPPED", metadata=MINE), None),
+        (ended("SUCCEEDED", metadata=MINE), None),
+    ],
+)
+def test_the_job_of_a_study_is_the_one_with_its_metadata_that_has_not_ended(
+    server: RayServer, job: dict[str, Any], expected: str | None
+) -> None:
+    server.jobs = [
+        {**RUNNING, "submission_id": "job-0", "metadata": {"study": "moons"}},
+        {"submission_id": "job-1", **job},
+    ]
+    assert cluster_of(server).job_of(MINE) == expected
+
+
+def test_a_cluster_that_does_not_say_its_jobs_is_told_in_one_line(server: RayServer) -> None:
+    cluster = cluster_of(server)
+    server.status, server.said = 500, "Traceback\n  of theirs"
+    with pytest.raises(ClusterError) as caught:
+        cluster.job_of(MINE)
+    told = str(caught.value)
+    assert told == f"{server.address}: Request failed with status code 500: Traceback"
+
+
+def test_a_job_is_started_with_its_folder_and_what_was_given(
+    server: RayServer, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("study: mine\n")
+    environment = {"working_dir": str(tmp_path), "env_vars": {"MIXSWEEP_JOB": "j"}}
+    cluster_of(server).start("j", "exec python -m sweeps", environment, MINE)
+    (job,) = server.submitted
+    assert (job["submission_id"], job["entrypoint"]) == ("j", "exec python -m sweeps")
+    assert job["metadata"] == MINE
+    assert job["runtime_env"]["env_vars"] == {"MIXSWEEP_JOB": "j"}
+    assert job["runtime_env"]["working_dir"].startswith("gcs://")
+    (package,) = server.uploaded
+    assert b"mine.yaml" in package
+    assert environment["working_dir"] == str(tmp_path)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_job_that_the_cluster_refuses_is_told_in_one_line(server: RayServer, status: int) -> None:
+    cluster = cluster_of(server)
+    server.status, server.said = status, "job j was there\nbefore"
+    with pytest.raises(ClusterError) as caught:
+        cluster.start("j", "true", {}, {})
+    told = str(caught.value)
+    assert told == f"{server.address}: Request failed with status code {status}: job j was there"
+
+
+def test_a_folder_that_cannot_be_uploaded_is_told_in_one_line(
+    server: RayServer, tmp_path: Path
+) -> None:
+    with pytest.raises(ClusterError, match=f"{server.address}: .*none") as caught:
+        cluster_of(server).start("j", "true", {"working_dir": str(tmp_path / "none")}, {})
+    assert "\n" not in str(caught.value)
+    assert server.submitted == []
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        (ended("SUCCEEDED", driver_exit_code=0), 0),
+        (ended(driver_exit_code=3), 3),
+        (ended(driver_exit_code=130), 130),
+        (ended(driver_exit_code=-9), 137),
+        (ended("STOPPED", driver_exit_code=-15), 143),
+    ],
+)
+def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
+    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
+    state: dict[str, Any], code: int,
+) -> None:  # fmt: skip
+    server.states = [state]
+    assert cluster_of(server).follow("j") == code
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "said"),
+    [
+        (ended("STOPPED"), 130, "the job was stopped; the same command goes on where it was"),
+        (
+            ended("FAILED", message="\nits node is gone\nand more"), 1,
+            "the job has no exit code: its node is gone",
+        ),
+        (
+            ended("SUCCEEDED", message="Job finished successfully."), 1,
+            "the job has no exit code: Job finished successfully.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
+    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
+    state: dict[str, Any], code: int, said: str,
+) -> None:  # fmt: skip
+    server.states = [state]
+    assert cluster_of(server).follow("j") == code
+    assert capsys.readouterr().err == f"{said}\n"
+    assert (STOPPED, LOST) == (130, 1)
+
+
+def test_a_job_is_followed_until_it_ends_and_what_it_prints_is_printed_once(
+    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each listener gets the log from its beginning, cut into parts anywhere."""
+    server.states = [{**RUNNING, "status": "PENDING"}, RUNNING, RUNNING, ended(driver_exit_code=5)]
+    server.logs = [
+        (),
+        ("one\n", "two\n"),
+        ("one\ntw", "o\nth", "ree\n"),
+        ("one\n",),
+        ("one\ntwo\n", "", "three\n", "la", "st"),
+    ]
+    assert cluster_of(server).follow("j") == 5
+    assert capsys.readouterr().out == "one\ntwo\nthree\nlast"
+    assert server.num_asked == 4
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_lost_log_does_not_lose_the_exit_code(
+    server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str], status: int
+) -> None:
+    server.states, server.logs = [RUNNING, ended(driver_exit_code=3)], [status]
+    assert cluster_of(server).follow("j") == 3
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_cluster_that_is_silent_for_moments_is_waited_for(
+    server: RayServer, clock: Clock
+) -> None:
+    """Each silence is shorter than what is waited; together they are longer."""
+    silence: list[dict[str, Any] | int] = [500] * 15
+    server.states = [*silence, RUNNING, *silence, RUNNING, *silence, ended(driver_exit_code=0)]
+    started = clock.now
+    assert cluster_of(server).follow("j") == 0
+    assert clock.now - started > 20
+
+
+def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on(
+    server: RayServer, clock: Clock
+) -> None:
+    cluster = cluster_of(server)
+    server.states, started = [RUNNING, 503], clock.now
+    with pytest.raises(ClusterError) as caught:
+        cluster.follow("j")
+    assert str(caught.value) == (
+        f"{server.address}: Request failed with status code 503: .; the job may go on"
+    )
+    assert 10 < clock.now - started < 15
+
+
+def test_a_cluster_whose_server_is_gone_is_told_too(clock: Clock) -> None:
+    with ray_server() as server:
+        cluster = cluster_of(server)
+    with pytest.raises(ClusterError, match=rf"^{server.address}: .*; the job may go on$"):
+        cluster.follow("j")
