@@ -622,7 +622,7 @@ def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
 
 @pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
-def test_a_trained_network_is_logged_once_and_loads_with_its_signature(home: Path) -> None:
+def test_a_trained_network_is_logged_once_and_loads(home: Path) -> None:
     config = TrainConfig(
         data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
         batch_size=50,
@@ -646,9 +646,6 @@ def test_a_trained_network_is_logged_once_and_loads_with_its_signature(home: Pat
     assert run.data.tags["model"] == f"models:/{model.model_id}"
     assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
     mlflow.set_tracking_uri(uri)
-    signature = mlflow.models.get_model_info(run.data.tags["model"]).signature
-    assert signature.inputs.inputs[0].shape == (-1, 1, 8, 8)
-    assert signature.outputs.inputs[0].shape == (-1, 10)
     loaded = mlflow.pytorch.load_model(run.data.tags["model"])
     images = torch.randn(7, 1, 8, 8)
     with torch.no_grad():

@@ -1,0 +1,123 @@
+"""Networks: what is written of a trained one, and that it says the same when it is loaded."""
+
+import logging
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import mlflow.pytorch
+import pytest
+import torch
+from mlflow.models import Model
+from torch import Tensor, nn
+
+from sweeps.tracking.networks import export_network
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.filterwarnings("ignore"),  # what torch.export and MLflow warn of is their own
+]
+
+LOGGERS = ("mlflow", "torch.export", "torch.fx")
+
+
+class Halves(nn.Module):
+    """Three numbers in, two out; what it does in training is not what it does afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.dropout(self.linear(inputs)) / 2
+
+
+class Untraceable(nn.Module):
+    """Its control flow is of the data, which no graph holds."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs if inputs.sum() > 0 else -inputs
+
+
+@pytest.fixture(scope="module")
+def network() -> nn.Module:
+    return Halves().eval()
+
+
+@pytest.fixture(scope="module")
+def exported(network: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model]:
+    folder = tmp_path_factory.mktemp("exports") / "model"
+    return folder, export_network(network, torch.ones(2, 3), folder)
+
+
+@pytest.fixture
+def levels() -> Iterator[dict[str, int]]:
+    """Loggers and the level of each, all different and none that of an error."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    given = dict(zip(LOGGERS, (logging.DEBUG, logging.INFO, logging.WARNING), strict=True))
+    for name, level in given.items():
+        logging.getLogger(name).setLevel(level)
+    yield given
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_a_loaded_network_says_what_it_said_of_a_batch_of_any_size(
+    exported: tuple[Path, Model], network: nn.Module, batch: int
+) -> None:
+    loaded = mlflow.pytorch.load_model(str(exported[0]))
+    inputs = torch.linspace(-1, 1, 3 * batch).reshape(batch, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(inputs), network(inputs), rtol=0, atol=0)
+
+
+def test_its_signature_has_the_shapes_with_a_free_batch(exported: tuple[Path, Model]) -> None:
+    folder, described = exported
+    for signature in (described.signature, Model.load(str(folder)).signature):
+        (given,), (said,) = signature.inputs.inputs, signature.outputs.inputs
+        assert (given.shape, given.type) == ((-1, 3), "float32")
+        assert (said.shape, said.type) == ((-1, 2), "float32")
+
+
+def test_the_example_is_kept_beside_it(exported: tuple[Path, Model]) -> None:
+    folder, described = exported
+    assert described.load_input_example(str(folder)).tolist() == [[1.0] * 3] * 2
+
+
+def test_it_needs_torch_of_the_version_that_wrote_it_and_nothing_of_ours(
+    exported: tuple[Path, Model],
+) -> None:
+    lines = (exported[0] / "requirements.txt").read_text().split()
+    own = [line for line in lines if not line.startswith("mlflow==")]
+    assert own == [f"torch=={torch.__version__.partition('+')[0]}"]
+
+
+def test_no_code_of_ours_and_no_pickled_module_is_written(exported: tuple[Path, Model]) -> None:
+    """The loaded network is a graph: the class that it was made of is not there."""
+    folder, described = exported
+    assert described.flavors["pytorch"].get("code") is None
+    loaded = mlflow.pytorch.load_model(str(folder))
+    assert isinstance(loaded, torch.fx.GraphModule)
+    assert not any(isinstance(part, Halves) for part in loaded.modules())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path.suffix for path in files if zipfile.is_zipfile(path)] == [".pt2"]
+    written = b"".join(path.read_bytes() for path in files if path.suffix != ".pt2")
+    assert Path(__file__).stem.encode() not in written
+
+
+def test_an_export_says_nothing_and_leaves_who_speaks_as_before(
+    network: nn.Module, tmp_path: Path, levels: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    export_network(network, torch.ones(2, 3), tmp_path / "model")
+    assert [record.name for record in caplog.records if record.name.startswith(LOGGERS)] == []
+    assert {name: logging.getLogger(name).level for name in LOGGERS} == levels
+
+
+def test_an_export_that_fails_raises_and_leaves_who_speaks_as_before(
+    tmp_path: Path, levels: dict[str, int]
+) -> None:
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        export_network(Untraceable().eval(), torch.ones(2, 3), tmp_path / "model")
+    assert {name: logging.getLogger(name).level for name in LOGGERS} == levels
