@@ -45,13 +45,11 @@ class RayServer:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
         path = request.path
-        if "python-requests" not in request.headers["User-Agent"] and not path.endswith("/tail"):
+        if request.headers["User-Agent"].startswith("Python-urllib"):
             return web.Response(status=self.greeting)
-        if self.status != 200 and path != "/api/version":
+        if self.status != 200:
             return web.Response(status=self.status, text=self.said)
         if path == "/api/version":
-            if self.status in {401, 403, 404}:
-                return web.Response(status=self.status, text=self.said)
             return web.json_response({"ray_version": self.version})
         if path.startswith("/api/packages/"):
             if request.method == "GET":
