@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from mixup_core.temporary import PREFIX, is_left, temporary_folder
+from mixup_core.temporary import PREFIX, collect, is_left, temporary_folder
 
 MARK = "MIXSWEEP_SCRATCH"
 """Variable of the environment of all that is started for a launch: its folder."""
@@ -42,6 +42,12 @@ def scratch() -> Iterator[Path]:
             yield folder
         finally:
             end_orphans(folder)
+
+
+def clear_scratch() -> None:
+    """End what launches that were killed have left running, and remove their folders."""
+    end_orphans()
+    collect(_place())
 
 
 def end_orphans(folder: Path | None = None) -> None:

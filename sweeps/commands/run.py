@@ -34,6 +34,7 @@ from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
+from sweeps.scratch import clear_scratch
 from sweeps.stages import Plan, plan_study
 from sweeps.study import Study
 
@@ -84,6 +85,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
+        clear_scratch()
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         ended = ended_on_budget(study, request.results()) if study.budget.limits else None
         click.echo(_announcement(request, plan, ended), err=True)

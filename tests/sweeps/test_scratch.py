@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.temporary import PREFIX, temporary_folder
-from sweeps.scratch import MARK, end_orphans, scratch
+from sweeps.scratch import MARK, clear_scratch, end_orphans, scratch
 
 
 @pytest.fixture
@@ -62,6 +62,20 @@ def test_they_are_dead_before_their_folder_is_removed(
         with scratch():
             assert not folder.exists()
         writer.wait(timeout=10)
+
+
+def test_what_a_killed_launch_left_is_cleared_where_nothing_is_left_to_train(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        folder = Path(place) / f"{PREFIX}1-0000~"
+        folder.mkdir()
+        (folder / "lock").touch()
+        left = started(folder)
+        clear_scratch()
+        left.wait(timeout=10)
+        assert list(Path(place).iterdir()) == []
 
 
 TITLED = """

@@ -5,8 +5,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, seal
+from mixup_core.temporary import PREFIX
 from reports.build import Report
 from reports.tables import tabulate
 from sweeps.commands.conclusion import keep, recall
@@ -53,6 +56,17 @@ def concluded(command_line: Callable[..., CommandLine]) -> CommandLine:
 def run_again(mixsweep: CommandLine) -> "subprocess.CompletedProcess[str]":
     sets = [part for override in OVERRIDES for part in ("--set", override)]
     return mixsweep("run", "digits", *sets)
+
+
+def test_a_launch_with_nothing_to_train_removes_what_a_killed_one_left(
+    concluded: CommandLine,
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        left = Path(place) / f"{PREFIX}1-0000~"
+        left.mkdir()
+        (left / "lock").touch()
+        run_again(replace(concluded, extra={**concluded.extra, "TMPDIR": place}))
+        assert not left.exists()
 
 
 def request_in(home: Path) -> Request:
