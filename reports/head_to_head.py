@@ -91,7 +91,9 @@ class HeadToHead:
             cells=tuple((str(seed), *map(self._spell, self._row(seed))) for seed in rows),
             caption=f"{shown.heading}.",
             records=tuple(
-                dict(zip(("seed", first, second, "difference"), (s, *self._row(s)), strict=True))
+                dict(
+                    zip(("seed", "first", "second", "difference"), (s, *self._row(s)), strict=True)
+                )
                 for s in rows
             ),
         )

@@ -30,9 +30,10 @@ class Folder:
             OSError: If a folder cannot be listed, or something else has its name.
         """
         for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
-            below = parent[len(str(self.root)) + 1 :]
-            yield from (f"{below}/{file}" for file in files)
-            yield from (f"{below}/{other}" for other in folders if "." in other)
+            below = os.path.relpath(parent, self.root)
+            prefix = "" if below == os.curdir else f"{below}/"
+            yield from (f"{prefix}{file}" for file in files)
+            yield from (f"{prefix}{other}" for other in folders if "." in other)
             folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:

@@ -55,8 +55,11 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
             return [section, rest]
         case "search" if rest.startswith("space."):
             return ["search", "space", rest.removeprefix("space.")]
-        case "search" | "references" | "budget" | "readout" if rest:
+        case "search" | "budget" | "readout" if rest:
             return [section, *rest.split(".")]
+        case "references" if rest:
+            arm, _, metric = rest.rpartition(".")
+            return [section, arm, metric] if arm and rest not in _arms(study) else [section, rest]
         case "arms" if rest:
             names = [name for name in _arms(study) if f"{rest}.".startswith(f"{name}.")]
             name = max(names, key=len, default=None)

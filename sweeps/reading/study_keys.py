@@ -14,7 +14,7 @@ from sweeps.budget import Budget
 from sweeps.claims import Claim, Relation
 from sweeps.readouts import ClaimReadout, Last, Readout
 from sweeps.search import SamplerName, SelectionRule
-from sweeps.space import Integer, Real
+from sweeps.space import MAX_GRID, Integer, Real
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 MAX_POINTS = 10_000
@@ -133,6 +133,8 @@ class EntryKeys:
         reals = ("uniform", "log_uniform")
         fits = self.values is None or kinds in ([kind] for kind in reals)
         require(fits, f"values belongs to {' and '.join(reals)}", self, "values", *reals)
+        fits = self.values is None or 2 <= self.values <= MAX_GRID
+        require(fits, f"2 <= values <= {MAX_GRID}", self, "values")
         self.range()
 
     def range(self) -> Real | Integer | None:

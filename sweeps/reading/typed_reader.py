@@ -132,7 +132,9 @@ class TypedReader:
         return settings
 
     def dotted(self, paths: TreePaths, value: Any, at: At) -> dict[str, Setting]:
-        """Return the settings of a mapping of dotted paths."""
+        """Return the settings of a mapping of dotted paths; see `nested` for what is none."""
+        if not isinstance(value, dict):
+            return self.nested(paths, value, at)
         settings = {}
         for path, part in self.mapping(value, at).items():
             if self.is_path(paths, path, (*at, path)):

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from sweeps.home import masked
+
 _PATIENCE = 10.0
 """Seconds to wait for an answer of the cluster."""
 _POLL_EVERY = 0.5
@@ -173,13 +175,14 @@ def _require_token_mode(address: str) -> None:
     Raises:
         ClusterError: If not.
     """
-    parts = urlsplit(address)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
-        raise ClusterError(f"`--address is http://HOST:PORT` must hold, got ({address=})")
+    if not _is_address(address):
+        given = f"(address={masked(address)!r})"
+        raise ClusterError(f"`--address is http://HOST:PORT` must hold, got {given}")
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310
             pass
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code == HTTPStatus.UNAUTHORIZED:
             return
         raise ClusterError(f"{address}: answers {error.code}, so it is no Ray cluster") from error
@@ -192,6 +195,15 @@ def _require_token_mode(address: str) -> None:
     )
 
 
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:  # of brackets that hold no IPv6 address
+        return False
+    is_web = parts.scheme in {"http", "https"}
+    return is_web and bool(parts.hostname) and parts.username is None
+
+
 def _exit_code(info: Any) -> int:
     code: int | None = info.driver_exit_code
     if code is not None:
@@ -199,7 +211,8 @@ def _exit_code(info: Any) -> int:
     if info.status.value == "STOPPED":
         click.echo("the job was stopped; the same command goes on where it was", err=True)
         return STOPPED
-    click.echo(f"the job has no exit code: {_first_line(info.message)}", err=True)
+    said = _first_line(info.message or f"it is {info.status.value}")
+    click.echo(f"the job has no exit code: {said}", err=True)
     return LOST
 
 

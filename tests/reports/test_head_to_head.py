@@ -81,7 +81,7 @@ def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:
     assert shown["3"] == (f"{100 * ours[3]:.2f}", "—", "—")
     assert shown["2"][2] == f"{100 * (ours[2] - theirs[2]):.2f}"
     assert by_seed.records[1] == {
-        "seed": 1, "uniform": None, "erm": theirs[1], "difference": None,
+        "seed": 1, "first": None, "second": theirs[1], "difference": None,
     }  # fmt: skip
     assert by_seed.records[2]["difference"] == ours[2] - theirs[2]
 

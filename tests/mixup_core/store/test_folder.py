@@ -35,6 +35,8 @@ def test_files_are_listed_below_their_folder_alone_and_none_where_it_is_not(
     assert list(folder.names("states")) == names[3:]
     assert list(folder.names("stages/cc")) == []
     assert contents(folder, "states") == {names[3]: names[3].encode()}
+    folder.write("top.json", b"")
+    assert sorted(folder.names("")) == [*names, "top.json"]
 
 
 def test_a_folder_with_a_suffix_is_listed_as_the_file_it_stands_for_and_not_entered(

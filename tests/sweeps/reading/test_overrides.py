@@ -152,6 +152,9 @@ def test_a_rule_between_a_file_and_an_override_is_blamed_on_one_of_them(tmp_path
         ("budget.hours=6", ("budget", "hours"), 6),
         ("readout.mean_of_last=2", ("readout", "mean_of_last"), 2),
         ("references.a.test/error=1", ("references", "a", "test/error"), 1),
+        ("references.a.b.test/error=1", ("references", "a.b", "test/error"), 1),
+        ("references.a.b={}", ("references", "a.b"), {}),
+        ("references.a={}", ("references", "a"), {}),
         ("references={}", ("references",), {}),
     ],
 )

@@ -194,6 +194,8 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                               "4: arms.\u00e9: must be letters, *"),
     "arm with an unknown path": (SMALL + "arms: {a: {optimizer.learning_rate: 1}}\n",
                                  "4: arms.a.optimizer.learning_rate: unknown path *"),
+    "arm without a mapping": (SMALL + "arms: {a: {}, b: null}\n",
+                              "4: arms.b: expected a mapping, got null"),
     "arm with a group": (SMALL + "arms: {a: {mix: {law: erm}}}\n",
                          "4: arms.a.mix: names a group of values; give one of mix.law, *"),
     "arm with a wrong type": (SMALL + "arms:\n  a: {}\n  b:\n    epochs: 2.5\n",

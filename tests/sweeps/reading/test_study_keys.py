@@ -349,6 +349,8 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
             "values belongs to uniform and log_uniform",
             ("values", "uniform", "log_uniform"),
         ),
+        ({"uniform": (1.0, 2.0), "values": 1}, "2 <= values <= 10000", ("values",)),
+        ({"uniform": (1.0, 2.0), "values": 10_001}, "2 <= values <= 10000", ("values",)),
         ({"uniform": (1.0,)}, "uniform is [LOW, HIGH]", ("uniform",)),
         ({"log_uniform": (1.0, 2.0, 3.0)}, "log_uniform is [LOW, HIGH]", ("log_uniform",)),
         ({"int": ()}, "int is [LOW, HIGH]", ("int",)),

@@ -19,8 +19,6 @@ from sweeps.running.jobs import LOST, STOPPED, Cluster, ClusterError
 pytestmark = [
     # What Ray's client gives to aiohttp is its own affair.
     pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning"),
-    # An answer that asks for a token is left to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestWarning"),
 ]
 
 VARIABLES = ("RAY_AUTH_MODE", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_USAGE_STATS_ENABLED")
@@ -75,12 +73,14 @@ def cluster_of(server: RayServer) -> Cluster:
 @pytest.mark.parametrize(
     "address",
     ["somewhere", "127.0.0.1:8265", "ftp://host:8265", "ray://host:10001", "http://", "http:///x",
-     "http://:8265", "http://me@host:8265", "http://me:secret@host:8265", "http://@host:8265", ""],
+     "http://:8265", "http://me@host:8265", "http://me:secret@host:8265", "http://@host:8265", "",
+     "http://[::1", "http://[host]:8265"],
 )  # fmt: skip
 def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith("`--address is http://HOST:PORT` must hold, got (address=")
+    assert "secret" not in str(caught.value)
     assert set(VARIABLES).isdisjoint(os.environ)
 
 
@@ -290,6 +290,7 @@ def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
             ended("SUCCEEDED", message="Job finished successfully."), 1,
             "the job has no exit code: Job finished successfully.",
         ),
+        (ended("FAILED", message=None), 1, "the job has no exit code: it is FAILED"),
     ],
 )  # fmt: skip
 def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
