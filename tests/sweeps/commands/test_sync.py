@@ -1,6 +1,7 @@
-"""Whatever interrupts a command that writes MLflow, no run stays RUNNING there."""
+"""A command that writes MLflow leaves no run RUNNING there, and names what it cannot open."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import time
@@ -11,6 +12,7 @@ import pytest
 from trained import train
 
 from tests.conftest import CommandLine
+from tests.damages import DAMAGES
 
 STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
 COUNT = "SELECT count(*) FROM runs"
@@ -51,6 +53,34 @@ def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
         assert len(connection.execute(STATUSES).fetchall()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_database_that_no_waiting_mends_is_named_at_once(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    train(mixsweep.home)
+    mixsweep("sync", "digits")
+    database, lock = (mixsweep.home / name for name in ("mlflow.db", "mlflow.db.lock"))
+    sound = database.read_bytes()
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    newer = f"{database} is of another version of MLflow than "
+    assert _refused(mixsweep).startswith(newer)
+    database.write_bytes(sound)
+    DAMAGES["a folder"](lock)
+    assert _refused(mixsweep).startswith(f"{lock} is no file; it holds nothing: remove it")
+    shutil.rmtree(lock)
+    mixsweep("sync", "digits")
+
+
+def _refused(mixsweep: CommandLine) -> str:
+    """Return the one line that both commands say which open a database of MLflow."""
+    (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in ("sync", "ui")}
+    (line,) = said.splitlines()
+    return line
 
 
 def _told(connection: sqlite3.Connection, question: str) -> int:
