@@ -7,7 +7,8 @@
 
 A report belongs to the study as resolved, which `provenance.json` names. One that has every
 finished run of another and its predictions, and is finished if that is, takes its place. Where the
-provenance of a report is lost the report counts as finished, with the runs that `runs.csv` lists.
+provenance of a report is lost, or another study's lies there, the report counts as finished, with
+the runs that `runs.csv` lists.
 """
 
 import csv
@@ -57,7 +58,7 @@ class Standing:
     arms: Mapping[str, Mapping[str, Any]]
     """Arm of the study file to its configuration, flattened, without the seed."""
     is_known: bool = True
-    """False where the provenance cannot be read."""
+    """False where the provenance cannot be read, or is another study's."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
         """Return whether these are all of its complete runs and all of its predictions."""
@@ -118,10 +119,10 @@ def place_of(
     def may_replace(other: Standing) -> bool:
         return not other.is_finished or (is_finished and other.is_within(complete, known))
 
-    here = standing(folder)
+    here = standing(folder, study.name)
     outdated = tuple(
         other.folder
-        for other in standings(folder)
+        for other in standings(folder, study.name)
         if other.folder != folder and other.settings == study.settings
         if is_finished and other.is_within(complete, known)
     )
@@ -129,21 +130,24 @@ def place_of(
         return Place(folder=folder, outdated=outdated)
     if not is_finished or complete <= here.complete:
         lacking = here.predicted - known if complete == here.complete else ()
-        place = _beside(folder, study.settings, may_replace)
+        place = _beside(folder, study.name, study.settings, may_replace)
         return Place(folder=place, stays=here, num_lacking=len(lacking))
     moves = _beside(
-        folder, here.settings, lambda other: other.is_within(here.complete, here.predicted)
+        folder,
+        study.name,
+        here.settings,
+        lambda other: other.is_within(here.complete, here.predicted),
     )
     return Place(folder=folder, moved=here, moves=moves, outdated=outdated)
 
 
-def standing(folder: Path) -> Standing | None:
-    """Return the report in a folder; None if there is none.
+def standing(folder: Path, study: str) -> Standing | None:
+    """Return the report in a folder for those of a study; None if there is none.
 
-    One whose provenance cannot be read counts as finished.
+    One whose provenance cannot be read, or is another study's, counts as finished.
     """
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
-    if found is None:
+    if found is None or found.study != study:
         is_there = any((folder / name).exists() for name in _TELLING)
         return _remains(folder) if is_there else None
     is_over = all(run.outcome in SETTLED for run in found.runs)
@@ -159,10 +163,12 @@ def standing(folder: Path) -> Standing | None:
     )
 
 
-def standings(folder: Path) -> tuple[Standing, ...]:
+def standings(folder: Path, study: str) -> tuple[Standing, ...]:
     """Return the reports of a study: the one in its own folder, then those beside it."""
     beside = sorted(p for p in folder.parent.glob("*") if p.name.startswith(f"{folder.name}@"))
-    return tuple(found for path in (folder, *beside) if (found := standing(path)) is not None)
+    return tuple(
+        found for path in (folder, *beside) if (found := standing(path, study)) is not None
+    )
 
 
 def spell_place(place: Place, study: Study) -> str | None:
@@ -180,7 +186,7 @@ def spell_place(place: Place, study: Study) -> str | None:
 
 def _spell_moved(moved: Standing, study: Study) -> str:
     if not moved.is_known:
-        return f"its {_PROVENANCE} cannot be read"
+        return f"its {_PROVENANCE} cannot be read or is another study's"
     if moved.settings == study.settings:
         return "it has fewer runs and more predictions"
     return "it is of other settings"
@@ -189,8 +195,8 @@ def _spell_moved(moved: Standing, study: Study) -> str:
 def _spell_kept(place: Place, here: Standing, study: Study) -> str:
     if not here.is_known:
         return (
-            f"{here.folder / _PROVENANCE} cannot be read, so nobody knows what this report would "
-            "replace (remove the folder to have it there)"
+            f"{here.folder / _PROVENANCE} cannot be read or is another study's, so nobody knows "
+            "what this report would replace (remove the folder to have it there)"
         )
     if told := spell_differences(here.arms, study, here.seeds):
         return f"stored here with {told}"
@@ -214,6 +220,7 @@ class _Run:
 class _Provenance:
     """What a shelf wants of `provenance.json`; what has a default is not in earlier versions."""
 
+    study: str
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
     runs: tuple[_Run, ...]
@@ -245,13 +252,15 @@ def _listed(file: Path) -> dict[str, str]:
     return found if is_whole else {}
 
 
-def _beside(folder: Path, settings: str, may_replace: Callable[[Standing], bool]) -> Path:
+def _beside(
+    folder: Path, study: str, settings: str, may_replace: Callable[[Standing], bool]
+) -> Path:
     """Return the first folder for reports of some settings that is free, or may be replaced."""
     name = f"{folder.name}@{settings[:_DIGITS] or 'earlier'}"
     paths = (folder.with_name(f"{name}.{number}" if number else name) for number in count())
-    return next(path for path in paths if _is_free(path, may_replace))
+    return next(path for path in paths if _is_free(path, study, may_replace))
 
 
-def _is_free(path: Path, may_replace: Callable[[Standing], bool]) -> bool:
-    found = standing(path)
+def _is_free(path: Path, study: str, may_replace: Callable[[Standing], bool]) -> bool:
+    found = standing(path, study)
     return not os.path.lexists(path) if found is None else may_replace(found)

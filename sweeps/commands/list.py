@@ -49,10 +49,12 @@ def _rows(place: Home) -> list[dict[str, Any]]:
     rows = []
     newest = {launch.study: launch for launch in found}
     # Of one configuration the report in the study's own folder, the last here, is the one shown.
-    standings = map(standing, sorted((place.folder / "reports").glob("[!.]*"), reverse=True))
+    folders = sorted((place.folder / "reports").glob("[!.]*"), reverse=True)
+    studies = [folder.name.partition("@")[0] for folder in folders]
+    standings = map(standing, folders, studies)
     reports = {
-        (report.folder.name.partition("@")[0], report.settings): report
-        for report in standings
+        (study, report.settings): report
+        for study, report in zip(studies, standings, strict=True)
         if report is not None and report.is_known
     }
     for launch in sorted(found, key=lambda launch: (launch.study, -launch.at_ms)):

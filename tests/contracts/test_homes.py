@@ -148,7 +148,7 @@ def test_the_lease_of_an_earlier_version_is_taken_with_a_greater_token(home: Pat
 
 
 def test_the_report_of_an_earlier_version_is_a_finished_one(home: Path) -> None:
-    found = standing(home / "reports" / "old")
+    found = standing(home / "reports" / "old", "old")
     assert found is not None
     assert found.is_finished
     assert found.complete == rows_of(home / "reports" / "old").keys()

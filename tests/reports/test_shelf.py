@@ -129,10 +129,10 @@ def test_finished_reports_of_two_settings_are_both_kept(
     (first,) = _beside(home)
     assert _bytes(first) == finished
     assert str(first) in said.stderr
-    both = standings(home / "reports" / "digits")
+    both = standings(home / "reports" / "digits", "digits")
     assert [found.arms["erm"]["epochs"] for found in both] == [2, 3]
     assert report().return_value == 0, "and back"
-    both = standings(home / "reports" / "digits")
+    both = standings(home / "reports" / "digits", "digits")
     assert [found.arms["erm"]["epochs"] for found in both] == [3, 2]
 
 
@@ -148,7 +148,7 @@ def test_a_part_of_the_seeds_does_not_take_the_place_of_all(
 def test_an_unfinished_report_gives_way_to_any(home: Path, report: Mixsweep) -> None:
     _train(home, but=("erm", 1))
     assert report().return_value == 1
-    assert not standing(home / "reports" / "digits").is_finished  # type: ignore[union-attr]
+    assert not standing(home / "reports" / "digits", "digits").is_finished  # type: ignore[union-attr]
     assert report("--set", "base.epochs=7").return_value == 1
     assert _beside(home) == []
     _train(home)
@@ -167,19 +167,26 @@ def test_the_same_holds_in_a_folder_of_the_users(
 
 
 def test_a_folder_without_provenance_holds_no_report(tmp_path: Path) -> None:
-    assert standing(tmp_path) is None
+    assert standing(tmp_path, "digits") is None
     for content in ("", "[]", '{"runs": 3}', "{}"):
         (tmp_path / "provenance.json").write_text(content)
-        assert standing(tmp_path) is None
+        assert standing(tmp_path, "digits") is None
 
 
 def _nest(path: Path) -> None:
     path.write_bytes(b"[" * 100_000)
 
 
+def _be_of_another_study(path: Path) -> None:
+    content = json.loads(path.read_text())
+    runs = [{**run, "run_key": f"other {run['run_key']}"} for run in content["runs"]]
+    path.write_text(json.dumps({**content, "study": "other", "settings": "0", "runs": runs}))
+
+
 LOST: dict[str, Damage] = {
     **{name: DAMAGES[name] for name in ("empty", "a list", "other's content", "missing", "a FIFO")},
     "nested too deep": _nest,
+    "another study's": _be_of_another_study,
 }
 
 
@@ -202,7 +209,7 @@ def test_a_report_whose_provenance_is_lost_stays_until_one_has_all_of_its_runs(
     assert {name: again[name] for name in left if not name.endswith("html")} == {
         name: left[name] for name in left if not name.endswith("html")
     }
-    assert standing(folder).is_known  # type: ignore[union-attr]
+    assert standing(folder, "digits").is_known  # type: ignore[union-attr]
 
 
 def test_a_report_of_which_nothing_is_known_is_put_aside_whole(
@@ -228,7 +235,7 @@ def test_an_unfinished_report_whose_provenance_is_lost_gives_way(
     (home / "reports" / "digits" / "provenance.json").unlink()
     assert report().return_value == 1
     assert _beside(home) == []
-    assert standing(home / "reports" / "digits").is_known  # type: ignore[union-attr]
+    assert standing(home / "reports" / "digits", "digits").is_known  # type: ignore[union-attr]
 
 
 def test_a_finished_report_beside_is_not_replaced_by_an_unfinished_one(
@@ -253,7 +260,7 @@ def test_a_finished_report_beside_is_not_replaced_by_an_unfinished_one(
 @pytest.mark.parametrize("outcome", ["complete", "diverged"])
 def test_of_what_is_listed_a_cut_line_makes_all_of_it_unknown(tmp_path: Path, outcome: str) -> None:
     (tmp_path / "runs.csv").write_text(f"run_key,seed,outcome\naa,0,{outcome}\nbb,1")
-    found = standing(tmp_path)
+    found = standing(tmp_path, "digits")
     assert found is not None
     assert found.is_finished
     assert not found.complete <= {"aa", "bb"}
