@@ -103,6 +103,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         source = _source(request, plan)
         tracker = _opened_tracker(request, lease, is_over=is_over)
         with settled_if_cut(tracker, store):
+            if not is_over:
+                tracker.load_ahead("sweeps.running.tuning", at_once=True)
             with still("opening MLflow"):
                 tracker.start(request.results())
             ending.has_trained = not is_over
@@ -160,7 +162,8 @@ def _opened_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracke
     """Return a tracker to be started. Before a training its thread imports MLflow while Ray starts.
 
     Ray is imported before that, and for a search, whose sampler may import anything, MLflow too:
-    where two threads import what shares packages, each may meet half of one.
+    where two threads import what shares packages, each may meet half of one. Tune, of which the
+    start of Ray knows nothing, is left to that thread.
     """
     if not is_over:
         with still("loading Ray"):

@@ -23,7 +23,7 @@ SUMMARISE_EVERY = 10.0
 them."""
 
 _MAX_DESCRIPTION = 200
-_TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(5)
+_AT_ONCE, _TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(6)
 """Ranks: what a launch found in the store is all of a large study, so whatever else waits goes
 first."""
 
@@ -116,12 +116,14 @@ class Tracker:
         self._model = run, state
         self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run is there
 
-    def load_ahead(self, module: str) -> None:
-        """Import what the end of a launch needs, once what was found in the store is written.
+    def load_ahead(self, module: str, *, at_once: bool = False) -> None:
+        """Import what a launch will need, in the thread that imports MLflow: one after the other.
 
-        Nobody else imports then: this thread does it after MLflow, while the runs train.
+        Args:
+            module: Its name.
+            at_once: Whether that is soon: before MLflow, not once what was found is written.
         """
-        self._outbox.post(("load", module), rank=_FOUND_SUMMARY)
+        self._outbox.post(("load", module), rank=_AT_ONCE if at_once else _FOUND_SUMMARY)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0

@@ -39,7 +39,7 @@ def test_validation_plan_and_status_load_nothing_heavy(module: str) -> None:
 def test_before_a_launch_starts_ray_it_waits_for_ray_alone() -> None:
     """PyTorch is left to the processes that train, MLflow to the tracker, Optuna to searches."""
     program = "import sweeps.commands.run, sweeps.running.launch, sweeps.tracking.projection"
-    assert _loaded_by(program) == {"ray", "pandas"}
+    assert _loaded_by(program) == {"ray"}
 
 
 def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:

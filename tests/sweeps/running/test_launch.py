@@ -1,67 +1,73 @@
-"""What a launch gives to Tune, without a cluster."""
+"""Launch: what it leaves where there is nothing to train, and where its cluster does not start."""
 
-import gc
-import os
-import subprocess
-import threading
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from ray import cloudpickle
-from ray.tune.trainable.function_trainable import wrap_function
 
-from sweeps.running.launch import _close_aside, _environment, _named
-from sweeps.running.trainable import train_run
-
-
-def test_the_actors_of_a_study_have_its_name_in_what_ray_lists() -> None:
-    named = _named(train_run, "digits")
-    wrapped = wrap_function(named)
-    assert repr(object.__new__(wrapped)) == "mixsweep digits"
-
-
-def test_a_named_function_does_in_a_worker_what_it_did_here() -> None:
-    seen: list[dict[str, Any]] = []
-    sent = cloudpickle.loads(cloudpickle.dumps(_named(print, "digits")))
-    assert sent.__name__ == "mixsweep digits"
-    _named(seen.append, "digits")({"run_key": "a"})
-    assert seen == [{"run_key": "a"}]
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
+from sweeps.leasing.lease import Lease
+from sweeps.running import launch
+from sweeps.running.head import HeadLostError
+from sweeps.running.placement import Placement
+from sweeps.searching.sources import FixedSource
+from sweeps.stages import plan_study
+from sweeps.study import Run, Study
+from tests.sweeps.tracking.test_tracker import tracker_of
 
 
-@pytest.mark.parametrize("before", [None, "4"])
-def test_processes_started_within_have_the_variables_and_others_have_not(
-    before: str | None, monkeypatch: pytest.MonkeyPatch
+def finish(run: Run, store: Store) -> None:
+    """Store every epoch of a run, without training it."""
+    epochs = range(run.config.epochs)
+    store.write(
+        stage_keys(run.config)[-1],
+        records=[EpochRecord(epoch=epoch, metrics={"test/error": 0.5}) for epoch in epochs],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in epochs],
+        environment={},
+        state=None,
+    )
+
+
+def train(study: Study, store: Store, home: Path) -> Any:
+    """Train what a study lacks, as far as it comes."""
+    with Lease.acquire(store, study.name, "run") as lease:
+        source = FixedSource(study, plan_study(study, store))
+        return launch.train(source, store, tracker_of(study, home), lease, Placement())
+
+
+def test_where_all_is_stored_no_cluster_is_started(
+    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def seen_by_a_process() -> str:
-        shown = subprocess.run(["/bin/sh", "-c", "echo $OMP_NUM_THREADS"], stdout=-1, check=True)
-        return shown.stdout.decode().strip()
-
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if before is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", before)
-    with _environment(OMP_NUM_THREADS="1"):
-        assert seen_by_a_process() == "1"
-    assert os.environ.get("OMP_NUM_THREADS") == before
-    assert seen_by_a_process() == (before or "")
+    monkeypatch.delattr(launch, "cluster")
+    store = Store(str(tmp_path / "store"))
+    for run in study.runs():
+        finish(run, store)
+    assert [result.outcome for result in train(study, store, home)] == ["complete"] * 4
 
 
-def test_what_holds_actors_is_let_go_before_ray_is_ended_and_nothing_meanwhile() -> None:
-    seen: list[object] = []
+def test_where_no_cluster_starts_that_is_said_and_nothing_is_left(
+    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Path] = []
 
-    class Handle:
-        def __init__(self) -> None:
-            self.itself = self
+    @contextmanager
+    def none(placement: Placement, folder: Path, leave: Callable[[], None]) -> Iterator[None]:
+        seen.append(folder)
+        assert folder.is_dir()
+        raise HeadLostError("Ray did not start")
+        yield
 
-        def __del__(self) -> None:
-            seen.append("let go")
-
-    Handle()
-    with ExitStack() as things:
-        things.callback(lambda: seen.append(("closed", gc.isenabled())))
-        _close_aside(things.pop_all())
-    for thread in threading.enumerate():
-        if thread.name == "ending Ray":
-            thread.join()
-    assert seen == ["let go", ("closed", False)]
-    assert gc.isenabled()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(launch, "cluster", none)
+    store = Store(str(tmp_path / "store"))
+    with pytest.raises(HeadLostError, match="did not start"):
+        train(study, store, home)
+    (folder,) = seen
+    assert not folder.exists()
+    assert not store.keys()

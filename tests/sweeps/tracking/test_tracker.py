@@ -119,6 +119,27 @@ def test_what_the_end_needs_is_imported_by_the_tracker_once_what_was_found_is_wr
     assert imported_by.startswith("outbox")
 
 
+def test_what_the_beginning_needs_is_imported_before_anything_is_written(
+    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "needed_at_once.py"
+    module.write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    was_there: list[bool] = []
+
+    def may_write() -> bool:
+        was_there.append(module.stem in sys.modules)
+        return True
+
+    tracker = Tracker(projection_of(study, home), may_write=may_write)
+    tracker.load_ahead(module.stem, at_once=True)
+    tracker.start(results_of(study, *[3] * len(study.runs())))
+    assert tracker.close([])
+    assert was_there == [False, *[True] * (len(was_there) - 1)]
+    assert len(was_there) > len(study.runs())
+    del sys.modules[module.stem]
+
+
 def test_what_a_launch_found_waits_for_what_it_trains(
     study: Study, home: Path, client: MlflowClient
 ) -> None:

@@ -1,0 +1,152 @@
+"""Cluster: the Ray cluster that a launch trains on, joined or started on this machine."""
+
+import gc
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+# Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
+# ports are on the loopback, and its token dies with this process.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+if "RAY_ADDRESS" not in os.environ:
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    # Its metrics are read by nobody, and what serves them asks for no token: two of three servers
+    # have no switch, and give up on a port that is none.
+    os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112  Ray's own spelling
+    os.environ["AUTOSCALER_METRIC_PORT"] = os.environ["DASHBOARD_METRIC_PORT"] = "-1"
+    # A GCS that died before it had a port is waited for with every thread of this process at rest.
+    os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
+
+import ray
+
+from sweeps.running.console import still
+from sweeps.running.head import Head, HeadLostError, end_children, not_started, starting
+from sweeps.running.placement import Node, Placement
+from sweeps.scratch import MARK
+from sweeps.signals import hear
+
+_STARTS = 4
+"""Times Ray is started on this machine, which may be too busy for Ray's patience."""
+_TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
+"""In what Ray says then."""
+_OBJECT_STORE_BYTES = 100 * 2**20
+
+
+@contextmanager
+def cluster(placement: Placement, folder: Path, leave: Callable[[], None]) -> Iterator[Head]:
+    """Join or start a Ray cluster.
+
+    Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+
+    Raises:
+        HeadLostError: If one of our own does not start.
+        KeyboardInterrupt: As it came; Ray's processes here are killed then.
+    """
+    if is_elsewhere():
+        with still("joining the Ray cluster"):
+            ray.init(logging_level="WARNING", log_to_driver=False)
+    else:
+        with still("starting Ray"):
+            _start_ray(placement, folder, leave)
+    hear()  # Ray has put a handler of its own in place, which ends the process with another code
+    head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
+    try:
+        yield head
+    except (KeyboardInterrupt, HeadLostError):
+        # Ray takes seconds to end what it started, and a minute if its GCS is gone.
+        end_children()
+        raise
+    except BaseException:
+        ray.shutdown()
+        raise
+    ray.shutdown()
+
+
+def close_aside(open_things: ExitStack) -> None:
+    """Close what nobody needs any more, in a thread: Ray takes a second to end its processes.
+
+    The interpreter waits for the thread. A process that is ended before takes them along.
+    """
+
+    def close() -> None:
+        try:
+            open_things.close()
+        finally:
+            gc.enable()
+
+    # Where any thread lets go of an actor while Ray shuts down, Ray ends the process with code 1.
+    gc.collect()
+    gc.disable()
+    threading.Thread(target=close, name="ending Ray").start()
+
+
+def is_elsewhere() -> bool:
+    """Return whether a launch joins a cluster, which others may have started."""
+    return "RAY_ADDRESS" in os.environ
+
+
+def nodes() -> list[Node]:
+    """Return what the nodes that are there have for runs."""
+    return [
+        Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+        for node in ray.nodes()
+        if node["Alive"]
+    ]
+
+
+def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) -> None:
+    """Start a cluster of our own, again where that took too long.
+
+    Raises:
+        HeadLostError: If it does not start.
+    """
+    for tries_left in reversed(range(_STARTS)):
+        try:
+            with _environment(OMP_NUM_THREADS="1", **{MARK: str(folder)}), starting(leave):
+                ray.init(
+                    address="local",
+                    num_cpus=max(
+                        (placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1
+                    ),
+                    include_dashboard=False,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    logging_level="WARNING",
+                    log_to_driver=False,
+                    _temp_dir=str(folder / "ray"),
+                )
+        except HeadLostError:
+            end_children()  # to shut Ray down takes a minute without its GCS
+            raise
+        except Exception as error:  # Ray has no type of its own for this
+            ray.shutdown()
+            end_children()
+            if tries_left and any(words in str(error) for words in _TIMED_OUT):
+                continue
+            reason = str(error).strip().partition("\n")[0]
+            raise HeadLostError(not_started(reason)) from error
+        else:
+            return
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Set variables for the processes that are started within a `with`, and those below them.
+
+    A `runtime_env` would do it too, but Ray has begun a process for each slot by the time it hears
+    of one, and begins as many again.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

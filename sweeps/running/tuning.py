@@ -1,0 +1,143 @@
+"""Tuning: the runs of a launch as trials of Ray Tune, on the cluster that has been joined."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Tune reads these when it is imported.
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+# Its snapshots of all its trials are never read, and grow with every run.
+os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
+
+from ray import tune
+from ray.tune.execution import class_cache
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
+from sweeps.leasing.lease import Lease
+from sweeps.running.interrupts import Interrupts
+from sweeps.running.placement import Slots
+from sweeps.running.searcher import LiveTrials, RunSearcher
+from sweeps.running.storing import Assignment
+from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
+from sweeps.running.watch import Watch
+from sweeps.searching.sources import RunSource
+from sweeps.stages import PlannedRun
+from sweeps.tracking.tracker import Tracker
+
+_MAX_WORKER_DEATHS = 3
+
+# Tune gives its actors a variable for PyTorch Lightning. With an environment of their own they need
+# another process each, beside the one that Ray has begun for every CPU by then.
+class_cache.DEFAULT_ENV_VARS.clear()
+# With Tune's own result files off, it complains that it cannot read them.
+logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
+
+
+def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    source: RunSource,
+    first: Sequence[PlannedRun],
+    store: Store,
+    tracker: Tracker,
+    lease: Lease,
+    slots: Slots,
+    folder: Path,
+    *,
+    keep_final_states: bool,
+) -> Mapping[str, Failure]:
+    """Train the runs of a source and return those that failed, by key; results are in the store.
+
+    Args:
+        source: Where runs come from.
+        first: Those that it has given already.
+        store: Where results go.
+        tracker: Told of them.
+        lease: Of the study.
+        slots: Of the cluster.
+        folder: Scratch, for Tune's own files.
+        keep_final_states: Whether the last state of each run stays in the store.
+
+    Raises:
+        KeyboardInterrupt: On SIGINT or SIGTERM.
+        StoreError: If a node does not see the store.
+    """
+    # So many trials may wait for a node that joins; Tune's own default is one.
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
+    watch = Watch(source, store, tracker, lease, slots.count)
+    with Interrupts() as interrupts:
+        _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
+    return watch.failures
+
+
+def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    first: Sequence[PlannedRun],
+    watch: Watch,
+    interrupts: Interrupts,
+    slots: Slots,
+    folder: Path,
+    *,
+    keep_final_states: bool,
+) -> None:
+    """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
+    store = watch.store
+    own_data = os.environ.get("MIXSWEEP_DATA")
+
+    def parameters(planned: PlannedRun) -> dict[str, Any]:
+        assignment = Assignment(
+            config=planned.run.config,
+            keep=planned.keep,
+            keep_final_state=keep_final_states,
+            store=store.url,
+            teacher=planned.run.teacher,
+            data_root=str(Path(own_data).absolute()) if own_data else None,
+            on_gpu=slots.on_gpu,
+            gpus=slots.gpus_per_run,
+            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
+        )
+        return {
+            "run_key": planned.run.key,
+            "assignment": assignment,
+            "study": watch.source.study.name,
+            "driver": watch.lease.holder,
+        }
+
+    tune.Tuner(
+        tune.with_resources(
+            _named(train_run, watch.source.study.name),
+            {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
+        ),
+        tune_config=tune.TuneConfig(
+            search_alg=RunSearcher(
+                watch.source, parameters, watch.join, first, lambda: watch.stop is not None
+            ),
+            scheduler=LiveTrials(),
+            num_samples=-1,
+            max_concurrent_trials=slots.limit,
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: trial.trial_id,
+        ),
+        run_config=tune.RunConfig(
+            name=f"{watch.source.study.name}-{watch.lease.token}",
+            storage_path=str(folder / "tune"),
+            verbose=0,
+            callbacks=[watch, interrupts],
+            failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+        ),
+    ).fit()
+
+
+def _named(function: Callable[[dict[str, Any]], None], study: str) -> Any:
+    """Return a function by which Ray calls the actors of a study, which host one run after another.
+
+    Ray takes their name when they start and keeps it; their class is `ImplicitFunc` everywhere.
+    """
+
+    def train(parameters: dict[str, Any]) -> None:
+        function(parameters)
+
+    train.__name__ = f"mixsweep {study}"
+    return train
