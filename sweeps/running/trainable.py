@@ -87,7 +87,8 @@ def _train(assignment: Assignment, driver: "_Driver") -> None:
     device = "cuda" if assignment.on_gpu else "cpu"
     storing = Storing(assignment, device, _place())
     process = storing.resume(lambda: _started(assignment, device))
-    driver.report(epochs=len(process.records), rows=storing.take_rows())
+    if process.records or driver.has_warnings:  # each report costs the driver milliseconds
+        driver.report(epochs=len(process.records), rows=storing.take_rows())
     reported_at = time.monotonic()
     for record, seconds in _timed(iter(process)):
         storing.add(process, seconds)
@@ -126,6 +127,11 @@ class _Driver(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._warnings: list[str] = []
+
+    @property
+    def has_warnings(self) -> bool:
+        """Whether there are warnings that no report has told yet."""
+        return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
         self._warnings.append(record.getMessage())

@@ -155,10 +155,11 @@ class Watch(tune.Callback):  # type: ignore[misc]
             return
         self._progress_at = now
         self._board.outlook = self._outlook()
-        running = [
-            RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
-            for run in (self._planned[key].run for key in self._board.running)
-        ]
+        epochs = self._board.running
+        runs = [self._planned[key].run for key in epochs]
+        for run in runs:  # the first word of one may be an hour away
+            self.tracker.post(run, ())
+        running = [RunningRun(arm=run.arm, seed=run.seed, epoch=epochs[run.key]) for run in runs]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
             self.lease.write_progress(running, self._board.seconds_left())
         with suppress(StoreError):
