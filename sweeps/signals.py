@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -27,6 +29,32 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
     """Let a handler hear them; without one they raise `KeyboardInterrupt`."""
     for number in ending_signals():
         signal.signal(number, handler)
+
+
+@contextmanager
+def arrivals() -> Iterator[Callable[[], bool]]:
+    """Yield what says, in any thread, whether one has come to this process within a `with`.
+
+    A handler is called once the main thread is back from C, and what it raises can vanish in a
+    library; this knows at once and for good. To be entered in the main thread, once at a time.
+    """
+    have_come = False
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+        def look() -> bool:
+            nonlocal have_come
+            with suppress(OSError):  # nothing has come, or all of this is over
+                have_come |= not set(ending_signals()).isdisjoint(reader.recv(4096))
+            return have_come
+
+        try:
+            yield look
+        finally:
+            signal.set_wakeup_fd(before)
 
 
 def leave(number: int, frame: FrameType | None) -> None:

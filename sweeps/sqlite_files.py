@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from mixup_core.store.errors import UnreadableError
@@ -34,12 +36,15 @@ def require_tracking(url: str, sync: str) -> None:
         sync: The command line that fills an empty database from the store.
 
     Raises:
-        DatabaseError: If the file is damaged, no file, or not MLflow's, or something is in the
-            place of a file that SQLite writes beside it.
+        DatabaseError: If the file is damaged, no file, not MLflow's or of another version of it, or
+            something is in the place of a file that is kept beside it.
     """
     file = database_file(url)
     require_companions(file)
-    if file is not None and (trouble := _trouble(file, table="experiments")):
+    _require_lock(file)
+    if file is None:
+        return
+    if trouble := _trouble(file, table="experiments", schema=_schema_of_mlflow()):
         raise DatabaseError(
             f"{file} {trouble}; it only shows what the store holds, so it is safe to remove it, "
             f"and {sync} brings it back"
@@ -100,11 +105,7 @@ def alone(database: Path | None) -> Iterator[None]:
     if database is None:
         yield
         return
-    place = database.with_name(f"{database.name}.lock")
-    try:
-        lock = open_lock(place)
-    except UnreadableError as error:
-        raise DatabaseError(f"{place} {error}; it holds nothing: remove it") from error
+    lock = _opened_lock(_lock_of(database))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with suppress(FileExistsError):
@@ -114,12 +115,51 @@ def alone(database: Path | None) -> Iterator[None]:
         os.close(lock)
 
 
-def _trouble(file: Path, *, table: str) -> str | None:
+def _require_lock(database: Path | None) -> None:
+    """Check that what lies in the place of the file that `alone` locks is one.
+
+    Raises:
+        DatabaseError: If it is none.
+    """
+    if database is not None and os.path.lexists(place := _lock_of(database)):
+        os.close(_opened_lock(place))
+
+
+def _lock_of(database: Path) -> Path:
+    return database.with_name(f"{database.name}.lock")
+
+
+def _opened_lock(place: Path) -> int:
+    try:
+        return open_lock(place)
+    except UnreadableError as error:
+        raise DatabaseError(f"{place} {error}; it holds nothing: remove it") from error
+
+
+def _schema_of_mlflow() -> str | None:
+    """Return the revision of the tables of the MLflow that is here, which takes no other.
+
+    Its migrations say which one they follow: MLflow itself takes seconds to import. None where they
+    do not say it as they do now; then MLflow is left to find out.
+    """
+    found = find_spec("mlflow")
+    folder = Path((found and found.origin) or "").parent / "store" / "db_migrations" / "versions"
+    texts = "\n".join(file.read_text() for file in folder.glob("*.py"))
+    revisions, followed = (
+        set(re.findall(rf"""^{name} = ["'](\w+)["']$""", texts, re.MULTILINE))
+        for name in ("revision", "down_revision")
+    )
+    last = revisions - followed
+    return last.pop() if len(last) == 1 else None
+
+
+def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None:
     """Return why a database cannot be used; None if it can, or is not there yet.
 
     Args:
         file: The database.
         table: One that it has unless it is empty.
+        schema: The revision of its tables; None if any will do.
     """
     try:
         content = read_regular(file, 1)
@@ -133,11 +173,17 @@ def _trouble(file: Path, *, table: str) -> str | None:
         return None
     if not os.access(file, os.W_OK):
         return "cannot be written by this user"
+    return _trouble_within(file, table, schema)
+
+
+def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
+    """Return what SQLite finds wrong, as `_trouble` does."""
     address = f"{file.resolve().as_uri()}?mode=rw"  # what a killed writer began is rolled back
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             ((first, *_),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+            found = _schema(connection) if "alembic_version" in tables else None
     except sqlite3.OperationalError as error:
         return None if "locked" in str(error) else f"cannot be opened ({error})"
     except sqlite3.DatabaseError as error:
@@ -146,4 +192,15 @@ def _trouble(file: Path, *, table: str) -> str | None:
         return f"is damaged ({first.splitlines()[-1]})"
     if tables and table not in tables:
         return "is the database of another program"
+    if None not in (found, schema) and found != schema:
+        return (
+            "is of another version of MLflow than the one here (`mlflow db upgrade` takes one of "
+            "an earlier version along)"
+        )
     return None
+
+
+def _schema(connection: sqlite3.Connection) -> str | None:
+    """Return the revision of a database's tables."""
+    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return None if found is None else str(found[0])

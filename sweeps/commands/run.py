@@ -161,16 +161,19 @@ def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 def _opened_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracker":
     """Return a tracker to be started. Before a training its thread imports MLflow while Ray starts.
 
-    Ray is imported before that, and for a search, whose sampler may import anything, MLflow too:
-    where two threads import what shares packages, each may meet half of one. Tune, of which the
-    start of Ray knows nothing, is left to that thread.
+    Ray is imported before that, Tune by that thread too. For a search, whose sampler may import
+    anything, both are imported here: where two threads import packages that import one another,
+    each may meet half of one.
     """
+    is_search = request.study.search is not None
     if not is_over:
         with still("loading Ray"):
             import sweeps.running.launch  # noqa: F401
-    at_once = is_over or request.study.search is not None
+
+            if is_search:
+                import sweeps.running.tuning  # noqa: F401
     with still("opening MLflow"):
-        return open_tracker(request, lease, loads_mlflow=at_once)
+        return open_tracker(request, lease, loads_mlflow=is_over or is_search)
 
 
 def _source_again(request: Request, keep_final_states: bool) -> "RunSource":

@@ -80,7 +80,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     from sweeps.tracking.tracker import Tracker
 
     if loads_mlflow:
-        experiment.load(request.home.tracking_uri)
+        experiment.load()
     return Tracker(
         Projection(
             request.grown,

@@ -6,10 +6,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 import psutil
+
+from sweeps.signals import GOES_ON, INTERRUPTED, arrivals
 
 _LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25
@@ -57,6 +59,7 @@ class Head:
 
         Raises:
             HeadLostError: If it is gone, in place of what came of that.
+            KeyboardInterrupt: If an ending signal came, in place of what came of that.
         """
         return _watched(self._lost, _LOOK_EVERY, leave)
 
@@ -94,6 +97,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
 
     Raises:
         HeadLostError: If some of it is gone before that is over.
+        KeyboardInterrupt: If an ending signal came, in place of what came of that.
     """
     of_before = frozenset(psutil.Process().children())  # a start that failed, and is dying yet
     own: dict[str, psutil.Process] = {}
@@ -119,6 +123,7 @@ def _watched(
     """Ask in a thread what is lost; once something is, a `with` raises that, or the process ends.
 
     The main thread is interrupted; where it hears nothing, as it waits within Ray, that is the end.
+    A signal to all processes of a terminal or job ends Ray's too: then that is what has happened.
 
     Args:
         lost: Returns what to tell the user; None as long as nothing is lost.
@@ -127,42 +132,56 @@ def _watched(
 
     Raises:
         HeadLostError: If something is lost, in place of what came of that.
+        KeyboardInterrupt: If an ending signal came, in place of what came of that.
     """
     over = threading.Event()
     found: list[str] = []
 
-    def watch() -> None:
+    def watch(is_interrupted: Callable[[], bool]) -> None:
         told = None
         while told is None:
             if over.wait(every):
                 return
             told = lost()
-        # A signal to all processes of a terminal or job ends Ray's too, and this one by itself.
         if over.wait(_GRACE):
             return
-        found.append(told)
-        main = threading.main_thread().ident
-        assert main is not None
-        signal.pthread_kill(main, signal.SIGINT)
-        if over.wait(_PATIENCE):
-            return
+        code = _CODE
+        if is_interrupted():
+            told, code = GOES_ON, INTERRUPTED
+        else:
+            found.append(told)
+            main = threading.main_thread().ident
+            assert main is not None
+            signal.pthread_kill(main, signal.SIGINT)
+            if over.wait(_PATIENCE):
+                return
         end_children()
         leaving = threading.Thread(target=leave, name="leaving", daemon=True)
         leaving.start()
         leaving.join(_PATIENCE)
         with suppress(OSError, ValueError):  # nobody may be reading any more
             print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
-        os._exit(_CODE)
+        os._exit(code)
 
-    threading.Thread(target=watch, name="head", daemon=True).start()
-    try:
-        yield
-    except BaseException as error:
-        if not found:
-            raise
-        raise HeadLostError(*found) from error
-    finally:
-        over.set()
+    with arrivals() as is_interrupted:
+        threading.Thread(target=watch, args=[is_interrupted], name="head", daemon=True).start()
+        try:
+            yield
+        except BaseException as error:
+            if (cause := _cause(found, is_interrupted)) is None:
+                raise
+            raise cause from error
+        finally:
+            over.set()
+        if (cause := _cause(found, is_interrupted)) is not None:  # raised before, and vanished
+            raise cause
+
+
+def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseException | None:
+    """Return what ended what was watched; None if that was nothing known here."""
+    if found:
+        return HeadLostError(*found)
+    return KeyboardInterrupt() if is_interrupted() else None
 
 
 def end_children() -> None:

@@ -12,8 +12,7 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
     """Hears the ending signals within a `with`, and stops Tune in whose callbacks it is.
 
     The exception that a signal raises can vanish in a library that is being called just then; what
-    was heard is therefore raised again at the end of Tune's step. Enter it after `ray.init`, which
-    installs a handler of its own that ends the process with another exit code.
+    was heard is therefore raised again at the end of Tune's step.
     """
 
     def __init__(self) -> None:

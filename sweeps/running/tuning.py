@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,66 +69,56 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     # So many trials may wait for a node that joins; Tune's own default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     watch = Watch(source, store, tracker, lease, slots.count)
+    parameters = partial(_parameters, watch, slots, keep_final_states)
     with Interrupts() as interrupts:
-        _tune(first, watch, interrupts, slots, folder, keep_final_states=keep_final_states)
+        tune.Tuner(
+            tune.with_resources(
+                _named(train_run, source.study.name),
+                {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
+            ),
+            tune_config=tune.TuneConfig(
+                search_alg=RunSearcher(
+                    source, parameters, watch.join, first, lambda: watch.stop is not None
+                ),
+                scheduler=LiveTrials(),
+                num_samples=-1,
+                max_concurrent_trials=slots.limit,
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: trial.trial_id,
+            ),
+            run_config=tune.RunConfig(
+                name=f"{source.study.name}-{lease.token}",
+                storage_path=str(folder / "tune"),
+                verbose=0,
+                callbacks=[watch, interrupts],
+                failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+            ),
+        ).fit()
     return watch.failures
 
 
-def _tune(  # noqa: PLR0913  each is a thing of its own, opened by the caller
-    first: Sequence[PlannedRun],
-    watch: Watch,
-    interrupts: Interrupts,
-    slots: Slots,
-    folder: Path,
-    *,
-    keep_final_states: bool,
-) -> None:
-    """Let Tune train a source's runs; results are in the store, Tune's own folder is scratch."""
-    store = watch.store
+def _parameters(
+    watch: Watch, slots: Slots, keep_final_states: bool, planned: PlannedRun
+) -> dict[str, Any]:
+    """Return what `train_run` is given of a run."""
     own_data = os.environ.get("MIXSWEEP_DATA")
-
-    def parameters(planned: PlannedRun) -> dict[str, Any]:
-        assignment = Assignment(
-            config=planned.run.config,
-            keep=planned.keep,
-            keep_final_state=keep_final_states,
-            store=store.url,
-            teacher=planned.run.teacher,
-            data_root=str(Path(own_data).absolute()) if own_data else None,
-            on_gpu=slots.on_gpu,
-            gpus=slots.gpus_per_run,
-            report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
-        )
-        return {
-            "run_key": planned.run.key,
-            "assignment": assignment,
-            "study": watch.source.study.name,
-            "driver": watch.lease.holder,
-        }
-
-    tune.Tuner(
-        tune.with_resources(
-            _named(train_run, watch.source.study.name),
-            {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
-        ),
-        tune_config=tune.TuneConfig(
-            search_alg=RunSearcher(
-                watch.source, parameters, watch.join, first, lambda: watch.stop is not None
-            ),
-            scheduler=LiveTrials(),
-            num_samples=-1,
-            max_concurrent_trials=slots.limit,
-            reuse_actors=True,
-            trial_dirname_creator=lambda trial: trial.trial_id,
-        ),
-        run_config=tune.RunConfig(
-            name=f"{watch.source.study.name}-{watch.lease.token}",
-            storage_path=str(folder / "tune"),
-            verbose=0,
-            callbacks=[watch, interrupts],
-            failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
-        ),
-    ).fit()
+    assignment = Assignment(
+        config=planned.run.config,
+        keep=planned.keep,
+        keep_final_state=keep_final_states,
+        store=watch.store.url,
+        teacher=planned.run.teacher,
+        data_root=str(Path(own_data).absolute()) if own_data else None,
+        on_gpu=slots.on_gpu,
+        gpus=slots.gpus_per_run,
+        report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
+    )
+    return {
+        "run_key": planned.run.key,
+        "assignment": assignment,
+        "study": watch.source.study.name,
+        "driver": watch.lease.holder,
+    }
 
 
 def _named(function: Callable[[dict[str, Any]], None], study: str) -> Any:

@@ -155,11 +155,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
             return
         self._progress_at = now
         self._board.outlook = self._outlook()
-        epochs = self._board.running
-        runs = [self._planned[key].run for key in epochs]
-        for run in runs:  # the first word of one may be an hour away
-            self.tracker.post(run, ())
-        running = [RunningRun(arm=run.arm, seed=run.seed, epoch=epochs[run.key]) for run in runs]
+        running = [
+            RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
+            for run in (self._planned[key].run for key in self._board.running)
+        ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
             self.lease.write_progress(running, self._board.seconds_left())
         with suppress(StoreError):

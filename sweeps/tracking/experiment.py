@@ -24,7 +24,7 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
 from sweeps.results import Outcome
-from sweeps.sqlite_files import DatabaseError, alone, database_file
+from sweeps.sqlite_files import alone, database_file
 from sweeps.tracking.database import (
     artifacts_beside,
     begin,
@@ -68,8 +68,6 @@ _NAMED_BY: Mapping[str, tuple[str, ...]] = {
 _OWN = {"run_key", "config_id"}
 """Tags that no run has which somebody else put there."""
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_OTHER_SCHEMA = "out-of-date database schema"
-"""MLflow's words for a database of a later version too."""
 
 Identity = tuple[str, tuple[str, ...]]
 """Level and name of a run."""
@@ -407,19 +405,9 @@ class Experiment:
         self.client.log_artifacts(entry.run_id, str(folder))
 
 
-def load(uri: str) -> None:
-    """Import MLflow, in this thread: where two import at once, each may meet half of a package.
-
-    Args:
-        uri: The tracking address; a database in a file is opened, for no waiting mends one.
-
-    Raises:
-        DatabaseError: If it cannot be.
-    """
+def load() -> None:
+    """Import MLflow, in this thread: where two import at once, each may meet half of a package."""
     import mlflow  # noqa: F401
-
-    if database_file(uri) is not None:
-        _connect(uri)
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
@@ -449,7 +437,6 @@ def is_refusal(error: Exception) -> bool:
 def _connect(uri: str) -> "MlflowClient":
     import mlflow
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
 
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -458,15 +445,7 @@ def _connect(uri: str) -> "MlflowClient":
     database, blank = database_file(uri), blank_of(mlflow.__version__)
     with alone(database):
         is_made = database is not None and begin(database, blank)
-        try:
-            client = MlflowClient(tracking_uri=uri)
-        except MlflowException as error:
-            if database is None or _OTHER_SCHEMA not in str(error):
-                raise
-            raise DatabaseError(
-                f"{database} is of another version of MLflow than {mlflow.__version__}, which is "
-                "here; it only shows what the store holds: move it away, and `sync` fills a new one"
-            ) from error
+        client = MlflowClient(tracking_uri=uri)
         if database is not None and is_made:
             keep_blank(database, blank)
     return client

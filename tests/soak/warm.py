@@ -30,6 +30,7 @@ _ASKED = signal.SIGUSR1
 _TELLS_WITHIN = 2.0
 _NEEDED = (
     "sweeps.cli",
+    "sweeps.running.launch",
     "sweeps.running.tuning",
     "sweeps.searching.proposals",
     "mlflow",

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from sweeps.signals import ending_signals, hear
+from sweeps.signals import arrivals, ending_signals, hear
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -36,3 +36,27 @@ def test_whoever_asks_again_does_not_wait() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_one_that_came_is_known_whatever_became_of_it() -> None:
+    hear(lambda number, frame: None)
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with arrivals() as has_come:
+        assert not has_come()
+        signal.raise_signal(signal.SIGTERM)
+        assert has_come()
+        assert has_come()
+    signal.raise_signal(signal.SIGTERM)
+    assert signal.set_wakeup_fd(before) == before
+    with arrivals() as has_come:
+        assert not has_come()
+
+
+def test_what_ends_nothing_is_no_arrival() -> None:
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with arrivals() as has_come:
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGHUP)
+        assert not has_come()

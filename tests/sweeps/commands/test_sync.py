@@ -67,7 +67,7 @@ def test_a_database_that_no_waiting_mends_is_named_at_once(
     sound = database.read_bytes()
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    newer = f"{database} is of another version of MLflow than "
+    newer = f"{database} is of another version of MLflow than the one here "
     assert _refused(mixsweep).startswith(newer)
     database.write_bytes(sound)
     DAMAGES["a folder"](lock)
@@ -77,8 +77,9 @@ def test_a_database_that_no_waiting_mends_is_named_at_once(
 
 
 def _refused(mixsweep: CommandLine) -> str:
-    """Return the one line that both commands say which open a database of MLflow."""
-    (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in ("sync", "ui")}
+    """Return the one line that all commands say which open a database of MLflow."""
+    verbs = ("sync", "ui", "run")
+    (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in verbs}
     (line,) = said.splitlines()
     return line
 

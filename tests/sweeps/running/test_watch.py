@@ -32,13 +32,12 @@ class Tracked:
 
     def __init__(self) -> None:
         self.ended: list[RunResult] = []
-        self.posted: list[tuple[str, int]] = []
 
     def grow(self, study: Any) -> None:
         pass
 
     def post(self, run: Run, epochs: Any) -> None:
-        self.posted.append((run.key, len(epochs)))
+        pass
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
         self.ended += results
@@ -134,22 +133,6 @@ def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked
         watch._progress_at = -math.inf
         watch.on_step_end(2, [])
         assert source.is_stopped
-
-
-def test_a_run_that_has_said_nothing_yet_is_tracked_within_a_second(
-    tmp_path: Path, tracked: Tracked
-) -> None:
-    store = Store(str(tmp_path))
-    source = FixedSource(STUDY, plan_study(STUDY, store))
-    with Lease.acquire(store, STUDY.name, "mixsweep run") as lease:
-        watch = Watch(source, store, tracked, lease)
-        watch.join(source.more(()))
-        watch.on_trial_start(1, [], trial())
-        assert tracked.posted == []
-        watch.on_step_end(1, [])
-        assert tracked.posted == [(RUN.key, 0)]
-        watch.on_step_end(2, [])
-        assert tracked.posted == [(RUN.key, 0)]
 
 
 @pytest.mark.parametrize(
