@@ -20,7 +20,7 @@ _OWN = ("gcs_server", "raylet")
 _SILENCE = 8.0
 """Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
 _GRACE = 2.0
-"""Seconds within which a launch whose cluster is gone may be about to end for another reason."""
+"""Seconds within which a launch that lost its cluster or was interrupted may be about to end."""
 _PATIENCE = 5.0
 """Seconds for which the main thread may hear that the cluster is gone."""
 _CODE = 1
@@ -123,7 +123,8 @@ def _watched(
     """Ask in a thread what is lost; once something is, a `with` raises that, or the process ends.
 
     The main thread is interrupted; where it hears nothing, as it waits within Ray, that is the end.
-    A signal to all processes of a terminal or job ends Ray's too: then that is what has happened.
+    So it is for an ending signal that it does not hear. One to all processes of a terminal or job
+    ends Ray's too: then that is what has happened.
 
     Args:
         lost: Returns what to tell the user; None as long as nothing is lost.
@@ -142,7 +143,7 @@ def _watched(
         while told is None:
             if over.wait(every):
                 return
-            told = lost()
+            told = GOES_ON if is_interrupted() else lost()
         if over.wait(_GRACE):
             return
         code = _CODE

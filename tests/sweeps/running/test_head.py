@@ -179,7 +179,8 @@ from sweeps.signals import hear
 hear()
 
 def interrupt_all():
-    raylet.kill()
+    if sys.argv[2] == "all":
+        raylet.kill()
     os.kill(os.getpid(), signal.SIGHUP)
 
 with head.starting(lambda: print("left in order", flush=True)):
@@ -191,10 +192,11 @@ with head.starting(lambda: print("left in order", flush=True)):
 """
 
 
-def test_an_interrupt_while_ray_waits_for_what_it_has_ended_is_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("interrupted", ["all", "this one"])
+def test_an_interrupt_while_ray_waits_is_one(tmp_path: Path, interrupted: str) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / "raylet")
     done = subprocess.run(
-        [sys.executable, "-c", WITHIN_RAY, program],
+        [sys.executable, "-c", WITHIN_RAY, program, interrupted],
         capture_output=True,
         text=True,
         timeout=60,
