@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,29 +51,36 @@ class KnownDigests:
             known = json.loads(read_regular(kept))
             self._known = known if isinstance(known, dict) else {}
 
-    def of(self, entry: os.DirEntry[str]) -> str:
+    def of(self, entry: os.DirEntry[str] | Path) -> str:
         """Return the sha256 of a file.
 
         Raises:
             DataError: If it cannot be read.
         """
+        path = os.fspath(entry)
         try:
             found = entry.stat()
         except OSError as error:
-            raise DataError(printable(f"{entry.path}: {error.strerror}.")) from error
+            raise DataError(printable(f"{path}: {error.strerror}.")) from error
         mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-        known = self._known.get(entry.path)
+        known = self._known.get(path)
         if isinstance(known, list) and known[:-1] == mark and isinstance(known[-1], str):
-            self._asked[entry.path] = known
+            self._asked[path] = known
             return known[-1]
-        digest = file_digest(Path(entry.path))
+        digest = file_digest(Path(path))
         if time.time_ns() - max(mark[1:]) > _YOUNG_NS:
-            self._asked[entry.path] = [*mark, digest]
+            self._asked[path] = [*mark, digest]
         return digest
 
-    def keep(self) -> None:
-        """Write what was asked for; other files are forgotten."""
-        if self._asked == self._known:
+    def keep(self, others: Iterable[Path] = ()) -> None:
+        """Write what was asked for.
+
+        Args:
+            others: Files of which to keep what is known, if anything; all else is forgotten.
+        """
+        known = {path: self._known[path] for path in map(str, others) if path in self._known}
+        known |= self._asked
+        if known == self._known:
             return
         partial = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
         with suppress(OSError):
@@ -80,7 +88,7 @@ class KnownDigests:
             for left in self._kept.parent.glob(f"{self._kept.name}.*"):
                 left.unlink(missing_ok=True)  # by a killed process; a living one keeps nothing then
             try:
-                partial.write_text(json.dumps(self._asked))
+                partial.write_text(json.dumps(known))
                 partial.replace(self._kept)
             finally:
                 partial.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from zlib import error as DeflateError  # noqa: N812  the class has a lower-case
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split
-from mixup_core.images.data.digests import file_digest
+from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Sources
 from mixup_core.images.data.folders import folder_and_size, folder_digest
 from mixup_core.images.data.sets import digits
@@ -132,12 +132,20 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
             raise DataError(digits.ABSENT)
         return {bundled.name: file_digest(bundled)}
     splits = FILES[data.name]
-    files = {**splits["train"], **(splits["test"] if data.test else {})}
-    if data.test and data.corruptions:
-        wanted = {*data.corruptions, "labels"}
-        corrupted = CORRUPTED[data.name].files()
-        files |= {file: "" for file in corrupted if Path(file).stem in wanted}
-    return {file: file_digest(root / file) for file in files}
+    corrupted = CORRUPTED[data.name].files() if data.name in CORRUPTED else ()
+    wanted = {*data.corruptions, "labels"} if data.test and data.corruptions else set()
+    files = [
+        *splits["train"],
+        *(splits["test"] if data.test else ()),
+        *(file for file in corrupted if Path(file).stem in wanted),
+    ]
+    places = {
+        file: (root / file).absolute() for file in (*splits["train"], *splits["test"], *corrupted)
+    }
+    known = KnownDigests(root / "digests" / f"{data.name}.json")
+    found = {file: known.of(places[file]) for file in files}
+    known.keep(places.values())
+    return found
 
 
 def fetch(name: str, root: Path) -> str:

@@ -21,8 +21,10 @@ import torchvision.datasets
 from torchvision.datasets import CIFAR10, CIFAR100
 
 from mixup_core.images.config import DataConfig
+from mixup_core.images.data import digests
 from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import (
     FILES,
     checksums,
@@ -461,6 +463,32 @@ def test_checksums_cover_the_files_a_run_loads(sources: Sources, root: Path) -> 
     assert checksums(DataConfig(), root) == every
     without_test = {name: sha256 for name, sha256 in every.items() if "t10k" not in name}
     assert checksums(DataConfig(test=False), root) == without_test
+
+
+def test_a_file_that_has_not_changed_is_read_once_for_its_checksum(
+    sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources.publish(sources.mirror)
+    fetch("fashion-mnist", root)
+    first = checksums(DataConfig(), root)  # young files are read again
+    monkeypatch.setattr(digests, "_YOUNG_NS", 0)
+    assert checksums(DataConfig(), root) == first
+    labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[::-1])
+    read: list[str] = []
+
+    def count(file: Path) -> str:
+        read.append(file.name)
+        return file_digest(file)
+
+    monkeypatch.setattr(digests, "file_digest", count)
+    changed = checksums(DataConfig(), root)
+    assert read == [labels.name]
+    name = str(labels.relative_to(root))
+    assert changed == {**first, name: hashlib.sha256(labels.read_bytes()).hexdigest()}
+    checksums(DataConfig(test=False), root)  # loads other files, and forgets none
+    assert checksums(DataConfig(), root) == changed
+    assert read == [labels.name]
 
 
 def test_an_image_folder_is_present_and_its_checksum_is_its_digest(tmp_path: Path) -> None:
