@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
@@ -75,7 +76,6 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Key of a run to those of the runs that wait for a stage of it."""
         self._underway: dict[str, PlannedRun] = {}
         self._live: dict[str, Run] = {}
-        self._failed: set[str] = set()
         self._queue(first)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
@@ -91,12 +91,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage this report says is stored.
-
-        Tune has flattened the report: what a failure holds is found under `failure/...`.
-        """
-        if result.get("failure/kind"):
-            self._failed.add(trial_id)
+        """Release the forks whose stage this report says is stored; the last one ends the trial."""
         rows = result.get("rows")
         if rows and trial_id in self._live:
             self._release(self._live[trial_id].key, stored=rows[-1]["epoch"] + 1)
@@ -104,13 +99,22 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Forget a trial; forks that still wait for it choose a new trunk among themselves."""
-        del result
+        """Forget a trial; what waits for it goes on, or forks choose a new trunk among themselves.
+
+        Args:
+            trial_id: The trial.
+            result: Its last report, flattened: what a failure holds is found under `failure/...`.
+            error: Whether its process died once too often.
+        """
         run = self._live.pop(trial_id, None)
         if run is not None:
+            last = result or {}
+            failed = error or bool(last.get("failure/kind"))
+            if last.get(DONE) and not failed:
+                self._release(run.key, stored=run.config.epochs)
             del self._underway[run.key]
             self._replace_trunk(run.key)
-            self._source.end(run, failed=error or trial_id in self._failed)
+            self._source.end(run, failed=failed)
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: Tune snapshots its searcher, but the store is the truth."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.result import DONE
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import DivergedError, Process, Teacher, lacks_memory, problem_of
@@ -35,7 +36,7 @@ class UnsharedStoreError(StoreError):
     """What this node has under the path of the store is not what the driver has there."""
 
 
-def train_run(parameters: dict[str, Any]) -> None:
+def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     """Train one run to its end; the function that Tune calls, in a process that hosts many runs.
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
@@ -43,6 +44,10 @@ def train_run(parameters: dict[str, Any]) -> None:
     if there is one; `unshared` is the node's own, and `stopped` says that the launch was asked to
     stop. A run that fails with an error is a result: it would fail again, so the error is reported,
     not raised. Tune repeats, in another process, what ends with the process or lacks memory there.
+
+    Returns:
+        The last report, which is `done`: Tune asks for no other, and nothing of the run is held
+        while this process waits for its next.
     """
     import torch  # the driver, which names this function, trains nothing
 
@@ -59,23 +64,26 @@ def train_run(parameters: dict[str, Any]) -> None:
             _require_same_store(assignment.store, study, holder)
             if asked_to_stop(Store(assignment.store), study, holder):
                 # Tune had given it its place before the driver heard.
-                driver.report(failure={"kind": "stopped", "message": "", "epoch": None})
-                return
-            _train(assignment, driver)
+                return driver.failure("stopped", "")
+            return _train(assignment, driver)
         except UnsharedStoreError as error:
-            driver.report(failure={"kind": "unshared", "message": str(error), "epoch": None})
+            return driver.failure("unshared", str(error))
         except DivergedError as error:
-            failure = {"kind": "diverged", "message": str(error), "epoch": error.epoch}
-            driver.report(failure=failure)
+            return driver.failure("diverged", str(error), error.epoch)
         except Exception as error:  # the border of the process: whatever it is, its run is named
             if lacks_memory(error):
                 raise
             logging.getLogger(__name__).exception("run %s failed", parameters["run_key"])
-            message = f"{type(error).__name__}: {error}"
-            driver.report(failure={"kind": "failed", "message": message, "epoch": None})
+            return driver.failure("failed", f"{type(error).__name__}: {error}")
 
 
-def _train(assignment: Assignment, driver: "_Driver") -> None:
+def _train(assignment: Assignment, driver: "_Driver") -> dict[str, Any]:
+    """Train a run, tell the driver of its epochs, and return the report of its last ones.
+
+    Raises:
+        DivergedError: If its loss is finite no more.
+        RuntimeError: If it has a GPU that torch does not see.
+    """
     import torch
 
     if assignment.on_gpu and not torch.cuda.is_available():
@@ -87,16 +95,21 @@ def _train(assignment: Assignment, driver: "_Driver") -> None:
     device = "cuda" if assignment.on_gpu else "cpu"
     storing = Storing(assignment, device, _place())
     process = storing.resume(lambda: _started(assignment, device))
-    if process.records or driver.has_warnings:  # each report costs the driver milliseconds
-        driver.report(epochs=len(process.records), rows=storing.take_rows())
+    epochs, last = len(process.records), assignment.config.epochs
+    if epochs == last:
+        return driver.said(epochs=epochs, rows=storing.take_rows(), done=True)
+    if epochs or driver.has_warnings:  # each report costs the driver milliseconds
+        driver.report(epochs=epochs, rows=storing.take_rows())
     reported_at = time.monotonic()
     for record, seconds in _timed(iter(process)):
         storing.add(process, seconds)
         epochs = record.epoch + 1
-        is_awaited = epochs in assignment.keep or epochs == assignment.config.epochs
-        if is_awaited or time.monotonic() - reported_at >= assignment.report_every:
+        is_due = epochs in assignment.keep
+        is_due |= time.monotonic() - reported_at >= assignment.report_every
+        if is_due and epochs < last:
             driver.report(epochs=epochs, trained=True, rows=storing.take_rows())
             reported_at = time.monotonic()
+    return driver.said(epochs=epochs, trained=True, rows=storing.take_rows(), done=True)
 
 
 def _started(assignment: Assignment, device: str) -> Process:
@@ -145,24 +158,33 @@ class _Driver(logging.Handler):
         finally:
             logging.getLogger(logger).removeHandler(self)
 
-    def report(
+    def report(self, *, epochs: int, rows: Sequence[dict[str, Any]], trained: bool = False) -> None:
+        """Tell of epochs that are stored; others follow."""
+        tune.report(self.said(epochs=epochs, rows=rows, trained=trained))
+
+    def failure(self, kind: str, message: str, epoch: int | None = None) -> dict[str, Any]:
+        """Return the last report of a run that failed."""
+        return self.said(failure={"kind": kind, "message": message, "epoch": epoch}, done=True)
+
+    def said(
         self,
         *,
         epochs: int = 0,
-        trained: bool = False,
         rows: Sequence[dict[str, Any]] = (),
+        trained: bool = False,
         failure: dict[str, Any] | None = None,
-    ) -> None:
+        done: bool = False,
+    ) -> dict[str, Any]:
+        """Return a report, with the warnings that none has told yet."""
         warnings, self._warnings = self._warnings, []
-        tune.report(
-            {
-                "epochs": epochs,
-                "trained": trained,
-                "rows": list(rows),
-                "warnings": warnings,
-                "failure": failure,
-            }
-        )
+        return {
+            "epochs": epochs,
+            "trained": trained,
+            "rows": list(rows),
+            "warnings": warnings,
+            "failure": failure,
+            DONE: done,
+        }
 
 
 def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]]:

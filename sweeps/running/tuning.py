@@ -121,14 +121,14 @@ def _parameters(
     }
 
 
-def _named(function: Callable[[dict[str, Any]], None], study: str) -> Any:
+def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
     """Return a function by which Ray calls the actors of a study, which host one run after another.
 
     Ray takes their name when they start and keeps it; their class is `ImplicitFunc` everywhere.
     """
 
-    def train(parameters: dict[str, Any]) -> None:
-        function(parameters)
+    def train(parameters: dict[str, Any]) -> Any:
+        return function(parameters)
 
     train.__name__ = f"mixsweep {study}"
     return train

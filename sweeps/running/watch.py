@@ -106,6 +106,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         failure = result["failure"]
         if failure and failure["kind"] == "unshared":
             self._unshared = failure["message"]
+            self._left.add(run.key)
         elif failure and failure["kind"] == "stopped":
             self._left.add(run.key)
         elif failure:

@@ -165,9 +165,7 @@ class Driver:
                 self._write(run.config, epoch, metrics)
         if dies:
             raise KilledError
-        rows = [] if failure else [{"epoch": run.config.epochs - 1}]
-        last = {"epochs": len(rows), "trained": True, "warnings": [], "failure": failure}
-        searcher.on_trial_result(trial, flatten_dict(last | {"rows": rows}))
+        last = {"epochs": run.config.epochs, "trained": True, "failure": failure, "done": True}
         if failure is not None:
             self._fail(run, failure["kind"])
         try:

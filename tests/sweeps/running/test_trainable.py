@@ -3,17 +3,26 @@
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mixup_core.images.config import DataConfig, Mlp, TrainConfig
+from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import ask_to_stop
+from sweeps.running import trainable
 from sweeps.running.storing import Assignment
-from sweeps.running.trainable import UnsharedStoreError, _Driver, _require_same_store, _train
+from sweeps.running.trainable import (
+    UnsharedStoreError,
+    _Driver,
+    _require_same_store,
+    _train,
+    train_run,
+)
 
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
@@ -23,15 +32,21 @@ BASE = TrainConfig(
 )
 
 
-class _Heard(_Driver):
-    """A driver that is not there: what a run tells it."""
+Report = dict[str, Any]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.reports: list[tuple[int, list[int]]] = []
 
-    def report(self, *, epochs: int = 0, rows: Sequence[dict[str, Any]] = (), **_: Any) -> None:
-        self.reports.append((epochs, [row["epoch"] for row in rows]))
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
+    """What a run tells a driver that is not there, but for its last words."""
+    told: list[Report] = []
+    monkeypatch.setattr(trainable.tune, "report", told.append)
+    monkeypatch.setattr(trainable.ray, "get_gpu_ids", lambda: [0])
+    monkeypatch.setattr(trainable, "_place", dict)  # only Ray knows where this is
+    return told
+
+
+def _epochs(told: Sequence[Report]) -> list[tuple[int, list[int]]]:
+    return [(said["epochs"], [row["epoch"] for row in said["rows"]]) for said in told]
 
 
 @pytest.mark.parametrize(
@@ -44,21 +59,74 @@ class _Heard(_Driver):
 def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    reports: list[Report],
     report_every: float,
     heard: list[tuple[int, list[int]]],
 ) -> None:
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
-    monkeypatch.setattr("sweeps.running.trainable._place", dict)  # only Ray knows where this is
     assignment = Assignment(
         config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path), teacher=None,
         data_root=str(tmp_path), on_gpu=False, report_every=report_every,
     )  # fmt: skip
-    driver = _Heard()
-    _train(assignment, driver)
-    assert driver.reports == heard
-    again = _Heard()
-    _train(assignment, again)
-    assert again.reports == [(4, [0, 1, 2, 3])]
+    last = _train(assignment, _Driver())
+    assert _epochs([*reports, last]) == heard
+    assert [said["done"] for said in reports] == [False] * (len(heard) - 1)
+    assert last["done"]
+    reports.clear()
+    again = _train(assignment, _Driver())
+    assert (reports, _epochs([again]), again["done"]) == ([], [(4, [0, 1, 2, 3])], True)
+
+
+def _divergence(assignment: Assignment, driver: _Driver) -> Report:
+    driver.report(epochs=1, rows=())
+    raise DivergedError("its loss", epoch=2)
+
+
+def _error(assignment: Assignment, driver: _Driver) -> Report:
+    raise ZeroDivisionError("by 0")
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind", "epoch"),
+    [(_divergence, "diverged", 2), (_error, "failed", None), (None, "stopped", None)],
+)
+def test_a_failure_is_the_last_that_a_run_says(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reports: list[Report],
+    ends: Callable[[Assignment, _Driver], Report] | None,
+    kind: str,
+    epoch: int | None,
+) -> None:
+    store = Store(str(tmp_path))
+    with Lease.acquire(store, "study", "mixsweep run study") as lease:
+        if ends is None:
+            ask_to_stop(store, "study", lease.holder, "now")
+        else:
+            monkeypatch.setattr(trainable, "_train", ends)
+        last = train_run(_parameters(store, lease))
+    assert (last["failure"]["kind"], last["failure"]["epoch"], last["done"]) == (kind, epoch, True)
+    assert not any(said["failure"] or said["done"] for said in reports)
+
+
+def test_a_node_without_the_store_says_so_last(tmp_path: Path, reports: list[Report]) -> None:
+    there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
+    with Lease.acquire(there, "study", "mixsweep run study") as lease:
+        last = train_run(_parameters(here, lease))
+    assert (last["failure"]["kind"], last["done"], reports) == ("unshared", True, [])
+
+
+def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
+    assignment = Assignment(
+        config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
+        data_root=None, on_gpu=False,
+    )  # fmt: skip
+    return {
+        "run_key": "key",
+        "assignment": assignment,
+        "study": "study",
+        "driver": lease.holder,
+    }
 
 
 def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> None:
