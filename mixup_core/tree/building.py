@@ -31,7 +31,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
         SpellingError: If a value has the wrong type; its path is the dotted path.
         RuleError: If a value is out of range or the parts contradict each other.
     """
-    rebuilt: T = _rebuilt(type(node), node, _nested(values), "")
+    rebuilt: T = _rebuilt(type(node), _held(node), _nested(values), "")
     return rebuilt
 
 
@@ -44,7 +44,7 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
         RuleError: If a required value is missing, one is out of range, or the parts contradict each
             other; its fields are dotted paths.
     """
-    made: T = _rebuilt(kind, None, _nested(values), "")
+    made: T = _rebuilt(kind, {}, _nested(values), "")
     return made
 
 
@@ -98,8 +98,14 @@ def _nested(values: Mapping[str, Any]) -> _Given:
     return root
 
 
-def _rebuilt(kind: type, old: Any, given: _Given, prefix: str) -> Any:
-    """Return a dataclass like an old one, or like its defaults, with what is given changed.
+def _held(node: Any) -> dict[str, Any]:
+    """Return the values of a dataclass by field; None has none."""
+    kind: Any = type(node)
+    return {} if node is None else {part.name: getattr(node, part.name) for part in parts(kind)}
+
+
+def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
+    """Return a dataclass with what is given, else with what is held, defaults for the rest.
 
     Raises:
         KeyError: If a name is no field.
@@ -113,26 +119,26 @@ def _rebuilt(kind: type, old: Any, given: _Given, prefix: str) -> Any:
                 f"`path names a field` must hold, got (path={prefix + name!r}); "
                 f"{kind.__name__} has {', '.join(known) or 'no fields'}."
             )
-        changes[name] = _value(known[name], old, entry, f"{prefix}{name}")
-    if old is None:
-        for name, part in known.items():
-            if part.default is REQUIRED and name not in changes:
-                raise RuleError(f"{prefix}{name} is given", {f"{prefix}{name}": None})
+        part = known[name]
+        changes[name] = _value(part, held.get(name, part.default), entry, f"{prefix}{name}")
+    values = {**held, **changes}
+    for name, part in known.items():
+        if part.default is REQUIRED and name not in values:
+            raise RuleError(f"{prefix}{name} is given", {f"{prefix}{name}": None})
     try:
-        return kind(**changes) if old is None else dataclasses.replace(old, **changes)
+        return kind(**values)
     except RuleError as error:
         raise error.within(prefix) from error
 
 
-def _value(part: Part, owner: Any, entry: _Given, path: str) -> Any:
-    old = getattr(owner, part.name) if owner is not None else part.default
+def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
     old = None if old is REQUIRED else old
     if part.options:
         return _chosen(part, old, entry, path)
     if part.is_group:
         if entry.value is not REQUIRED:
             old = _parsed_at(path, part.hint, entry.value)
-        return _rebuilt(part.hint, old, entry, f"{path}.")
+        return _rebuilt(part.hint, _held(old), entry, f"{path}.")
     if entry.below:
         raise KeyError(
             f"`path names a field` must hold, got (path={path + '.' + next(iter(entry.below))!r}); "
@@ -161,13 +167,14 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     if old is None and kind is type(None):
         first = next(iter(fields))
         raise RuleError(f"{path} is chosen", {path: None, f"{path}.{first}": fields[first].value})
+    held = _held(old)
     if type(old) is not kind:
-        old = carried(old, kind, path) if part.is_named else None
+        held = carried(old, kind) if part.is_named else {}
     below = _Given()
     below.below = fields
     for field in fields:
         check_owner(part, kind, field, path, fields[field].value)
-    return _rebuilt(kind, old, below, f"{path}.")
+    return _rebuilt(kind, held, below, f"{path}.")
 
 
 def _parsed_at(path: str, hint: Any, value: Any) -> Any:

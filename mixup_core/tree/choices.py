@@ -18,20 +18,16 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
     return part.options[name]
 
 
-def carried(old: Any, kind: type, path: str) -> Any:
-    """Return a named choice of another kind with the values that both kinds have.
+def carried(old: Any, kind: type) -> dict[str, Any]:
+    """Return what another kind takes over of a named choice: the values of fields that both have.
 
-    Raises:
-        RuleError: If one of them is out of the other kind's range.
+    They are unchecked: what is given besides may replace them.
     """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
-        return None
+        return {}
     before: Any = type(old)
     shared = {part.name for part in parts(before)} & {part.name for part in parts(kind)}
-    try:
-        return kind(**{name: getattr(old, name) for name in shared})
-    except RuleError as error:
-        raise error.within(f"{path}.") from error
+    return {name: getattr(old, name) for name in shared}
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:

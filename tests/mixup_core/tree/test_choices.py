@@ -25,9 +25,9 @@ def test_a_kind_that_is_unknown_is_refused_with_those_known(unknown: object) -> 
 
 
 def test_nothing_is_carried_where_nothing_was_or_more_is_required() -> None:
-    assert carried(Bus(seats=3, speed=0.7), Bike, "vehicle") == Bike(speed=0.7)
-    assert carried(None, Bike, "vehicle") is None
-    assert carried(Straight(), Winding, "road") is None
+    assert carried(Bus(seats=3, speed=0.7), Bike) == {"speed": 0.7}
+    assert carried(None, Bike) == {}
+    assert carried(Straight(), Winding) == {}
 
 
 def test_a_field_belongs_to_the_kinds_that_have_it() -> None:
@@ -47,3 +47,9 @@ def test_a_named_choice_keeps_what_its_kinds_share() -> None:
     with pytest.raises(RuleError) as caught:
         with_values(with_values(JOURNEY, {"vehicle.speed": 3.0}), {"vehicle.name": "bike"})
     assert caught.value.fields == ("vehicle.speed",)
+
+
+def test_what_another_kind_could_not_keep_is_no_matter_where_it_is_given_anew() -> None:
+    fast = with_values(JOURNEY, {"vehicle.speed": 20.0})
+    slowed = with_values(fast, {"vehicle.name": "bike", "vehicle.speed": 0.7})
+    assert slowed.vehicle == Bike(speed=0.7)
