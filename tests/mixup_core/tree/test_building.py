@@ -148,6 +148,13 @@ def test_a_path_that_names_no_field_is_refused(path: str) -> None:
         with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
 
 
+def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
+    with pytest.raises(KeyError, match="Stay has place, is_paid"):
+        with_values(JOURNEY, {"stay.floor": 1})
+    with pytest.raises(KeyError, match="Straight has no fields"):
+        built(Straight, {"width": 1})
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 @settings(max_examples=50)
 @given(data=st.data())
