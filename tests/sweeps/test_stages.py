@@ -233,6 +233,18 @@ def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(scho
     assert [p.run.arm for p in lost.pending].count("master") == 2
 
 
+def test_a_teacher_whose_state_is_damaged_is_planned_in_the_same_launch(
+    school: Study, tmp_path: Path
+) -> None:
+    store = Store(str(tmp_path))
+    for run in school.runs_of("master"):
+        _finish(run, store, state=b"taught")
+    damaged, _ = sorted(path for path in tmp_path.glob("states/**/*") if path.is_file())
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    arms = [planned.run.arm for planned in plan_study(school, store).pending]
+    assert arms.count("master") == 1
+
+
 @pytest.mark.parametrize("arms", [("first", "second", "third"), ("third", "second", "first")])
 def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
     school: Study, arms: tuple[str, ...]
@@ -256,19 +268,25 @@ def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
     assert len({run.key for run in school.runs()}) == len(school.runs())
 
 
+def _finish(run: Run, store: Store, state: bytes | None = None) -> None:
+    """Store every epoch of a run, without training it."""
+    epochs = range(run.config.epochs)
+    store.write(
+        stage_keys(run.config)[-1],
+        records=[EpochRecord(epoch=epoch, metrics={}) for epoch in epochs],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in epochs],
+        environment={},
+        state=state,
+    )
+
+
 def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
     school: Study, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
     study = school.part(["still"])
     for run in study.runs():
-        store.write(
-            stage_keys(run.config)[-1],
-            records=[EpochRecord(epoch=epoch, metrics={}) for epoch in range(3)],
-            facts=[EpochFacts(seconds=1.0, stored_at_ms=1)] * 3,
-            environment={},
-            state=None,
-        )
+        _finish(run, store)
     assert len(plan_study(study, store).finished) == 2
     damaged, _ = sorted(tmp_path.glob("stages/*/*.json"))
     damaged.write_bytes(damaged.read_bytes()[:-9])

@@ -495,6 +495,9 @@ def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
     source.more(())  # the arms
     source.more(())
     assert source.outlook(1) == Outlook(num_runs=asked - seeds, at_once=seeds, num_last=last)
+    while source.more(()):
+        pass
+    assert source.outlook(1) == Outlook(at_once=seeds, num_last=last), "all points are asked for"
     done = Driver(study, tmp_path).run().source
     assert done.outlook(1) == Outlook(at_once=seeds)
 

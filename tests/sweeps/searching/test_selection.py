@@ -66,7 +66,7 @@ def test_val_1se_takes_the_simplest_within_one_standard_error(tmp_path: Path) ->
 
 
 def test_a_point_is_clearly_worse_where_scipy_says_so() -> None:
-    for ours in ([0.3, 0.31], [0.11, 0.3], [0.2, 0.1], [0.1, 0.1, 0.13, 0.12]):
+    for ours in ([0.3, 0.31], [0.3, 0.22], [0.11, 0.3], [0.2, 0.1], [0.1, 0.1, 0.13, 0.12]):
         theirs = [0.1, 0.1, 0.1, 0.1][: len(ours)]
         p = scipy.stats.ttest_rel(ours, theirs, alternative="greater").pvalue
         assert is_clearly_worse(ours, theirs) == bool(p < 0.05)
