@@ -56,6 +56,12 @@ def test_the_temperature_is_where_the_slope_of_the_likelihood_is_zero() -> None:
     assert reliability(probabilities(LOGITS, found), LABELS).error < 0.03
 
 
+def test_a_temperature_that_is_nowhere_best_is_at_an_end_of_its_range() -> None:
+    certain = np.eye(6)[LABELS] * 0.01
+    assert np.log(fitted_temperature(certain, LABELS)) == pytest.approx(-5, abs=1e-3)
+    assert np.log(fitted_temperature(-certain, LABELS)) == pytest.approx(5, abs=1e-3)
+
+
 def test_brier_score_is_the_mean_squared_distance_from_the_label() -> None:
     chances = probabilities(LOGITS)
     distances = [

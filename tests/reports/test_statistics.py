@@ -60,6 +60,11 @@ def test_mean_and_sd_are_rounded_correctly_whatever_the_values(n: int) -> None:
         assert (summary.mean, summary.sd) == (statistics.mean(values), statistics.stdev(values))
 
 
+def test_an_sd_half_way_between_two_floats_is_the_even_one() -> None:
+    values = [-(2.0**53) - 2, -1.0, 2.0**53]  # sd 2^53 + 1
+    assert summarise(values).sd == statistics.stdev(values) == 2.0**53
+
+
 def test_one_seed_has_a_mean_and_no_spread() -> None:
     summary = summarise([0.3])
     assert (summary.n, summary.mean) == (1, 0.3)

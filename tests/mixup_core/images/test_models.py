@@ -8,6 +8,7 @@ from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
 from mixup_core.images.config import (
     EfficientNetV2S,
+    Linear,
     Mlp,
     Model,
     NarrowResNet,
@@ -33,6 +34,10 @@ def test_resnet18_has_the_published_number_of_parameters(
 ) -> None:
     network = build_model(ResNet18(), channels, classes, size, seed=0)
     assert _num_parameters(network) == parameters
+
+
+def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
+    assert _num_parameters(build_model(Linear(), 3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
 
 
 @pytest.mark.parametrize(

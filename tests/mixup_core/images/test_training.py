@@ -14,6 +14,8 @@ from torch.nn.functional import cross_entropy, one_hot
 from mixup_core.images.batches import Draws
 from mixup_core.images.config import VARIED, Sgd, TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
@@ -39,6 +41,29 @@ def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits
         "train/loss", "train/excess_loss", "test/error", "test/nll", "test/calibration_error",
     }  # fmt: skip
     assert records[-1].metrics["train/loss"] < 0.7 * records[0].metrics["train/loss"]
+
+
+def test_what_an_objective_measures_is_recorded_per_image(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = Plain.on
+
+    def measuring(self: Plain, *given: Any) -> Minimised:
+        loss = on(self, *given).loss
+        return Minimised(loss=loss, measured={"twice": 2 * loss.detach()})
+
+    monkeypatch.setattr(Plain, "on", measuring)
+    for record in _trained(config, splits)[0]:
+        assert record.metrics["train/twice"] == pytest.approx(2 * record.metrics["train/loss"])
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_an_optimizer_changes_all_weights_in_one_pass(
+    config: TrainConfig, splits: Splits, optimizer: str
+) -> None:
+    config = with_values(config, {"optimizer.name": optimizer})
+    state = TrainingState.initial(config, splits.info, CPU)
+    assert state.optimizer.defaults["fused"] is True
 
 
 def test_held_out_images_are_measured_every_few_epochs(config: TrainConfig, splits: Splits) -> None:

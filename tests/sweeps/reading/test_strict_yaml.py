@@ -7,6 +7,7 @@ from sweeps.reading.strict_yaml import (
     REFUSED,
     Place,
     dotted,
+    holds_refused,
     read_yaml,
     write_yaml,
 )
@@ -151,6 +152,23 @@ def test_nothing_is_nested_deeper_than_32() -> None:
     document = read_yaml(b"[" * 33 + b"]" * 33, place_at)
     assert document.value is REFUSED
     assert list(map(str, document.faults)) == ["f:1: nested deeper than 32"]
+    in_maps = [("{a: " * depth + "1" + "}" * depth).encode() for depth in (31, 32)]
+    assert [bool(read_yaml(text, place_at).faults) for text in in_maps] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("value", "holds"),
+    [
+        (REFUSED, True),
+        ([1, [REFUSED]], True),
+        ({"a": {"b": REFUSED}, "c": 1}, True),
+        ([1, [2]], False),
+        ({"a": {"b": 1}}, False),
+        ("text", False),
+    ],
+)
+def test_what_was_refused_is_found_wherever_it_lies(value: object, holds: bool) -> None:
+    assert holds_refused(value) is holds
 
 
 scalars = (

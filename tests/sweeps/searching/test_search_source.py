@@ -326,6 +326,25 @@ def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
     assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
 
 
+def test_a_seed_that_joins_a_pruned_grid_alone_keeps_what_later_ones_may_fork_from(
+    tmp_path: Path,
+) -> None:
+    text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
+    text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
+        "points: 6", "sampler: grid\n  prune: {after: 2}"
+    )
+    driver = Driver(read(tmp_path, text), tmp_path)
+    source = driver.source
+    first = source.more(())
+    trunk = next(p.run.arm for p in first if p.run.arm.startswith("point") and p.keep)
+    ended = [p for p in first if p.run.arm in {"erm", "uniform", trunk}]
+    for planned in ended:
+        driver._write(planned.run.config, planned.run.config.epochs, noisy(planned.run.config))
+        source.end(planned.run, failed=False)
+    (joined,) = source.more([planned for planned in first if planned not in ended])
+    assert (joined.run.arm, joined.run.seed, joined.keep) == (trunk, 2, {5, 10, 15})
+
+
 def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) -> None:
     text = CONFIRM.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
     text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
