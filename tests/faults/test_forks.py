@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import TrainingState, fit
@@ -44,6 +45,7 @@ def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
         launch.end(0)
     results = FORKS.results(launch.store)
     data = load(FORKS.study.runs()[0].config.data, mixsweep.data)
+    torch.set_num_threads(1)  # as in a trial: the last bits depend on it
     for result in (result for result in results if result.run.seed == doomed.seed):
         alone = TrainingState.initial(result.run.config, data.info, "cpu")
         assert tuple(fit(result.run.config, data, alone)) == result.records, result.run
