@@ -64,6 +64,7 @@ def test_a_head_that_is_gone_before_it_is_looked_for_is_missed(
     processes: dict[str, "subprocess.Popen[bytes]"],
 ) -> None:
     processes["gcs_server"].kill()
+    processes["gcs_server"].wait()
     watched = Head(NOWHERE, is_own=True)
     with (
         pytest.raises(HeadLostError, match="its gcs_server has ended"),
