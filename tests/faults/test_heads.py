@@ -18,6 +18,7 @@ LONGER = Task(TWO_LAWS.file, ("base.epochs=144",))
 
 @pytest.fixture(scope="module")
 def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
+    """Return a home in which the longer study was run without any fault."""
     mixsweep = command_line()
     mixsweep("run", *LONGER.arguments, "--slots", "2", "--keep-final-states")
     return mixsweep
