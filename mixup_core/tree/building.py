@@ -6,11 +6,11 @@ The two call each other: a value may be a dataclass, whose fields are values.
 import dataclasses
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
-from mixup_core.tree.parts import REQUIRED, Among, Part, kind_name, members, parts
+from mixup_core.tree.parts import REQUIRED, Part, kind_name, members, parts, words
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 T = TypeVar("T")
@@ -58,20 +58,16 @@ def parsed(hint: Any, value: Any) -> Any:
         SpellingError: If it is none.
         RuleError: If it is out of range.
     """
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        mark = next((mark for mark in arguments[1:] if isinstance(mark, Among)), None)
-        if mark is not None and (not isinstance(value, str) or value not in mark.names):
-            raise SpellingError(expected(hint), value, mark.names)
-        return parsed(arguments[0], value)
-    if origin is Literal:
-        if value not in arguments or isinstance(value, bool) != isinstance(arguments[0], bool):
-            raise SpellingError(expected(hint), value, tuple(map(str, arguments)))
+    if known := words(hint):
+        if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
+            raise SpellingError(expected(hint), value, tuple(map(str, known)))
         return value
-    if origin is tuple:
+    if get_origin(hint) is Annotated:
+        return parsed(get_args(hint)[0], value)
+    if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)
-        return tuple(_parsed_at(str(at), arguments[0], item) for at, item in enumerate(value))
+        return tuple(_parsed_at(str(at), get_args(hint)[0], item) for at, item in enumerate(value))
     kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
     if value is None and type(None) in members(hint):
         return None

@@ -5,7 +5,7 @@ import functools
 import types
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 REQUIRED: Final = dataclasses.MISSING
 """Default of a field without one."""
@@ -83,6 +83,14 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
         below = {part.name: part.hint} if part.is_group else part.options
         for inside in below.values():
             yield from _leaves(inside, f"{prefix}{part.name}.")
+
+
+def words(hint: Any) -> tuple[Any, ...]:
+    """Return the values, mostly texts, that a type lists by literals or names; else none."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return tuple(name for mark in marks if isinstance(mark, Among) for name in mark.names)
 
 
 def members(hint: Any) -> tuple[Any, ...]:

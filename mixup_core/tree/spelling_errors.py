@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from mixup_core.rules import shown
-from mixup_core.tree.parts import Among, kind_name, parts
+from mixup_core.tree.parts import kind_name, members, parts, words
 
 
 class SpellingError(ValueError):
@@ -37,17 +37,15 @@ def expected(hint: Any) -> str:
     names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
     if hint in names:
         return names[hint]
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        among = [mark for mark in arguments[1:] if isinstance(mark, Among)]
-        return f"one of {', '.join(among[0].names)}" if among else expected(arguments[0])
-    if origin is Literal:
-        return f"one of {', '.join(map(str, arguments))}"
-    if origin is tuple:
-        return f"a list of {_plural(arguments[0])}"
+    if known := words(hint):
+        return f"one of {', '.join(map(str, known))}"
+    if get_origin(hint) is Annotated:
+        return expected(get_args(hint)[0])
+    if get_origin(hint) is tuple:
+        return f"a list of {_plural(get_args(hint)[0])}"
     if dataclasses.is_dataclass(hint):
         return _spelling_of(hint)
-    each = ["null" if part is type(None) else expected(part) for part in arguments]
+    each = ["null" if part is type(None) else expected(part) for part in members(hint)]
     return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
 
 

@@ -7,20 +7,20 @@ from mixup_core.problem import Config, Problem
 from sweeps.claims import Claim
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.study_keys import ClaimKeys
-from sweeps.reading.typed_reader import TypedReader
+from sweeps.reading.tree_reader import TreeReader
 
 Arms = Mapping[str, Config] | None
 """All arms; None while one is wrong, and no name is judged."""
 
 
-def check_arm(read: TypedReader, at: At, name: str, arms: Arms) -> None:
+def check_arm(read: TreeReader, at: At, name: str, arms: Arms) -> None:
     """Report a name that is no arm's."""
     if arms is not None and name not in arms:
         read.report(at, f"names no arm of the study, got {name!r}", name, arms)
 
 
 def read_references(
-    read: TypedReader, written: Any, problem: Problem, arms: Arms
+    read: TreeReader, written: Any, problem: Problem, arms: Arms
 ) -> dict[str, dict[str, float]]:
     """Return the numbers that a paper prints: arm to metric to number; faults are reported."""
     references: dict[str, dict[str, float]] = {}
@@ -34,7 +34,7 @@ def read_references(
     return references
 
 
-def read_claims(read: TypedReader, written: Any, problem: Problem, arms: Arms) -> tuple[Claim, ...]:
+def read_claims(read: TreeReader, written: Any, problem: Problem, arms: Arms) -> tuple[Claim, ...]:
     """Return what the sources say; faults are reported."""
     claims = []
     for number, words in enumerate(read.filled(written, ("claims",), "claim")):
@@ -57,7 +57,7 @@ def read_claims(read: TypedReader, written: Any, problem: Problem, arms: Arms) -
     return tuple(claims)
 
 
-def _check_metric(read: TypedReader, at: At, name: str, problem: Problem) -> None:
+def _check_metric(read: TreeReader, at: At, name: str, problem: Problem) -> None:
     """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
     if name.removesuffix("_averaged") not in problem.metrics:
         known = [*problem.metrics, *problem.predicted]

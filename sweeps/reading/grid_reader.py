@@ -1,14 +1,14 @@
 """GridReader: from `grid`, `zip` and `exclude` of a study file to the points of every arm."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from mixup_core.tree.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At
-from sweeps.reading.tree_paths import Settings, TreePaths, above
-from sweeps.reading.typed_reader import TypedReader
+from sweeps.reading.tree_paths import Settings, above
+from sweeps.reading.tree_reader import TreeReader
 
 Axis = Sequence[Settings]
 """Steps, of which each point takes one: of `grid` one path each, of `zip` several."""
@@ -18,41 +18,36 @@ class GridReader:
     """Turns what a grid lists into points; what is wrong is reported and left out."""
 
     def __init__(
-        self,
-        read: TypedReader,
-        paths: TreePaths,
-        given: Mapping[str, Any],
-        arms: Mapping[str, Settings],
+        self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
     ) -> None:
         """Read the keys `grid`, `zip` and `exclude`.
 
         Args:
-            read: Reads the file, and collects faults.
-            paths: Of the configuration.
+            read: Reads configurations of the file, and collects faults.
             given: What the file says, by key.
             arms: Overrides of each arm, which no grid may set too.
         """
         self._read = read
-        self._paths = paths
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
-        self._grids: list[list[Axis]] = [[]]
-        if "grid" in given:
-            grids: dict[At, Any] = {("grid",): given["grid"]}
-            if isinstance(given["grid"], list):
-                listed = read.filled(given["grid"], ("grid",), "grid")
-                grids = {("grid", number): grid for number, grid in enumerate(listed)}
-            found: list[list[Axis]] = [
-                list(self._axes(grid, at).values()) for at, grid in grids.items()
-            ]
-            self._grids = found or [[]]
+        grids: dict[At, Any] = {("grid",): given["grid"]} if "grid" in given else {}
+        if isinstance(given.get("grid"), list):
+            listed = enumerate(read.filled(given["grid"], ("grid",), "grid"))
+            grids = {("grid", number): grid for number, grid in listed}
+        self._grids = [self._axes(grid, at) for at, grid in grids.items()] or [{}]
         if "zip" in given:
-            self._taken |= {p: "grid" for axes in self._grids for axis in axes for p in axis[0]}
-            steps = self._zipped(given["zip"])
-            self._grids = [[*axes, steps] for axes in self._grids]
+            self._taken |= {path: "grid" for axes in self._grids for path in axes}
+            zipped = self._axes(given["zip"], ("zip",))
+            lengths = {path: len(steps) for path, steps in zipped.items()}
+            if len(set(lengths.values())) > 1:
+                read.report(("zip",), f"lists must have one length, got {lengths}")
+            steps = list(map(_together, zip(*zipped.values(), strict=False))) or [{}]
+            self._grids = [{**axes, "": steps} for axes in self._grids]
         self._exclude: dict[At, Settings] = {}
-        excluded = read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
-        for at, values in ((("exclude", n), values) for n, values in enumerate(excluded)):
-            rule = read.dotted(paths, values, at)
+        for number, values in enumerate(
+            read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
+        ):
+            at = ("exclude", number)
+            rule = read.dotted(values, at)
             if values == {}:
                 read.report(at, "needs at least one path")
             elif rule and all(setting.value is not REFUSED for setting in rule.values()):
@@ -62,18 +57,18 @@ class GridReader:
     @property
     def num_points(self) -> int:
         """Number of points of one arm, before any is left out; 1 without a grid."""
-        return sum(math.prod(map(len, axes)) for axes in self._grids)
+        return sum(math.prod(map(len, axes.values())) for axes in self._grids)
 
     def points(self) -> Iterator[Settings]:
         """Yield each point once, the last path changing fastest; an empty one without a grid."""
         met = set()
-        for axes in self._grids:
-            for steps in product(*axes):
-                point = {path: setting for step in steps for path, setting in step.items()}
-                key = frozenset((path, repr(setting.value)) for path, setting in point.items())
-                if len(self._grids) == 1 or key not in met:
-                    met.add(key)
-                    yield point
+        for point in (
+            _together(steps) for axes in self._grids for steps in product(*axes.values())
+        ):
+            key = frozenset((path, repr(setting.value)) for path, setting in point.items())
+            if len(self._grids) == 1 or key not in met:
+                met.add(key)
+                yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
         """Return whether `exclude` names a combination that is given by grid, arm and base."""
@@ -89,30 +84,25 @@ class GridReader:
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 
-    def _axes(self, grid: Any, at: At) -> dict[str, list[Settings]]:
-        axes: dict[str, list[Settings]] = {}
+    def _axes(self, grid: Any, at: At) -> dict[str, Axis]:
+        """Return the steps of each path of a grid that has any."""
+        axes: dict[str, Axis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")
         for path, values in self._read.mapping(grid, at).items():
             here = (*at, path)
-            if not self._read.is_path(self._paths, path, here):
+            if not self._read.is_path(path, here):
                 continue
             near = [p for p in self._taken if p == path or p in above(path) or path in above(p)]
             if near:
                 self._read.report(here, f"{self._taken[near[0]]} sets this path too")
-                continue
-            axes[path] = [
-                {path: self._read.setting(self._paths, path, value, (*here, number))}
-                for number, value in enumerate(self._read.filled(values, here, "value"))
-            ]
-        return {path: steps for path, steps in axes.items() if steps}
+            elif listed := self._read.filled(values, here, "value"):
+                axes[path] = [
+                    {path: self._read.setting(path, value, (*here, number))}
+                    for number, value in enumerate(listed)
+                ]
+        return axes
 
-    def _zipped(self, zipped: Any) -> list[Settings]:
-        axes = self._axes(zipped, ("zip",))
-        lengths = {path: len(steps) for path, steps in axes.items()}
-        if len(set(lengths.values())) > 1:
-            self._read.report(("zip",), f"lists must have one length, got {lengths}")
-        return [
-            {path: setting for step in steps for path, setting in step.items()}
-            for steps in zip(*axes.values(), strict=False)
-        ] or [{}]
+
+def _together(steps: Iterable[Settings]) -> Settings:
+    return {path: setting for step in steps for path, setting in step.items()}

@@ -8,7 +8,7 @@ from sweeps.budget import Budget
 from sweeps.reading.space_reader import SpaceReader
 from sweeps.reading.study_keys import SearchKeys
 from sweeps.reading.tree_paths import TreePaths
-from sweeps.reading.typed_reader import TypedReader
+from sweeps.reading.tree_reader import TreeReader
 from sweeps.search import Search
 from sweeps.space import MAX_GRID
 
@@ -16,7 +16,7 @@ KEYS: Final = TreePaths(SearchKeys)
 
 
 def read_search(
-    read: TypedReader, written: Any, problem: Problem, seeds: Sequence[int], spaces: SpaceReader
+    read: TreeReader, written: Any, problem: Problem, seeds: Sequence[int], spaces: SpaceReader
 ) -> Search | None:
     """Return the search of a study; None if there was a problem.
 
@@ -27,7 +27,7 @@ def read_search(
         seeds: Of the study.
         spaces: Reads its space.
     """
-    keys, gone = read.section(KEYS, written, ("search",))
+    keys, gone = TreeReader(read.document, KEYS).section(written, ("search",))
     if keys is None or "space" in gone:
         return None
     is_grid = keys.sampler == "grid"
@@ -64,7 +64,7 @@ def read_search(
     )
 
 
-def _check_seeds(read: TypedReader, keys: SearchKeys, seeds: Sequence[int]) -> None:
+def _check_seeds(read: TreeReader, keys: SearchKeys, seeds: Sequence[int]) -> None:
     if keys.prune is not None and keys.prune.after >= len(seeds):
         values = f"(after={keys.prune.after}, seeds={len(seeds)})"
         read.report(("search", "prune"), f"`2 <= after < number of seeds` must hold, got {values}.")
@@ -75,7 +75,7 @@ def _check_seeds(read: TypedReader, keys: SearchKeys, seeds: Sequence[int]) -> N
         read.report(("search", "confirm"), text)
 
 
-def _check_objectives(read: TypedReader, names: Sequence[str], known: Collection[str]) -> None:
+def _check_objectives(read: TreeReader, names: Sequence[str], known: Collection[str]) -> None:
     at = ("search", "objective")
     for i, name in enumerate(names):
         if name.startswith("test/"):

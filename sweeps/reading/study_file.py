@@ -8,7 +8,7 @@ from pathlib import Path
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
-from sweeps.reading.typed_reader import did_you_mean
+from sweeps.reading.tree_reader import did_you_mean
 from sweeps.study import Study
 
 

@@ -18,7 +18,7 @@ from sweeps.reading.space_reader import SpaceReader
 from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
-from sweeps.reading.typed_reader import TypedReader
+from sweeps.reading.tree_reader import TreeReader
 from sweeps.readouts import ClaimReadout
 from sweeps.search import Search, confirming
 from sweeps.study import Study
@@ -44,7 +44,7 @@ class StudyReader:
             folder: Where relative folders of data count from.
         """
         self._written = document.value
-        self._read = TypedReader(document)
+        self._read = TreeReader(document, KEYS)
         self._folder = folder
 
     def study(self) -> Study | None:
@@ -55,11 +55,11 @@ class StudyReader:
         if not isinstance(self._written, dict):
             self._read.mapping(self._written, ())
             return None
-        keys, gone = self._read.section(KEYS, self._written, ())
+        keys, gone = self._read.section(self._written, ())
         if keys is None or "problem" in gone:
             return None
         self._problem = problem_named(keys.problem)
-        self._paths = config_paths(self._problem)
+        self._read = TreeReader(self._read.document, config_paths(self._problem))
         self._needs = None if self._problem.data is None else self._problem.data()
         self._seeds: Sequence[int] = keys.listed_seeds()
         arms = self._arms()
@@ -98,9 +98,9 @@ class StudyReader:
     def _arms(self) -> dict[str, Config]:
         """Return every arm, grid points included, in the order of the file."""
         base = self._written.get("base", REFUSED)
-        self._base = self._read.nested(self._paths, base, ("base",))
+        self._base = self._read.nested(base, ("base",))
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
-        grid = GridReader(self._read, self._paths, self._written, self._overrides)
+        grid = GridReader(self._read, self._written, self._overrides)
         num_arms = len(self._overrides) * grid.num_points
         num_seeds = self._seeds.stop if isinstance(self._seeds, range) else len(self._seeds)
         self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
@@ -135,7 +135,7 @@ class StudyReader:
         for arm, override in self._overrides.items():
             for point in grid.points():
                 levels = (point, override, self._base)
-                if grid.is_left_out(self._paths.merged(levels)):
+                if grid.is_left_out(self._read.paths.merged(levels)):
                     continue
                 config = self._config(levels)
                 if config is not None:
@@ -152,8 +152,7 @@ class StudyReader:
             rule = "must be letters, digits, . _ - and +, first a letter or digit"
             self._read.report(("arms", name), f"{rule}, at most {MAX_NAME}, got {name!r}")
         return {
-            name: self._read.dotted(self._paths, override, ("arms", name))
-            for name, override in arms.items()
+            name: self._read.dotted(override, ("arms", name)) for name, override in arms.items()
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
@@ -197,7 +196,7 @@ class StudyReader:
 
     def _config(self, levels: Sequence[Settings]) -> Config | None:
         """Return the configuration of levels, the first decides; None if there was a problem."""
-        config, gone = self._read.joined(self._paths, levels, ("base",))
+        config, gone = self._read.joined(levels, ("base",))
         if config is None:
             return None
         config, errors = self._prepared(config, levels)
@@ -216,9 +215,10 @@ class StudyReader:
             if "search" in self._written and self._problem.held_out is not None:
                 before, config = flatten(config), self._problem.held_out.hidden(config)
                 after, hint = flatten(config), "a search sets it, leave it out"
+                given = self._read.paths.merged(levels).keys() & before.keys()
                 errors += [
                     RuleError(f"{p} is {after.get(p)!r} in a search", {p: before[p]}, hint=hint)
-                    for p in self._paths.merged(levels) if p in before and before[p] != after.get(p)
+                    for p in before if p in given and before[p] != after.get(p)
                 ]  # fmt: skip
         except RuleError as error:
             errors.append(error)
@@ -241,7 +241,6 @@ class StudyReader:
             self._read.report(("search",), text)
         spaces = SpaceReader(
             self._read,
-            self._paths,
             self._problem.unsearchable,
             given={path for override in self._overrides.values() for path in override},
             configure=lambda values: self._config((values, self._base)),

@@ -1,16 +1,15 @@
 """TreePaths: the dotted paths that values of a tree are given under, and how they are joined."""
 
-import dataclasses
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import accumulate, product
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built
-from mixup_core.tree.parts import REQUIRED, Among, Leaf, leaves, members, parts
+from mixup_core.tree.parts import REQUIRED, Leaf, leaves, members, parts, words
 from sweeps.reading.strict_yaml import REFUSED, At
 
 
@@ -30,9 +29,7 @@ Settings = Mapping[str, Setting]
 class TreePaths:
     """The paths of one type of tree."""
 
-    def __init__(
-        self, kind: type, reserved: Mapping[str, str] = types.MappingProxyType({})
-    ) -> None:
+    def __init__(self, kind: Any, reserved: Mapping[str, str] = types.MappingProxyType({})) -> None:
         """List the paths.
 
         Args:
@@ -41,20 +38,16 @@ class TreePaths:
         """
         self.kind = kind
         self.reserved = reserved
-        self.leaves: dict[str, Leaf] = {
+        self.leaves: Mapping[str, Leaf] = {
             path: leaf for path, leaf in leaves(kind).items() if path not in reserved
         }
-        self.choices = frozenset(
-            path
-            for path, leaf in self.leaves.items() if leaf.part.options and not leaf.part.is_named
-        )  # fmt: skip
+        chosen = {path: leaf.part for path, leaf in self.leaves.items() if leaf.part.options}
+        named = {path.removesuffix(".name") for path, part in chosen.items() if part.is_named}
+        self.choices = frozenset(path for path, part in chosen.items() if not part.is_named)
         """Paths of choices told apart by tag: a value may be given whole, or below."""
         prefixes = {prefix for path in self.leaves for prefix in above(path)}
         self.groups = {p for p in prefixes if self.choices.isdisjoint([p, *above(p)])}
         """Paths that a study file nests."""
-        named = {
-            path.removesuffix(".name") for path, leaf in self.leaves.items() if leaf.part.is_named
-        }
         self.required = tuple(
             path for path, leaf in self.leaves.items() if leaf.part.default is REQUIRED
             and (self.choices | named).isdisjoint(above(path.removesuffix(".name")))
@@ -128,17 +121,17 @@ def above(path: str) -> list[str]:
 
 def stand_in(hint: Any) -> Any:
     """Return some value of a type, for the rules that do not depend on it: 1 for a number."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        names = [name for mark in arguments[1:] if isinstance(mark, Among) for name in mark.names]
-        return names[0] if names else stand_in(arguments[0])
-    if origin is Literal:
-        return arguments[0]
-    if hint not in members(hint):
-        return None if type(None) in arguments else stand_in(arguments[0])
-    if origin is tuple:
-        return (stand_in(arguments[0]),)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        required = [part for part in parts(hint) if part.default is REQUIRED]
-        return built(hint, {part.name: stand_in(part.hint) for part in required})
-    return {bool: False, int: 1, float: 1.0, str: "x"}.get(hint)
+    kind, *others = words(hint) or members(hint)
+    if isinstance(kind, str) or type(None) in others:
+        return kind if isinstance(kind, str) else None
+    if get_origin(kind) is tuple:
+        return (stand_in(get_args(kind)[0]),)
+    if is_dataclass(kind) and isinstance(kind, type):
+        return built(kind, stand_ins(kind))
+    return {bool: False, int: 1, float: 1.0, str: "x"}.get(kind)
+
+
+def stand_ins(kind: type) -> dict[str, Any]:
+    """Return some value of each field of a dataclass that has no default."""
+    required = [part for part in parts(kind) if part.default is REQUIRED]
+    return {part.name: stand_in(part.hint) for part in required}

@@ -5,17 +5,19 @@ from plants import Bed, Drip, Flood, Plant, Sand, Visit
 
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
 from sweeps.reading.tree_paths import TreePaths
-from sweeps.reading.typed_reader import MAX_HINTS, TypedReader, did_you_mean
+from sweeps.reading.tree_reader import MAX_HINTS, TreeReader, did_you_mean
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 
 
-def reader_of(text: str) -> TypedReader:
-    return TypedReader(read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line)))
+def reader_of(text: str) -> TreeReader:
+    return TreeReader(
+        read_yaml(text.encode(), lambda line: Place(source="s.yaml", line=line)), PATHS
+    )
 
 
-def section(read: TypedReader) -> Any:
-    tree, _ = read.section(PATHS, read.document.value, ())
+def section(read: TreeReader) -> Any:
+    tree, _ = read.section(read.document.value, ())
     return tree
 
 

@@ -1,15 +1,15 @@
-"""TypedReader: values of a type out of a document, and a list of the faults met on the way."""
+"""TreeReader: trees of one type out of a document, and a list of the faults met on the way."""
 
-import dataclasses
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, get_args, get_origin
 
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
-from mixup_core.tree.parts import members
+from mixup_core.tree.parts import kind_name, members
 from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
@@ -18,13 +18,19 @@ MAX_HINTS = 20
 """Problems of a file after which no nearest name is looked for: it would take long for 20,000."""
 
 
-class TypedReader:
+class TreeReader:
     """Reads what stands at a path of a document. What is wrong is reported and left out."""
 
-    def __init__(self, document: Document) -> None:
-        """Make a reader of a document, whose faults it adds to."""
+    def __init__(self, document: Document, paths: TreePaths) -> None:
+        """Make a reader of a document, whose faults it adds to.
+
+        Args:
+            document: Of a study file.
+            paths: Of the type of the trees.
+        """
         self.document = document
         self.faults = document.faults
+        self.paths = paths
 
     def report(self, at: At, text: str, word: str = "", known: Iterable[str] = ()) -> None:
         """Add a fault at a path of the document; of a misspelt word, with the nearest known one."""
@@ -53,50 +59,45 @@ class TypedReader:
             value: What was written.
             at: Where.
         """
-        kind, *others = [member for member in members(hint) if member is not type(None)]
         if hint is object:
             return value
-        if value is not None and not others and _is_section(kind):
+        kind, *others = [member for member in members(hint) if member is not type(None)]
+        if value is not None and not others and is_dataclass(kind) and not kind_name(kind):
             before = len(self.faults)
-            section, gone = self.section(TreePaths(kind), value, at)
-            return REFUSED if gone or len(self.faults) > before else section
-        items = [get_args(member)[0] for member in members(hint) if get_origin(member) is tuple]
-        parts = value if items and isinstance(value, list) else ()
+            tree, gone = TreeReader(self.document, TreePaths(kind)).section(value, at)
+            return REFUSED if gone or len(self.faults) > before else tree
+        lists = [member for member in members(hint) if get_origin(member) is tuple]
+        if lists and isinstance(value, list):
+            item, _ = get_args(lists[0])
+            items = tuple(self.value(item, part, (*at, n)) for n, part in enumerate(value))
+            return REFUSED if any(part is REFUSED for part in items) else items
         try:
-            if not holds_refused(value):
-                return parsed(hint, value)
+            return REFUSED if holds_refused(value) else parsed(hint, value)
         except SpellingError as error:
-            if not parts:
-                is_scalar = isinstance(error.value, bool | int | float)
-                quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
-                word = error.value if isinstance(error.value, str) else ""
-                self.report(at, f"{error}{quote}", word, error.names)
+            is_scalar = isinstance(error.value, bool | int | float)
+            quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
+            word = error.value if isinstance(error.value, str) else ""
+            self.report(at, f"{error}{quote}", word, error.names)
         except RuleError as error:
-            if not parts:
-                self.report(at, str(error))
-        for number, part in enumerate(parts):
-            self.value(items[0], part, (*at, number))
+            self.report(at, str(error))
         return REFUSED
 
-    def section(self, paths: TreePaths, value: Any, at: At) -> tuple[Any, frozenset[str]]:
+    def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
         """Return the tree that a mapping holds as `TreePaths.join` does, faults reported."""
-        return self.joined(paths, [self.nested(paths, value, at)], at)
+        return self.joined([self.nested(value, at)], at)
 
-    def joined(
-        self, paths: TreePaths, levels: Sequence[Settings], at: At
-    ) -> tuple[Any, frozenset[str]]:
+    def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
         """Return `TreePaths.join` of levels without its errors, which are reported.
 
         Args:
-            paths: Of the type of the tree.
             levels: As for `TreePaths.merged`.
             at: Where faults are that no given value causes.
         """
-        given = paths.merged(levels)
-        for name in paths.required:
+        given = self.paths.merged(levels)
+        for name in self.paths.required:
             if name not in given:
                 self.report(at, f"missing key {name!r}")
-        tree, gone, errors = paths.join(given)
+        tree, gone, errors = self.paths.join(given)
         for error in errors:
             self.blame(error, levels, at)
         return tree, gone
@@ -107,77 +108,73 @@ class TypedReader:
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
         self.report(missing if setting is None else setting.at, str(error))
 
-    def nested(self, paths: TreePaths, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
+    def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
         """Return the settings of a mapping whose groups are mappings inside it.
 
         Args:
-            paths: Of the type of the tree.
             value: The mapping.
             at: Where it stands.
             prefix: Path of the group inside the tree with a dot after it; empty for the tree.
         """
+        leaves = self.paths.leaves
         if not isinstance(value, dict):
             self.mapping(value, at)
             refused = Setting(value=REFUSED, at=at)
-            return {path: refused for path in paths.leaves if path.startswith(prefix)}
+            return {path: refused for path in leaves if path.startswith(prefix)}
         settings: dict[str, Setting] = {}
         for key, part in value.items():
-            path, head = f"{prefix}{key}", f"{prefix}{key.partition('.')[0]}"
-            if "." not in key and path in paths.groups:
-                settings |= self.nested(paths, part, (*at, key), f"{path}.")
-            elif path in paths.leaves and ("." not in key or head in paths.choices):
-                settings[path] = self.setting(paths, path, part, (*at, key))
+            path, head, here = f"{prefix}{key}", f"{prefix}{key.partition('.')[0]}", (*at, key)
+            if "." not in key and path in self.paths.groups:
+                settings |= self.nested(part, here, f"{path}.")
+            elif path in leaves and ("." not in key or head in self.paths.choices):
+                settings[path] = self.setting(path, part, here)
             else:
-                self._report_unknown(paths, key, prefix, (*at, key))
+                self._report_unknown(key, prefix, here)
         return settings
 
-    def dotted(self, paths: TreePaths, value: Any, at: At) -> dict[str, Setting]:
+    def dotted(self, value: Any, at: At) -> dict[str, Setting]:
         """Return the settings of a mapping of dotted paths; see `nested` for what is none."""
         if not isinstance(value, dict):
-            return self.nested(paths, value, at)
-        settings = {}
-        for path, part in self.mapping(value, at).items():
-            if self.is_path(paths, path, (*at, path)):
-                settings[path] = self.setting(paths, path, part, (*at, path))
-        return settings
+            return self.nested(value, at)
+        return {
+            path: self.setting(path, part, (*at, path))
+            for path, part in value.items() if self.is_path(path, (*at, path))
+        }  # fmt: skip
 
-    def setting(self, paths: TreePaths, path: str, value: Any, at: At) -> Setting:
-        """Return what is given under a path of a tree."""
-        part = paths.leaves[path].part
-        written = value if part.options and isinstance(value, dict) else {}
-        read = value
-        if not (isinstance(value, str) and value in part.options):
-            read = self.value(part.hint, value, at)
-        for tag, content in written.items():
+    def setting(self, path: str, value: Any, at: At) -> Setting:
+        """Return what is given under a path of the tree."""
+        part, reserved = self.paths.leaves[path].part, self.paths.reserved
+        for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():
-                if (inside := f"{path}.{key}") in paths.reserved:
-                    self.report((*at, tag, key), paths.reserved[inside])
-        return Setting(value=read, at=at)
+                if (inside := f"{path}.{key}") in reserved:
+                    self.report((*at, tag, key), reserved[inside])
+        is_kind = isinstance(value, str) and value in part.options
+        return Setting(value=value if is_kind else self.value(part.hint, value, at), at=at)
 
-    def is_path(self, paths: TreePaths, path: str, at: At) -> bool:
+    def is_path(self, path: str, at: At) -> bool:
         """Return whether a dotted path names one value; one that does not is reported."""
-        if path in paths.leaves:
+        if path in self.paths.leaves:
             return True
-        if path in paths.reserved:
-            self.report(at, paths.reserved[path])
-        elif path in paths.groups:
-            inside = ", ".join(known for known in paths.leaves if known.startswith(f"{path}."))
+        if path in self.paths.reserved:
+            self.report(at, self.paths.reserved[path])
+        elif path in self.paths.groups:
+            inside = ", ".join(known for known in self.paths.leaves if known.startswith(f"{path}."))
             self.report(at, f"names a group of values; give one of {inside}")
         else:
-            self.report(at, "unknown path", path, paths.leaves)
+            self.report(at, "unknown path", path, self.paths.leaves)
         return False
 
-    def _report_unknown(self, paths: TreePaths, key: str, prefix: str, at: At) -> None:
-        path = f"{prefix}{key}"
-        if path in paths.reserved:
-            self.report(at, f"{key!r} {paths.reserved[path]}")
-        elif path in paths.leaves or path in paths.groups:
+    def _report_unknown(self, key: str, prefix: str, at: At) -> None:
+        path, leaves = f"{prefix}{key}", self.paths.leaves
+        if path in self.paths.reserved:
+            self.report(at, f"{key!r} {self.paths.reserved[path]}")
+        elif path in leaves or path in self.paths.groups:
             nested = path.replace(".", ": {", 1)
             self.report(at, f"unknown key {key!r}; this is nested, write {nested}: ...}}")
         else:
-            inside = [name.removeprefix(prefix) for name in paths.leaves if name.startswith(prefix)]
+            inside = [name.removeprefix(prefix) for name in leaves if name.startswith(prefix)]
             siblings = dict.fromkeys(name.partition(".")[0] for name in inside)
-            hint = self._hint(key, siblings) or self._hint(path, paths.leaves)
+            hint = self._hint(key, siblings) or self._hint(path, leaves)
             self.report(at, f"unknown key {key!r}{hint}")
 
 
@@ -193,9 +190,3 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         by_tail[tail] for tail in difflib.get_close_matches(word.rpartition(".")[2], by_tail, n=1)
     ]
     return f" (did you mean {nearest[0]}?)" if nearest else ""
-
-
-def _is_section(kind: Any) -> bool:
-    """Return whether a type is a dataclass that a study file writes as a mapping of its fields."""
-    names = (getattr(kind, "tag", None), getattr(kind, "name", None))
-    return dataclasses.is_dataclass(kind) and not any(isinstance(name, str) for name in names)
