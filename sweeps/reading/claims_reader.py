@@ -1,4 +1,4 @@
-"""What a study file says of arms and metrics by name: references and claims, checked."""
+"""ClaimsReader: what a study file says of its arms and metrics by name, checked."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,57 +8,81 @@ from sweeps.claims import Claim
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.study_keys import ClaimKeys
 from sweeps.reading.tree_reader import TreeReader
-
-Arms = Mapping[str, Config] | None
-"""All arms; None while one is wrong, and no name is judged."""
+from sweeps.readouts import ClaimReadout
 
 
-def check_arm(read: TreeReader, at: At, name: str, arms: Arms) -> None:
-    """Report a name that is no arm's."""
-    if arms is not None and name not in arms:
-        read.report(at, f"names no arm of the study, got {name!r}", name, arms)
+class ClaimsReader:
+    """Reads claims and references; what is wrong is reported."""
 
+    def __init__(
+        self, read: TreeReader, problem: Problem, arms: Mapping[str, Config] | None
+    ) -> None:
+        """Make a reader.
 
-def read_references(
-    read: TreeReader, written: Any, problem: Problem, arms: Arms
-) -> dict[str, dict[str, float]]:
-    """Return the numbers that a paper prints: arm to metric to number; faults are reported."""
-    references: dict[str, dict[str, float]] = {}
-    for arm, row in read.mapping(written, ("references",)).items():
-        at = ("references", arm)
-        check_arm(read, at, arm, arms)
-        references[arm] = {}
-        for metric, number in read.mapping(row, at).items():
-            _check_metric(read, (*at, metric), metric, problem)
-            references[arm][metric] = read.value(float, number, (*at, metric))
-    return references
+        Args:
+            read: Reads the file, and collects faults.
+            problem: Of the study.
+            arms: All of them; None while one is wrong, and no name is judged.
+        """
+        self._read = read
+        self._problem = problem
+        self._arms = arms
 
+    def check_arm(self, at: At, name: str) -> None:
+        """Report a name that is no arm's."""
+        if self._arms is not None and name not in self._arms:
+            text = f"names no arm of the study, got {name!r}"
+            self._read.report(at, text, name, self._arms)
 
-def read_claims(read: TreeReader, written: Any, problem: Problem, arms: Arms) -> tuple[Claim, ...]:
-    """Return what the sources say; faults are reported."""
-    claims = []
-    for number, words in enumerate(read.filled(written, ("claims",), "claim")):
-        at = ("claims", number)
-        keys = read.value(ClaimKeys, words, at)
-        if keys is REFUSED:
-            continue
-        claim = keys.claim()
-        claims.append(claim)
+    def references(self, written: Any) -> dict[str, dict[str, float]]:
+        """Return the numbers that a paper prints: arm to metric to number."""
+        references: dict[str, dict[str, float]] = {}
+        for arm, row in self._read.mapping(written, ("references",)).items():
+            at = ("references", arm)
+            self.check_arm(at, arm)
+            references[arm] = {}
+            for metric, number in self._read.mapping(row, at).items():
+                self._check_metric((*at, metric), metric)
+                references[arm][metric] = self._read.value(float, number, (*at, metric))
+        return references
+
+    def claims(self, written: Any) -> tuple[Claim, ...]:
+        """Return what the sources say."""
+        claims = []
+        for number, words in enumerate(self._read.filled(written, ("claims",), "claim")):
+            at = ("claims", number)
+            keys = self._read.value(ClaimKeys, words, at)
+            if keys is not REFUSED:
+                claims.append(keys.claim())
+                self._check(at, claims[-1])
+        return tuple(claims)
+
+    def _check(self, at: At, claim: Claim) -> None:
+        problem, arms = self._problem, self._arms or {}
         sides = [side for side in (claim.left, claim.right) if isinstance(side, str)]
         for side in sides:
-            check_arm(read, at, side, arms)
-        if len({problem.population(arms[side]) for side in sides if arms and side in arms}) > 1:
-            read.report(at, f"{' and '.join(sides)} are measured on different data")
+            self.check_arm(at, side)
+        if len({problem.population(arms[side]) for side in sides if side in arms}) > 1:
+            self._read.report(at, f"{' and '.join(sides)} are measured on different data")
         if claim.metric not in problem.predicted:
-            _check_metric(read, at, claim.metric, problem)
+            self._check_metric(at, claim.metric)
         elif claim.readout is not None:
             told = f"{claim.metric} is of the last epoch, so it takes no readout of its own"
-            read.report(at, told)
-    return tuple(claims)
+            self._read.report(at, told)
+        # Other metrics may be measured more often than the headline.
+        if claim.readout is not None and claim.metric in problem.headline:
+            self.check_readout(at, claim.readout)
 
+    def check_readout(self, at: At, readout: ClaimReadout) -> None:
+        """Report the first arm whose runs are too short for a read-out."""
+        for name, config in (self._arms or {}).items():
+            if (number := self._problem.evaluations(config)) < readout.evaluations:
+                text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
+                self._read.report(at, text)
+                return
 
-def _check_metric(read: TreeReader, at: At, name: str, problem: Problem) -> None:
-    """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
-    if name.removesuffix("_averaged") not in problem.metrics:
-        known = [*problem.metrics, *problem.predicted]
-        read.report(at, f"names no metric, got {name!r}", name, known)
+    def _check_metric(self, at: At, name: str) -> None:
+        """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
+        if name.removesuffix("_averaged") not in self._problem.metrics:
+            known = [*self._problem.metrics, *self._problem.predicted]
+            self._read.report(at, f"names no metric, got {name!r}", name, known)

@@ -1,88 +1,313 @@
-"""From the `search:` section of a study file to a checked search."""
+"""SearchReader: from the `search:` section of a study file to a checked search."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
-from mixup_core.problem import Problem
+from mixup_core.problem import Config, Problem
+from mixup_core.rules import RuleError, shown
+from mixup_core.tree.building import parsed
+from mixup_core.tree.parts import parts
+from mixup_core.tree.written_forms import spelled
 from sweeps.budget import Budget
-from sweeps.reading.space_reader import SpaceReader
-from sweeps.reading.study_keys import SearchKeys
-from sweeps.reading.tree_paths import TreePaths
+from sweeps.reading.strict_yaml import REFUSED, At, Document, Place
+from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
+from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.search import Search
-from sweeps.space import MAX_GRID
+from sweeps.space import MAX_GRID, Categorical, Distribution, Parameter, Space
 
 KEYS: Final = TreePaths(SearchKeys)
+SEARCH: At = ("search",)
+SPACE: At = ("search", "space")
+
+Configure = Callable[[Settings], Config | None]
+"""Gives the configuration of some settings over the base of the study, None if there is none; it
+reports what is wrong."""
+
+When = Mapping[str, tuple[Any, ...]]
 
 
-def read_search(
-    read: TreeReader, written: Any, problem: Problem, seeds: Sequence[int], spaces: SpaceReader
-) -> Search | None:
-    """Return the search of a study; None if there was a problem.
+class SearchReader:
+    """Turns what a search lists into one; what is wrong is reported and left out."""
 
-    Args:
-        read: Reads the file, and collects faults.
-        written: What stands under the key `search`.
-        problem: Of the study.
-        seeds: Of the study.
-        spaces: Reads its space.
-    """
-    keys, gone = TreeReader(read.document, KEYS).section(written, ("search",))
-    if keys is None or "space" in gone:
-        return None
-    is_grid = keys.sampler == "grid"
-    space = spaces.space(keys.space, is_grid=is_grid)
-    points = keys.points
-    if is_grid:
-        points = None if space is None else space.size()
-        if points is not None and points > MAX_GRID:
-            read.report(("search", "space"), f"the grid has more than {MAX_GRID:,} points")
-    elif points is None and "points" not in gone:
-        read.report(("search",), "missing key 'points'")
-    names = (keys.objective,) if isinstance(keys.objective, str) else keys.objective
-    if "objective" not in gone:
-        _check_objectives(read, names, problem.objectives)
-    _check_seeds(read, keys, seeds)
-    if space is None or points is None or read.faults:
-        return None  # corners of what is wrong would repeat what was said of it
-    base = spaces.base(space)
-    if base is None or read.faults:
-        return None
-    return Search(
-        base=base,
-        space=space,
-        points=points,
-        objectives=names,
-        sampler=keys.sampler,
-        seed=keys.seed,
-        prune_after=None if keys.prune is None else keys.prune.after,
-        budget=keys.budget or Budget(),
-        stop_after=None if keys.stop is None else keys.stop.after,
-        warm_start=keys.warm_start,
-        select=keys.select,
-        confirm_seeds=() if keys.confirm is None else keys.confirm.seeds,
-    )
+    def __init__(
+        self, document: Document, problem: Problem, given: Collection[str], configure: Configure
+    ) -> None:
+        """Make a reader.
+
+        Args:
+            document: Of the study file, whose faults it adds to.
+            problem: Of the study.
+            given: Paths in which the arms of the study differ from its base.
+            configure: What the extremes of the space are tried with.
+        """
+        self._read = TreeReader(document, config_paths(problem, searched=True))
+        self._leaves = self._read.paths.leaves
+        self._known = problem.objectives
+        self._given = given
+        self._configure = configure
+        self._fixed: dict[str, Setting] = {}
+        self._found: list[Parameter] = []
+        self._at: dict[str, At] = {}
+
+    def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
+        """Return the search under the key `search`; None if there was a fault.
+
+        Args:
+            written: What stands there.
+            seeds: Of the study.
+        """
+        keys, gone = TreeReader(self._read.document, KEYS).section(written, SEARCH)
+        if keys is None or "space" in gone:
+            return None
+        is_grid = keys.sampler == "grid"
+        space = self._space(keys.space, is_grid=is_grid)
+        points = keys.points
+        if is_grid:
+            points = None if space is None else space.size()
+            if points is not None and points > MAX_GRID:
+                self._read.report(SPACE, f"the grid has more than {MAX_GRID:,} points")
+        elif points is None and "points" not in gone:
+            self._read.report(SEARCH, "missing key 'points'")
+        names = (keys.objective,) if isinstance(keys.objective, str) else keys.objective
+        if "objective" not in gone:
+            self._check_objectives(names)
+        self._check_seeds(keys, seeds)
+        if space is None or points is None or self._read.faults:
+            return None  # corners of what is wrong would repeat what was said of it
+        base = self._base(space)
+        if base is None or self._read.faults:
+            return None
+        return Search(
+            base=base,
+            space=space,
+            points=points,
+            objectives=names,
+            sampler=keys.sampler,
+            seed=keys.seed,
+            prune_after=None if keys.prune is None else keys.prune.after,
+            budget=keys.budget or Budget(),
+            stop_after=None if keys.stop is None else keys.stop.after,
+            warm_start=keys.warm_start,
+            select=keys.select,
+            confirm_seeds=() if keys.confirm is None else keys.confirm.seeds,
+        )
+
+    def _check_objectives(self, names: Sequence[str]) -> None:
+        at, known = (*SEARCH, "objective"), self._known
+        for i, name in enumerate(names):
+            if name.startswith("test/"):
+                text = f"only val/* may be searched, got {name!r}: test data chooses nothing"
+                self._read.report(at, text)
+            elif name not in known:
+                text = f"expected one of {', '.join(known)}, got {name!r}"
+                self._read.report(at, text, name, known)
+            elif name in names[:i]:
+                self._read.report(at, f"got {name!r} twice")
+        if not names:
+            self._read.report(at, "needs at least one")
+
+    def _check_seeds(self, keys: SearchKeys, seeds: Sequence[int]) -> None:
+        if keys.prune is not None and keys.prune.after >= len(seeds):
+            values = f"(after={keys.prune.after}, seeds={len(seeds)})"
+            text = f"`2 <= after < number of seeds` must hold, got {values}."
+            self._read.report((*SEARCH, "prune"), text)
+        if keys.stop is not None and len(seeds) < 2:
+            text = "needs two seeds or more, whose spread is the noise"
+            self._read.report((*SEARCH, "stop"), text)
+        if shared := sorted(set(seeds) & set(keys.confirm.seeds if keys.confirm else ())):
+            text = f"must be seeds that the search does not use, got {shared[:5]}"
+            self._read.report((*SEARCH, "confirm"), text)
+
+    def _space(self, written: Any, *, is_grid: bool) -> Space | None:
+        """Return the space; None if there was a fault, as where a grid has no end."""
+        before = len(self._read.faults)
+        if written == {}:
+            self._read.report(SPACE, "needs at least one path")
+        for path, entry in self._read.mapping(written, SPACE).items():
+            at = (*SPACE, path)
+            if not self._read.is_path(path, at):
+                continue
+            if inside := [head for head in above(path) if head in written]:
+                field = path.rpartition(".")[2]
+                self._read.report(at, f"{inside[0]} is in the space; write the {field} there")
+            elif path in self._read.paths.choices:
+                self._choice(path, entry, at)
+            else:
+                self._entry(path, entry, at, {})
+        for parameter in self._found:
+            at, among = self._at[parameter.path], parameter.distribution
+            if is_grid and among.values() is None:
+                text = "a grid needs `values`, a number of values, beside the bounds"
+                self._read.report(at, text)
+            if not is_grid and getattr(among, "num_values", None) is not None:
+                self._read.report(at, "`values` is for sampler: grid")
+        ordered = self._parents_first()
+        if len(self._read.faults) == before:
+            self._check_parents()
+        return Space(parameters=ordered) if len(self._read.faults) == before else None
+
+    def _base(self, space: Space) -> Config | None:
+        """Return the configuration that points start from, if every corner of the space can be.
+
+        A rule that is broken at many corners is reported at the first.
+        """
+        faults = self._read.faults
+        broken: set[tuple[Place, str, str]] = set()
+        for values in space.corners():
+            before = len(faults)
+            point = {path: Setting(value=v, at=self._at[path]) for path, v in values.items()}
+            self._configure(self._fixed | point)
+            found, faults[before:] = faults[before:], []
+            for fault in found:
+                rule = (fault.place, fault.path, fault.text.partition(" must hold")[0])
+                faults += [] if rule in broken else [fault]
+                broken.add(rule)
+        return self._configure(self._fixed)
+
+    def _choice(self, path: str, entry: Any, at: At) -> None:
+        """Add what an entry searches of a choice: its kind, or the fields of one kind, or both."""
+        kinds = self._leaves[path].part.options
+        if (kind := _only_key(entry)) in kinds:
+            before = len(self._found)
+            self._fields(path, entry, at, {})
+            fixed = self._fixed_at(path, kind, self._found[before:])
+            self._fixed[path] = Setting(value=fixed, at=at)
+        elif isinstance(entry, dict) and "categorical" not in entry:
+            forms = [f"{{{kind}: ...}}" for kind in kinds if self._names(path, kind)]
+            text = f"expected {' or '.join([*forms, '{categorical: [...]}'])}"
+            self._read.report(at, f"{text}, got {shown(entry)}")
+        else:
+            self._entry(path, entry, at, {}, kinds)
+
+    def _entry(
+        self, path: str, entry: Any, at: At, when: When, kinds: Collection[str] = ()
+    ) -> None:
+        """Add the parameter of an entry, then those of the fields of the kinds that it lists."""
+        keys = self._read.value(EntryKeys, entry, at)
+        if keys is REFUSED:
+            return
+        when, among = {**when, **self._when(entry, at)}, keys.range()
+        if "categorical" in entry:
+            self._categorical(path, entry["categorical"], at, when, kinds)
+        elif among is None:
+            self._read.report(at, f"expected one of {', '.join(KINDS)}, got {shown(entry)}")
+        else:
+            # Bounds are integers under a path of integers too; what lies between is not.
+            between = among.low + (among.high - among.low) / 2
+            between += 1e-6 * max(1.0, abs(between)) * float(between).is_integer()
+            probes = [among.low, among.high, between][: 2 if keys.int is not None else 3]
+            tried = (self._read.setting(path, value, at) for value in probes)
+            if all(setting.value is not REFUSED for setting in tried):
+                self._add(path, among, at, when)
+
+    def _categorical(
+        self, path: str, choices: Any, at: At, when: When, kinds: Collection[str]
+    ) -> None:
+        default = getattr(self._leaves[path].part.default, "tag", None)
+        chosen: list[Setting] = []
+        within = (*at, "categorical")
+        listed = list(enumerate(self._read.filled(choices, within, "choice")))
+        for number, choice in listed:
+            kind, here = _only_key(choice), (*within, number)
+            named = kind if kind in kinds else choice
+            chosen.append(self._read.setting(path, named, here))
+            if kinds and path in self._given and choice == default:
+                self._read.report(here, f"{choice} has nothing to search; make it an arm")
+        self._listed(path, chosen, at, when)
+        for number, choice in listed:
+            if (kind := _only_key(choice)) in kinds:
+                self._fields(path, choice, (*within, number), {path: (kind,)})
+
+    def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
+        """Add the fields of one kind of a choice; a value stands for the one field there is."""
+        ((kind, content),) = choice.items()
+        names, within = self._names(path, kind), (*at, kind)
+        is_alone = len(names) == 1 and not (isinstance(content, dict) and names[0] in content)
+        given = {names[0]: content} if is_alone else self._read.mapping(content, within)
+        for name, entry in given.items():
+            field, here = f"{path}.{name}", within if is_alone else (*within, name)
+            if name not in names:
+                told = self._read.paths.reserved.get(field)
+                text = told or f"unknown key {name!r}"
+                self._read.report(here, text, "" if told else name, names)
+            elif not isinstance(entry, dict):
+                self._listed(field, [self._read.setting(field, entry, here)], here, when)
+            else:
+                if "when" in entry:
+                    text = "exists wherever its choice does; it has no `when`"
+                    self._read.report((*here, "when"), text)
+                self._entry(field, entry, here, when)
+
+    def _names(self, path: str, kind: str) -> list[str]:
+        """Return the fields of a kind of a choice that may be given."""
+        fields = parts(self._leaves[path].part.options[kind])
+        return [part.name for part in fields if f"{path}.{part.name}" in self._leaves]
+
+    def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
+        """Return a choice of one kind, with stand-ins for what is searched in it."""
+        choice = self._leaves[path].part
+        extremes = {p.path.rpartition(".")[2]: p.distribution.extremes[0] for p in fields}
+        for values in (stand_ins(choice.options[tag]), extremes):
+            with suppress(ValueError):
+                return parsed(choice.hint, {tag: values})
+        return tag
+
+    def _listed(self, path: str, chosen: Sequence[Setting], at: At, when: When) -> None:
+        """Add the parameter of those choices that were not refused, none if they are wrong."""
+        choices = tuple(setting.value for setting in chosen if setting.value is not REFUSED)
+        for choice in map(spelled, choices):
+            if isinstance(choice, tuple | dict):
+                text = "choices are numbers, text, booleans or null"
+                self._read.report(at, f"{text}, got {shown(choice)}")
+        try:
+            if choices:
+                self._add(path, Categorical(choices=choices), at, when)
+        except RuleError as error:
+            self._read.report(at, str(error))
+
+    def _add(self, path: str, among: Distribution, at: At, when: When) -> None:
+        self._at[path] = at
+        self._found.append(Parameter(path=path, distribution=among, when=when))
+
+    def _when(self, entry: Mapping[str, Any], at: At) -> When:
+        conditions: dict[str, tuple[Any, ...]] = {}
+        for path, value in self._read.mapping(entry.get("when", {}), (*at, "when")).items():
+            conditions[path] = tuple(value) if isinstance(value, list) else (value,)
+            if not conditions[path]:
+                self._read.report((*at, "when", path), f"needs at least one value of {path!r}")
+        return conditions
+
+    def _parents_first(self) -> tuple[Parameter, ...]:
+        """Return the parameters so that each comes after those it depends on, else as they were."""
+        ordered: list[Parameter] = []
+        waiting = list(self._found)
+        while waiting:
+            unmet = {parameter.path for parameter in waiting}
+            if not (ready := [p for p in waiting if unmet.isdisjoint(p.when)]):
+                text = "depends on itself through `when`"
+                self._read.report(self._at[waiting[0].path], text)
+                break
+            ordered.append(ready[0])
+            waiting.remove(ready[0])
+        return tuple(ordered)
+
+    def _check_parents(self) -> None:
+        known = {parameter.path: parameter.distribution for parameter in self._found}
+        for parameter in self._found:
+            at = self._at[parameter.path]
+            for path, values in parameter.when.items():
+                choices = getattr(known.get(path), "choices", None)
+                if path not in known:
+                    text = f"when: its parent {path!r} is not in the space"
+                    self._read.report(at, text, path, known)
+                elif choices is None:
+                    self._read.report(at, f"when: its parent {path!r} has no choices")
+                elif any(value not in choices for value in values):
+                    self._read.report(at, f"when: no choice of {path!r}, which has {choices}")
 
 
-def _check_seeds(read: TreeReader, keys: SearchKeys, seeds: Sequence[int]) -> None:
-    if keys.prune is not None and keys.prune.after >= len(seeds):
-        values = f"(after={keys.prune.after}, seeds={len(seeds)})"
-        read.report(("search", "prune"), f"`2 <= after < number of seeds` must hold, got {values}.")
-    if keys.stop is not None and len(seeds) < 2:
-        read.report(("search", "stop"), "needs two seeds or more, whose spread is the noise")
-    if shared := sorted(set(seeds) & set(keys.confirm.seeds if keys.confirm else ())):
-        text = f"must be seeds that the search does not use, got {shared[:5]}"
-        read.report(("search", "confirm"), text)
-
-
-def _check_objectives(read: TreeReader, names: Sequence[str], known: Collection[str]) -> None:
-    at = ("search", "objective")
-    for i, name in enumerate(names):
-        if name.startswith("test/"):
-            read.report(at, f"only val/* may be searched, got {name!r}: test data chooses nothing")
-        elif name not in known:
-            read.report(at, f"expected one of {', '.join(known)}, got {name!r}", name, known)
-        elif name in names[:i]:
-            read.report(at, f"got {name!r} twice")
-    if not names:
-        read.report(at, "needs at least one")
+def _only_key(entry: Any) -> Any:
+    """Return the key of a mapping of one thing; None of anything else."""
+    return next(iter(entry)) if isinstance(entry, dict) and len(entry) == 1 else None

@@ -19,7 +19,7 @@ from sweeps.space import MAX_GRID, Integer, Real
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 MAX_POINTS = 10_000
 KINDS = ("log_uniform", "uniform", "int", "categorical")
-"""Of distributions."""
+"""Of distributions; the last has no bounds."""
 Integers = tuple[int, ...] | None
 _INVISIBLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
@@ -143,20 +143,19 @@ class EntryKeys:
         Raises:
             RuleError: If the bounds are not two in order.
         """
-        for kind in ("log_uniform", "uniform", "int"):
-            bounds = getattr(self, kind)
-            if bounds is None:
-                continue
-            require(len(bounds) == 2, f"{kind} is [LOW, HIGH]", self, kind)
-            low, high = bounds
-            try:
-                if kind == "int":
-                    return Integer(low=low, high=high, step=1 if self.step is None else self.step)
-                is_log = kind == "log_uniform"
-                return Real(low=low, high=high, is_log=is_log, num_values=self.values)
-            except RuleError as error:
-                raise RuleError(error.rule, error.values, fields=(kind,)) from error
-        return None
+        kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
+        if kind is None:
+            return None
+        bounds = getattr(self, kind)
+        require(len(bounds) == 2, f"{kind} is [LOW, HIGH]", self, kind)
+        low, high = bounds
+        try:
+            if kind == "int":
+                return Integer(low=low, high=high, step=1 if self.step is None else self.step)
+            is_log = kind == "log_uniform"
+            return Real(low=low, high=high, is_log=is_log, num_values=self.values)
+        except RuleError as error:
+            raise RuleError(error.rule, error.values, fields=(kind,)) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,15 +11,13 @@ from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import flatten
 from sweeps.budget import Budget
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
-from sweeps.reading.claims_reader import check_arm, read_claims, read_references
+from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
-from sweeps.reading.search_reader import read_search
-from sweeps.reading.space_reader import SpaceReader
+from sweeps.reading.search_reader import SearchReader
 from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.readouts import ClaimReadout
 from sweeps.search import Search, confirming
 from sweeps.study import Study
 
@@ -52,9 +50,6 @@ class StudyReader:
         if self._written is None:
             self._read.report((), "file is empty")
             return None
-        if not isinstance(self._written, dict):
-            self._read.mapping(self._written, ())
-            return None
         keys, gone = self._read.section(self._written, ())
         if keys is None or "problem" in gone:
             return None
@@ -66,17 +61,12 @@ class StudyReader:
         known = None if self._read.faults else arms
         search = self._search(arms)
         usual = self._problem.baseline if self._problem.baseline in arms else next(iter(arms), "")
+        said = ClaimsReader(self._read, self._problem, known)
         if keys.baseline is not None:
-            check_arm(self._read, ("baseline",), keys.baseline, known)
-        written = self._written.get("references", REFUSED)
-        references = read_references(self._read, written, self._problem, known)
-        written = self._written.get("claims", REFUSED)
-        claims = read_claims(self._read, written, self._problem, known)
-        self._check_readout(("readout",), keys.readout, known or {})
-        for number, claim in enumerate(claims):
-            # Other metrics may be measured more often than the headline.
-            if claim.readout is not None and claim.metric in self._problem.headline:
-                self._check_readout(("claims", number), claim.readout, known or {})
+            said.check_arm(("baseline",), keys.baseline)
+        references = said.references(self._written.get("references", REFUSED))
+        said.check_readout(("readout",), keys.readout)
+        claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
         return Study(
@@ -178,14 +168,6 @@ class StudyReader:
                 for error in teaching.unfit(configs[name], arms[teacher]):
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
 
-    def _check_readout(self, at: At, readout: ClaimReadout, arms: Mapping[str, Config]) -> None:
-        """Report the first arm whose runs are too short for a read-out."""
-        for name, config in arms.items():
-            if (number := self._problem.evaluations(config)) < readout.evaluations:
-                text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
-                self._read.report(at, text)
-                return
-
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
         """Report more runs, or more epochs of all runs, than a study may have."""
         for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
@@ -239,14 +221,14 @@ class StudyReader:
         if "arms" not in self._written:
             text = "a search needs `arms`, the baselines that its points are compared with"
             self._read.report(("search",), text)
-        spaces = SpaceReader(
-            self._read,
-            self._problem.unsearchable,
+        reader = SearchReader(
+            self._read.document,
+            self._problem,
             given={path for override in self._overrides.values() for path in override},
             configure=lambda values: self._config((values, self._base)),
         )
         few = self._seeds[: MAX_RUNS + 1]  # a study of more is refused, and may have no length
-        search = read_search(self._read, self._written["search"], self._problem, few, spaces)
+        search = reader.search(self._written["search"], few)
         if search is None:
             return None
         num_confirming = (len(arms) + 1) * len(search.confirm_seeds)

@@ -99,10 +99,12 @@ class TreePaths:
                 gone |= wholes if gone >= fields else fields
 
 
-def config_paths(problem: Problem) -> TreePaths:
-    """Return the paths of a problem's configuration that a study file may set."""
+def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
+    """Return the paths of a problem's configuration that a study file may set, or a search vary."""
     seed = {"seed": "is not set in a study file; give `seeds`"}
-    return TreePaths(problem.config, seed | dict(problem.reserved))
+    told = "cannot be searched: points would not compare"
+    fixed = dict.fromkeys(problem.unsearchable if searched else (), told)
+    return TreePaths(problem.config, fixed | seed | dict(problem.reserved))
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
@@ -121,9 +123,11 @@ def above(path: str) -> list[str]:
 
 def stand_in(hint: Any) -> Any:
     """Return some value of a type, for the rules that do not depend on it: 1 for a number."""
-    kind, *others = words(hint) or members(hint)
-    if isinstance(kind, str) or type(None) in others:
-        return kind if isinstance(kind, str) else None
+    if known := words(hint):
+        return known[0]
+    if type(None) in members(hint):
+        return None
+    kind = members(hint)[0]
     if get_origin(kind) is tuple:
         return (stand_in(get_args(kind)[0]),)
     if is_dataclass(kind) and isinstance(kind, type):

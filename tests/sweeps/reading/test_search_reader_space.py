@@ -39,6 +39,21 @@ BAD = {
     ),
     "seed": ("mix.switch_epoch", "seed", "14: *: is not set in a study file; give `seeds`"),
     "validation size": (SWITCH, "data.val_size: {int: [100, 200]}", "14: *: cannot be searched: *"),
+    "field that says what is compared": (
+        ALPHA,
+        "objective: {filter: {teacher: erm, oracle: {categorical: [true, false]}}}",
+        "13: search.space.objective.filter.oracle: cannot be searched: points would not compare",
+    ),
+    "field that is filled in": (
+        ALPHA,
+        "objective: {filter: {teacher: erm, teacher_key: a}}",
+        "13: *.filter.teacher_key: is not set in a study file; name the teacher's arm",
+    ),
+    "path that may not vary is not offered": (
+        SWITCH,
+        "oracle: {categorical: [true]}",
+        "14: search.space.oracle: unknown path",
+    ),
     "conditional without parent": (
         SWITCH,
         "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
