@@ -50,7 +50,10 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:
-            return ["base", *_nested(study, rest)]
+            named = study.get("problem")
+            is_known = isinstance(named, str) and named in PROBLEMS
+            paths = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM))
+            return ["base", *paths.keys(rest)]
         case "grid" | "zip" if rest:
             return [section, rest]
         case "search" if rest.startswith("space."):
@@ -72,13 +75,3 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
 def _arms(study: dict[str, Any]) -> list[str]:
     arms = study.get("arms")
     return list(arms) if isinstance(arms, dict) else []
-
-
-def _nested(study: dict[str, Any], path: str) -> list[str]:
-    """Return the keys of a path of the base, which is nested as far as its groups go."""
-    named = study.get("problem")
-    is_known = isinstance(named, str) and named in PROBLEMS
-    groups = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM)).groups
-    names = path.split(".")
-    deep = max((n for n in range(len(names)) if ".".join(names[:n]) in groups), default=0)
-    return [*names[:deep], ".".join(names[deep:])]

@@ -7,15 +7,15 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built
-from mixup_core.tree.parts import REQUIRED, Among, Leaf, Part, members, parts
+from mixup_core.tree.parts import REQUIRED, Leaf, Part, members, parts, words
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
-from sweeps.reading.tree_paths import TreePaths, config_paths, stand_in
+from sweeps.reading.tree_paths import TreePaths, config_paths, stand_ins
 
 Schema = dict[str, Any]
 
@@ -58,16 +58,15 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
     search, objective = _schema(SearchKeys), {"enum": list(problem.objectives)}
     search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
-    search["properties"]["space"] |= {"minProperties": 1} | _mapping({
-        path: _searched(leaf, values) for path, leaf in paths.leaves.items()
-        if path not in problem.unsearchable
-    })  # fmt: skip
+    leaves = config_paths(problem, searched=True).leaves
+    space = _mapping({path: _searched(leaf, values) for path, leaf in leaves.items()})
+    search["properties"]["space"] |= {"minProperties": 1} | space
     base = _mapping({})
     for path, value in values.items():
-        group, names = base, path.split(".")
-        while len(names) > 1 and path.removesuffix("." + ".".join(names[1:])) in paths.groups:
-            group = group["properties"].setdefault(names.pop(0), _mapping({}))
-        group["properties"][".".join(names)] = value
+        group, *heads, last = base, *paths.keys(path)
+        for head in heads:
+            group = group["properties"].setdefault(head, _mapping({}))
+        group["properties"][last] = value
     arms = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{ARM_NAME}$"}}
     return {
         "base": base,
@@ -112,16 +111,12 @@ def _distribution(value: Schema) -> Schema:
 
 def _schema(hint: Any) -> Schema:
     """Return the JSON Schema of the values of a type, as study files write them."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        names = [list(mark.names) for mark in arguments[1:] if isinstance(mark, Among)]
-        return {"enum": names[0]} if names else _schema(arguments[0])
-    if origin is Literal:
-        return {"enum": list(arguments)}
+    if known := words(hint):
+        return {"enum": list(known)}
     if hint not in members(hint):
-        return {"anyOf": [_schema(member) for member in arguments]}
-    if origin is tuple:
-        return {"type": "array", "items": _schema(arguments[0])}
+        return {"anyOf": [_schema(member) for member in members(hint)]}
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _schema(get_args(hint)[0])}
     if not is_dataclass(hint):
         return dict(_PLAIN[hint])
     kind: Any = hint
@@ -149,8 +144,7 @@ def _limits(kind: Any, part: Part) -> Schema:
 
     def holds(value: Any) -> bool:
         try:
-            others = {p.name: stand_in(p.hint) for p in parts(kind) if p.default is REQUIRED}
-            built(kind, others | {part.name: value})
+            built(kind, stand_ins(kind) | {part.name: value})
         except RuleError as error:
             return part.name not in error.fields
         return True

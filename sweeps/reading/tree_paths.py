@@ -54,6 +54,12 @@ class TreePaths:
         )  # fmt: skip
         """Paths that every tree of the type needs a value under."""
 
+    def keys(self, path: str) -> list[str]:
+        """Return the keys that lead to a path in a file, as deep as groups are nested there."""
+        names = path.split(".")
+        deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
+        return [*names[:deep], ".".join(names[deep:])]
+
     def merged(self, levels: Sequence[Settings]) -> dict[str, Any]:
         """Return the values of all levels by path.
 
