@@ -49,8 +49,7 @@ class ClaimsReader:
     def claims(self, written: Any) -> tuple[Claim, ...]:
         """Return what the sources say."""
         claims = []
-        for number, words in enumerate(self._read.filled(written, ("claims",), "claim")):
-            at = ("claims", number)
+        for at, words in self._read.filled(written, ("claims",), "claim").items():
             keys = self._read.value(ClaimKeys, words, at)
             if keys is not REFUSED:
                 claims.append(keys.claim())

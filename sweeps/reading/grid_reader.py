@@ -29,10 +29,9 @@ class GridReader:
         """
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
-        grids: dict[At, Any] = {("grid",): given["grid"]} if "grid" in given else {}
+        grids: Mapping[At, Any] = {("grid",): given["grid"]} if "grid" in given else {}
         if isinstance(given.get("grid"), list):
-            listed = enumerate(read.filled(given["grid"], ("grid",), "grid"))
-            grids = {("grid", number): grid for number, grid in listed}
+            grids = read.filled(given["grid"], ("grid",), "grid")
         self._grids = [self._axes(grid, at) for at, grid in grids.items()] or [{}]
         if "zip" in given:
             self._taken |= {path: "grid" for axes in self._grids for path in axes}
@@ -43,10 +42,8 @@ class GridReader:
             steps = list(map(_together, zip(*zipped.values(), strict=False))) or [{}]
             self._grids = [{**axes, "": steps} for axes in self._grids]
         self._exclude: dict[At, Settings] = {}
-        for number, values in enumerate(
-            read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
-        ):
-            at = ("exclude", number)
+        excluded = read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
+        for at, values in excluded.items():
             rule = read.dotted(values, at)
             if values == {}:
                 read.report(at, "needs at least one path")
@@ -97,10 +94,7 @@ class GridReader:
             if near:
                 self._read.report(here, f"{self._taken[near[0]]} sets this path too")
             elif listed := self._read.filled(values, here, "value"):
-                axes[path] = [
-                    {path: self._read.setting(path, value, (*here, number))}
-                    for number, value in enumerate(listed)
-                ]
+                axes[path] = [{path: self._read.setting(path, v, at)} for at, v in listed.items()]
         return axes
 
 

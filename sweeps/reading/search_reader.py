@@ -207,18 +207,16 @@ class SearchReader:
     ) -> None:
         default = getattr(self._leaves[path].part.default, "tag", None)
         chosen: list[Setting] = []
-        within = (*at, "categorical")
-        listed = list(enumerate(self._read.filled(choices, within, "choice")))
-        for number, choice in listed:
-            kind, here = _only_key(choice), (*within, number)
-            named = kind if kind in kinds else choice
-            chosen.append(self._read.setting(path, named, here))
+        listed = self._read.filled(choices, (*at, "categorical"), "choice")
+        for here, choice in listed.items():
+            kind = _only_key(choice)
+            chosen.append(self._read.setting(path, kind if kind in kinds else choice, here))
             if kinds and path in self._given and choice == default:
                 self._read.report(here, f"{choice} has nothing to search; make it an arm")
         self._listed(path, chosen, at, when)
-        for number, choice in listed:
+        for here, choice in listed.items():
             if (kind := _only_key(choice)) in kinds:
-                self._fields(path, choice, (*within, number), {path: (kind,)})
+                self._fields(path, choice, here, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
         """Add the fields of one kind of a choice; a value stands for the one field there is."""

@@ -45,11 +45,12 @@ class TreeReader:
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
-    def filled(self, value: Any, at: At, what: str) -> Sequence[Any]:
-        """Return a value that must be a list of at least one thing; none if it was refused."""
+    def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
+        """Return the items of a list of at least one, by where they stand; none if refused."""
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
-        return value if isinstance(value, list) else ()
+        items = value if isinstance(value, list) else ()
+        return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At) -> Any:
         """Return a value of a type, lists and sections read part by part; else `REFUSED`.
