@@ -10,7 +10,7 @@ from mixup_core.tree.building import parsed
 from mixup_core.tree.parts import parts
 from mixup_core.tree.written_forms import spelled
 from sweeps.budget import Budget
-from sweeps.reading.strict_yaml import REFUSED, At, Document, Place
+from sweeps.reading.strict_yaml import REFUSED, At, Document, Fault, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
 from sweeps.reading.tree_reader import TreeReader
@@ -153,17 +153,15 @@ class SearchReader:
 
         A rule that is broken at many corners is reported at the first.
         """
-        faults = self._read.faults
-        broken: set[tuple[Place, str, str]] = set()
+        before = len(self._read.faults)
         for values in space.corners():
-            before = len(faults)
             point = {path: Setting(value=v, at=self._at[path]) for path, v in values.items()}
             self._configure(self._fixed | point)
-            found, faults[before:] = faults[before:], []
-            for fault in found:
-                rule = (fault.place, fault.path, fault.text.partition(" must hold")[0])
-                faults += [] if rule in broken else [fault]
-                broken.add(rule)
+        first: dict[tuple[Place, str, str], Fault] = {}
+        for fault in self._read.faults[before:]:
+            rule = fault.text.partition(" must hold")[0]
+            first.setdefault((fault.place, fault.path, rule), fault)
+        self._read.faults[before:] = first.values()
         return self._configure(self._fixed)
 
     def _choice(self, path: str, entry: Any, at: At) -> None:
