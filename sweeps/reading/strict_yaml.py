@@ -102,15 +102,14 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
     reader = _Reader(place_at)
     try:
         value = reader.document(_decoded(content), at)
+        return Document(value=value, places=reader.places, faults=reader.faults)
     except _NoYamlError as error:
-        line, text = error.line, error.text
+        line, text = error.args
     except yaml.MarkedYAMLError as error:
         line, text = _syntax_problem(error, content)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML lets some escapes (\UFFFFFFFF) and version numbers fail in int() and chr().
         line, text = 1, f"not valid YAML: {error}"
-    else:
-        return Document(value=value, places=reader.places, faults=reader.faults)
     reader.refuse(line, at, text)
     return Document(value=REFUSED, places={at: place_at(line)}, faults=reader.faults)
 
@@ -121,9 +120,7 @@ def write_yaml(document: Any) -> str:
 
 
 class _NoYamlError(Exception):
-    def __init__(self, line: int, text: str) -> None:
-        super().__init__(text)
-        self.line, self.text = line, text
+    """Why nothing of a document can be read: its line, and the text of the fault."""
 
 
 def _decoded(content: bytes) -> str:
@@ -165,25 +162,23 @@ class _Reader:
 
     def document(self, text: str, at: At) -> Any:
         self._events = iter(yaml.parse(text, Loader=_LOADER))
-        starts, value = 0, None
+        values: list[Any] = []
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                starts += 1
-                if starts > 1:
+                if values:
                     raise _NoYamlError(_line(event), "expected one document")
-                value = self._value(next(self._events), at, 1)
+                values.append(self._value(next(self._events), at, 1))
         self.places.setdefault(at, self._place_at(1))
-        return value
+        return values[0] if values else None
 
     def _value(self, event: yaml.Event, at: At, depth: int) -> Any:
         line = _line(event)
         self.places.setdefault(at, self._place_at(line))
         if depth > MAX_DEPTH:
             raise _NoYamlError(line, f"nested deeper than {MAX_DEPTH}")
-        value: Any
         match event:
             case yaml.MappingStartEvent():
-                value = self._mapping(at, depth)
+                value: Any = self._mapping(at, depth)
             case yaml.SequenceStartEvent():
                 value = self._sequence(at, depth)
             case yaml.ScalarEvent():
@@ -218,15 +213,13 @@ class _Reader:
         if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
             self.refuse(line, at, "merge keys are not allowed, got <<")
             return None
-        match self._value(event, at, depth + 1):
-            case str(key):
-                return key
-            case dict() | list():
-                self.refuse(line, at, "keys must be text, got a collection")
-            case Refused():
-                pass
-            case scalar:
-                self.refuse(line, at, f"keys must be text, got {shown(scalar)}; quote it")
+        key = self._value(event, at, depth + 1)
+        if isinstance(key, str):
+            return key
+        if key is not REFUSED:
+            is_scalar = not isinstance(key, dict | list)
+            got = f"{shown(key)}; quote it" if is_scalar else "a collection"
+            self.refuse(line, at, f"keys must be text, got {got}")
         return None
 
     def _sequence(self, at: At, depth: int) -> list[Any]:
