@@ -18,7 +18,7 @@ from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
-from mixup_core.images.evaluation import corrupted_means, evaluate
+from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
 from mixup_core.images.predicting import predict
@@ -41,6 +41,9 @@ class TrainingState:
     """Network of the averaged weights, if the run keeps one."""
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
+    logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    """Of each held-out split, by network as in `networks`, (images, classes): what the evaluation
+    after the last epoch was computed from. Empty before, and in a state that was loaded."""
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
@@ -89,6 +92,7 @@ class TrainingState:
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
+        self.logits = {}
 
     def step(self, rate: float) -> None:
         """Take a step along the gradients that are there, and average what it gives.
@@ -142,7 +146,7 @@ class Training:
     def predictions(self) -> bytes:
         """Return the logits of validation and test images, as bytes."""
         networks = self.state.networks()
-        predictions = predict(self.config, self.data, networks, self.device)
+        predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
 
 
@@ -206,8 +210,11 @@ def fit(
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
                 for suffix, network in state.networks().items():
-                    measured = evaluate(network, part, config.precision)
+                    logits = logits_of(network, part, config.precision)
+                    measured = evaluate(logits, part.labels)
                     metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+                    if epoch + 1 == config.epochs:
+                        state.logits.setdefault(split, {})[suffix] = logits
             metrics |= corrupted_means(metrics)
         subject = Subject(
             config=config,

@@ -16,10 +16,11 @@ from mixup_core.images.config import VARIED, Sgd, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
 from mixup_core.mixing import label_entropy
+from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
@@ -41,6 +42,24 @@ def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits
         "train/loss", "train/excess_loss", "test/error", "test/nll", "test/calibration_error",
     }  # fmt: skip
     assert records[-1].metrics["train/loss"] < 0.7 * records[0].metrics["train/loss"]
+
+
+def test_predictions_after_the_last_evaluation_ask_no_network(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = with_values(config, {"averaging": {"ema": 0.5}})
+    state = TrainingState.initial(config, splits.info, CPU)
+    run = Training(config=config, data=splits, device=CPU, state=state)
+    list(run)
+    again = TrainingState.initial(config, splits.info, CPU)
+    loaded = Training(config=config, data=splits, device=CPU, state=again)
+    loaded.load_bytes(run.to_bytes(), run.records)
+    computed = loaded.predictions()
+    monkeypatch.setattr("mixup_core.images.predicting.logits_of", None)
+    assert run.predictions() == computed
+    assert Predictions.from_bytes(computed).splits["test"].logits.keys() == {"", AVERAGED}
+    with pytest.raises(TypeError):
+        loaded.predictions()
 
 
 def test_what_an_objective_measures_is_recorded_per_image(
