@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+import torch._dynamo  # noqa: F401  the first optimizer would, while its run waits
 from torch import Tensor, nn
 
 from mixup_core.images.average import Average

@@ -73,7 +73,8 @@ def test_logits_give_the_error_that_the_run_measures(config: TrainConfig, splits
     assert splits.test is not None
     shown = EvaluationImages(splits.test, splits.info, config.data, CPU)
     error = (split.logits[""].argmax(1) != split.labels).mean()
-    assert evaluate(logits_of(network, shown, "float32"), shown.labels)["error"] == pytest.approx(error)
+    measured = evaluate(logits_of(network, shown, "float32"), shown.labels)
+    assert measured["error"] == pytest.approx(error)
 
 
 def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(
