@@ -6,11 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
-from mixup_core.images.config import DataConfig, Guided, Objective, Plain, Probe, TrainConfig
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folders import describe, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import DataSet, HeldOut, Keying, Metric, Problem, Teaching
 from mixup_core.rules import RuleError

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from mixup_core.images.average import Average
 from mixup_core.images.batches import Draws, batches, proven_kernel
-from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
+from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once

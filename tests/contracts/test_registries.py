@@ -8,20 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from mixup_core.images.config import (
-    DataConfig,
-    Loss,
-    LrSchedule,
-    Model,
-    Objective,
-    Optimizer,
-    Probe,
-    TrainConfig,
-)
+from mixup_core.images.choices.models import Model
+from mixup_core.images.choices.optimizers import Optimizer
+from mixup_core.images.choices.rates import LrSchedule
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DatasetInfo
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS
+from mixup_core.images.losses.loss import Loss
 from mixup_core.images.models import MODELS
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import DataConfig, Mlp, ResNet18, TrainConfig
+from mixup_core.images.choices.models import Mlp, ResNet18
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.problem import IMAGES, infeasible, num_images, setting
 from mixup_core.laws import Beta, Erm
 from mixup_core.tree.building import with_values

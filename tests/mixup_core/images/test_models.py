@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, conv2d, linear
 from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
-from mixup_core.images.config import (
+from mixup_core.images.choices.models import (
     EfficientNetV2S,
     Linear,
     Mlp,
