@@ -282,8 +282,7 @@ class TrainConfig:
                     "mix.schedule.phases until < epochs",
                     {"mix.schedule.phases": last, "epochs": self.epochs},
                 )
-
-        warm_up = 0 if isinstance(self.lr_schedule, Constant) else self.lr_schedule.warm_up
+        warm_up = self.lr_schedule.warm_up
         if warm_up >= self.epochs:
             raise RuleError(
                 "lr_schedule.warm_up < epochs",

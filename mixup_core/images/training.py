@@ -11,10 +11,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
-from mixup_core.images.average import Average
 from mixup_core.images.batches import Draws, batches, proven_kernel
-from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
@@ -38,7 +37,7 @@ class TrainingState:
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    averaged: Average | None = None
+    averaged: AveragedModel | None = None
     """Network of the averaged weights, if the run keeps one."""
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
@@ -57,10 +56,8 @@ class TrainingState:
         if config.vary == "rounding":
             move_one_weight(network, config.seed)
         network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        averaged = None
-        if config.averaging is not None:
-            averaged = Average(network, config.averaging.decay)
-        optimizer = _optimizer(config.optimizer, network)
+        averaged = None if config.averaging is None else config.averaging.of(network)
+        optimizer = config.optimizer.over(network.parameters())
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
@@ -295,20 +292,3 @@ def _means(
         name: float((value.double() * weights).sum() / weights.sum())
         for name, value in values.items()
     }
-
-
-def _optimizer(config: Optimizer, network: nn.Module) -> torch.optim.Optimizer:
-    match config:
-        case Adam(lr=lr, weight_decay=decay):
-            return torch.optim.Adam(network.parameters(), lr=lr, weight_decay=decay, fused=True)
-        case AdamW(lr=lr, weight_decay=decay):
-            return torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=decay, fused=True)
-        case Sgd(lr=lr, momentum=momentum, weight_decay=decay, nesterov=nesterov):
-            return torch.optim.SGD(
-                network.parameters(),
-                lr=lr,
-                momentum=momentum,
-                weight_decay=decay,
-                nesterov=nesterov,
-                fused=True,
-            )
