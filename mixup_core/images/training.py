@@ -23,8 +23,8 @@ from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.subject import Subject
-from mixup_core.images.problem import unfit
 from mixup_core.images.rounding import move_one_weight
+from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory

@@ -4,7 +4,8 @@ import pytest
 
 from mixup_core.images.choices.models import Mlp, ResNet18
 from mixup_core.images.config import DataConfig, TrainConfig
-from mixup_core.images.problem import IMAGES, infeasible, num_images, setting
+from mixup_core.images.feasibility import infeasible
+from mixup_core.images.problem import IMAGES, num_images, setting
 from mixup_core.laws import Beta, Erm
 from mixup_core.tree.building import with_values
 

@@ -20,7 +20,8 @@ from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
-from mixup_core.images.problem import hidden, tags, taught, teacher_arm
+from mixup_core.images.problem import hidden
+from mixup_core.images.teaching import tags, taught, teacher_arm
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm
