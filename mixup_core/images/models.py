@@ -199,6 +199,9 @@ def build_model(
             if module.bias is not None:
                 bound = 1 / math.sqrt(module.weight[0].numel())
                 nn.init.uniform_(module.bias, -bound, bound, generator=rng)
+        else:
+            own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+            assert not own, f"initial weights of {type(module).__name__} are known"
     return network
 
 

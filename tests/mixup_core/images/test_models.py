@@ -166,3 +166,13 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
             assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
         if isinstance(module, nn.Linear):
             assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
+
+
+def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> None:
+    class Normalised:
+        def network(self, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+            return nn.Sequential(nn.Flatten(), nn.LayerNorm(4))
+
+    model: Any = Normalised()
+    with pytest.raises(AssertionError, match="initial weights of LayerNorm are known"):
+        build_model(model, 1, 4, 2, seed=0)
