@@ -12,7 +12,8 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws
-from mixup_core.images.config import VARIED, Sgd, TrainConfig
+from mixup_core.images.choices.optimizers import Sgd
+from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
@@ -328,7 +329,8 @@ def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
     """Resume in another process, at each epoch: the bytes of the state are compared by hash."""
     program = """
 import hashlib, sys, torch
-from mixup_core.images.config import (DataConfig, NarrowResNet, TrainConfig)
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import (DataConfig, TrainConfig)
 from mixup_core.tree.building import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord
