@@ -4,6 +4,7 @@ import gc
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
+_REGISTERS_WITHIN = 20.0
+"""Seconds from the start of a raylet, and of its agents, to its entry with the GCS."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 
@@ -58,6 +61,13 @@ class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
 
     def start_log_monitor(self) -> None:
         """Leave out what gathers the logs of workers, which nobody is sent."""
+
+    def start_ray_processes(self) -> None:
+        """Start the raylet, and return as soon as it is known; Ray looks once a second."""
+        super().start_ray_processes()
+        give_up_at = time.monotonic() + _REGISTERS_WITHIN  # then Ray goes on looking, or gives up
+        while time.monotonic() < give_up_at and not self.get_gcs_client().get_all_node_info():
+            time.sleep(0.02)
 
     def kill_all_processes(
         self, check_alive: bool = True, allow_graceful: bool = False, wait: bool = False
