@@ -1,4 +1,9 @@
-"""Schedules: how the law changes from epoch to epoch. Plain values, one choice."""
+"""Schedules: how the law changes from epoch to epoch, one of the dataclasses here. Plain values.
+
+Each has a `tag`, its fields, and
+
+    law_at(epoch, epochs)    the law of a 0-based epoch of `epochs`
+"""
 
 import math
 from dataclasses import dataclass
@@ -178,6 +183,7 @@ class Cosine(_LogRamp):
 
 
 Schedule = Phases | Easy | Hard | EasyHardEasy | Linear | Cosine
+"""To add one is to write it and to name it here."""
 
 
 def epoch_after(fraction: float, epochs: int) -> int:

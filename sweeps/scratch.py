@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from mixup_core.temporary import PREFIX, collect, is_left, temporary_folder
+from sweeps.processes import wait_for_end
 
 MARK = "MIXSWEEP_SCRATCH"
 """Variable of the environment of all that is started for a launch: its folder."""
@@ -62,7 +63,7 @@ def end_orphans(folder: Path | None = None) -> None:
         killed = list(_kill_orphans(folder))
         if not killed:
             return
-        psutil.wait_procs(killed, timeout=_PATIENCE)
+        wait_for_end(killed, _PATIENCE)
 
 
 def _kill_orphans(folder: Path | None) -> Iterator[psutil.Process]:

@@ -24,14 +24,8 @@ import torch
 
 from mixup_core.bench import reference
 from mixup_core.images.batches import Batch, Draws, batches
-from mixup_core.images.config import (
-    DataConfig,
-    MixConfig,
-    Mlp,
-    NarrowResNet,
-    ResNet18,
-    TrainConfig,
-)
+from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.forward import forward

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mixup_core.images.config import Loss, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.kernel import Kernel, kernel_for
+from mixup_core.images.losses.loss import Loss
 from mixup_core.images.views import PADDING, TrainingImages
 from mixup_core.laws import Erm, Law, Midpoint
 from mixup_core.mixing import draw_lambdas, draw_partners, mix

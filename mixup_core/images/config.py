@@ -4,30 +4,16 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
 
-from mixup_core.images.choices.averaging import Averaging, Ema
-from mixup_core.images.choices.models import (
-    EfficientNetV2S,
-    Linear,
-    Mlp,
-    Model,
-    NarrowResNet,
-    PreActResNet18,
-    ResNet18,
-    ResNet34,
-    Vgg16,
-)
-from mixup_core.images.choices.optimizers import Adam, AdamW, Optimizer, Sgd
-from mixup_core.images.choices.rates import Constant, Cosine, LrSchedule, Step, WarmUp
+from mixup_core.images.choices.averaging import Averaging
+from mixup_core.images.choices.models import Model, ResNet18
+from mixup_core.images.choices.optimizers import Adam, Optimizer
+from mixup_core.images.choices.rates import Constant, LrSchedule
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.losses.squared_error import SquaredError
-from mixup_core.images.objectives.filtered import Filter
-from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import MAX_SEED
@@ -48,42 +34,6 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
     "rounding": ("rounding",),
 }
 """What a seed may be made to vary alone, to the purposes whose draws it then names."""
-
-__all__ = [
-    "VARIED",
-    "Adam",
-    "AdamW",
-    "Averaging",
-    "Constant",
-    "Cosine",
-    "CrossEntropy",
-    "DataConfig",
-    "EfficientNetV2S",
-    "Ema",
-    "Filter",
-    "Guided",
-    "Linear",
-    "Loss",
-    "LrSchedule",
-    "MixConfig",
-    "Mlp",
-    "Model",
-    "NarrowResNet",
-    "Objective",
-    "Optimizer",
-    "Plain",
-    "PreActResNet18",
-    "Probe",
-    "RegMixup",
-    "ResNet18",
-    "ResNet34",
-    "Sgd",
-    "SquaredError",
-    "Step",
-    "TrainConfig",
-    "Vgg16",
-    "WarmUp",
-]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -332,8 +282,7 @@ class TrainConfig:
                     "mix.schedule.phases until < epochs",
                     {"mix.schedule.phases": last, "epochs": self.epochs},
                 )
-
-        warm_up = 0 if isinstance(self.lr_schedule, Constant) else self.lr_schedule.warm_up
+        warm_up = self.lr_schedule.warm_up
         if warm_up >= self.epochs:
             raise RuleError(
                 "lr_schedule.warm_up < epochs",

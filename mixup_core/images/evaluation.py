@@ -16,18 +16,18 @@ NUM_CALIBRATION_BINS = 15
 IMAGES_PER_BATCH = 1000
 
 
-@torch.no_grad()
-def evaluate(
-    network: nn.Module, images: EvaluationImages, precision: Literal["float32", "bfloat16"]
-) -> dict[str, float]:
-    """Return the metrics of a network in evaluation mode, one pass over the images.
+def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
+    """Return the metrics of a network by its logits of some images.
+
+    Args:
+        logits: (images, classes), float; see `logits_of`.
+        labels: (images,), int64.
 
     Returns:
         `error`: fraction of images whose largest logit is not the label's, in [0, 1].
         `nll`: mean cross entropy, in nats.
         `calibration_error`: see `calibration_error`, in [0, 1].
     """
-    logits, labels = logits_of(network, images, precision), images.labels
     return {
         "error": float((logits.argmax(1) != labels).double().mean()),
         "nll": float(cross_entropy(logits.double(), labels)),

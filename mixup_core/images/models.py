@@ -1,24 +1,14 @@
-"""MODELS: name to network. Initial weights come from the run's own stream."""
+"""build_model: a network with the initial weights of a seed; networks that torch does not have."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.choices.models import (
-    EfficientNetV2S,
-    Linear,
-    Mlp,
-    Model,
-    NarrowResNet,
-    PreActResNet18,
-    ResNet18,
-    ResNet34,
-    Vgg16,
-)
+from mixup_core.images.choices.models import Model
 from mixup_core.seeding import Seeds, stream_seed
 
 
@@ -132,27 +122,7 @@ class PreActResNet(nn.Module):
         return logits
 
 
-def resnet18(model: ResNet18, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
-    """Return ResNet-18 with the CIFAR stem; 11,173,386 parameters for 2 channels, 10 classes."""
-    del image_size
-    return ResNet(in_channels, num_classes, 1, _stages(model.width, (2, 2, 2, 2)))
-
-
-def resnet34(model: ResNet34, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
-    """Return ResNet-34 with the CIFAR stem."""
-    del image_size
-    return ResNet(in_channels, num_classes, 1, _stages(model.width, (3, 4, 6, 3)))
-
-
-def preact_resnet18(
-    model: PreActResNet18, in_channels: int, num_classes: int, image_size: int
-) -> nn.Module:
-    """Return the pre-activation ResNet-18 of the mixup paper's CIFAR experiments."""
-    del image_size
-    return PreActResNet(in_channels, num_classes, _stages(model.width, (2, 2, 2, 2)))
-
-
-def vgg16_bn(model: Vgg16, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     """Return VGG-16 (configuration D) with BatchNorm, a global average and one linear layer.
 
     The three large linear layers of the source, made for 224 pixels, and their dropout are left
@@ -160,8 +130,6 @@ def vgg16_bn(model: Vgg16, in_channels: int, num_classes: int, image_size: int) 
 
     Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
     """
-    del image_size
-    width = model.width or 64
     layers: list[nn.Module] = []
     channels = in_channels
     for factor, num_convolutions in ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3)):
@@ -177,9 +145,7 @@ def vgg16_bn(model: Vgg16, in_channels: int, num_classes: int, image_size: int) 
     return nn.Sequential(*layers, *head)
 
 
-def efficientnet_v2_s(
-    model: EfficientNetV2S, in_channels: int, num_classes: int, image_size: int
-) -> nn.Module:
+def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
     """Return torchvision's EfficientNetV2-S for a number of channels.
 
     Its dropout and stochastic depth would draw from the global generator, which no run may touch:
@@ -189,7 +155,6 @@ def efficientnet_v2_s(
     """
     from torchvision.models import efficientnet_v2_s as published
 
-    del model, image_size
     network: Any = published(num_classes=num_classes, dropout=0.0, stochastic_depth_prob=0.0)
     stem = network.features[0]
     stem[0] = nn.Conv2d(in_channels, stem[0].out_channels, 3, stride=2, padding=1, bias=False)
@@ -197,44 +162,21 @@ def efficientnet_v2_s(
     return built
 
 
-def narrow_resnet(
-    model: NarrowResNet, in_channels: int, num_classes: int, image_size: int
-) -> nn.Module:
-    """Return three single-block stages behind a stride-2 stem: seconds per run on a CPU."""
-    del image_size
-    width = model.width or 12
-    return ResNet(
-        in_channels, num_classes, 2, [(width, 1, 1), (2 * width, 1, 2), (4 * width, 1, 2)]
-    )
+def mlp(sizes: Sequence[int]) -> nn.Module:
+    """Return a ReLU network over the flattened pixels, from its inputs to its logits.
 
-
-def mlp(model: Mlp, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
-    """Return a ReLU network over the flattened pixels, hidden layers 300 and 100 by default."""
-    hidden = model.hidden or (300, 100)
-    sizes = [in_channels * image_size**2, *hidden]
+    Args:
+        sizes: Of the pixels, of each hidden layer and of the logits.
+    """
     layers: list[nn.Module] = [nn.Flatten()]
-    for inputs, outputs in pairwise(sizes):
+    for inputs, outputs in pairwise(sizes[:-1]):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
+    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
-def linear(model: Linear, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
-    """Return a linear function of the flattened pixels."""
-    del model
-    return nn.Sequential(nn.Flatten(), nn.Linear(in_channels * image_size**2, num_classes))
-
-
-MODELS: dict[str, Callable[[Any, int, int, int], nn.Module]] = {
-    "resnet18": resnet18,
-    "narrow-resnet": narrow_resnet,
-    "mlp": mlp,
-    "linear": linear,
-    "resnet34": resnet34,
-    "preact-resnet18": preact_resnet18,
-    "vgg16-bn": vgg16_bn,
-    "efficientnet-v2-s": efficientnet_v2_s,
-}
-"""Name to function of (configuration, input channels, classes, image size)."""
+def stages(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (channels, blocks, stride) of stages, each twice as wide as the one before."""
+    return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
 def build_model(
@@ -246,7 +188,7 @@ def build_model(
     of a seed starts from the same ones, and no global generator is touched.
     """
     with torch.device("meta"):
-        network = MODELS[model.name](model, in_channels, num_classes, image_size)
+        network = model.network(in_channels, num_classes, image_size)
     network = network.to_empty(device="cpu")
     rng = torch.Generator().manual_seed(stream_seed(seed, "initial weights"))
     for module in network.modules():
@@ -257,13 +199,10 @@ def build_model(
             if module.bias is not None:
                 bound = 1 / math.sqrt(module.weight[0].numel())
                 nn.init.uniform_(module.bias, -bound, bound, generator=rng)
+        else:
+            own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+            assert not own, f"initial weights of {type(module).__name__} are known"
     return network
-
-
-def _stages(width: int | None, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) of four stages, each twice as wide as the one before."""
-    first = width or 64
-    return [(first * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
 def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:

@@ -1,9 +1,10 @@
 """predict: the logits of the validation and test images that a run ends with."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
@@ -16,7 +17,11 @@ PREDICTED = ("val", "test")
 
 
 def predict(
-    config: TrainConfig, data: Splits, networks: Mapping[str, nn.Module], device: torch.device
+    config: TrainConfig,
+    data: Splits,
+    networks: Mapping[str, nn.Module],
+    device: torch.device,
+    known: Mapping[str, Mapping[str, Tensor]] = MappingProxyType({}),
 ) -> Predictions:
     """Return the logits of some networks on the images that a run is measured on.
 
@@ -25,17 +30,24 @@ def predict(
         data: Its images.
         networks: By what stands behind their metrics' names (`TrainingState.networks`).
         device: Where they are.
+        known: Logits that need no further pass, of some splits (`TrainingState.logits`).
     """
     splits = {}
     for name, images in data.held_out().items():
         if name not in PREDICTED:
             continue
-        shown = EvaluationImages(images, data.info, config.data, device)
-        logits = {
-            suffix: logits_of(network, shown, config.precision).cpu().numpy()
-            for suffix, network in networks.items()
-        }
+        logits = known.get(name)
+        if logits is None:
+            shown = EvaluationImages(images, data.info, config.data, device)
+            logits = {
+                suffix: logits_of(network, shown, config.precision)
+                for suffix, network in networks.items()
+            }
         labels = images.labels.numpy()
         digest = images_digest(images.pixels.numpy(), labels)
-        splits[name] = Split(labels=labels, images=digest, logits=logits)
+        splits[name] = Split(
+            labels=labels,
+            images=digest,
+            logits={suffix: of_images.cpu().numpy() for suffix, of_images in logits.items()},
+        )
     return Predictions(splits=splits)

@@ -1,68 +1,18 @@
-"""IMAGES: image training as a problem: its metrics, its data, and what it is measured on."""
+"""IMAGES: image training as a problem: what enters its keys, and how its results are shown."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from mixup_core.images.config import DataConfig, Guided, Objective, Plain, Probe, TrainConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo
-from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
-from mixup_core.images.data.folders import describe, folder_digest
-from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.needs import ImageData, described, memory
+from mixup_core.images.feasibility import infeasible
+from mixup_core.images.metrics import METRICS, PREDICTED
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import PLAIN_METHODS, Erm
-from mixup_core.problem import DataSet, HeldOut, Keying, Metric, Problem, Teaching
+from mixup_core.problem import HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
 from mixup_core.tree.written_forms import spelled
-
-MAX_EPOCHS = 10_000
-"""Every epoch of a run has a stage key, and planning computes all of them."""
-
-METRICS = {
-    **{
-        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
-        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
-        for split, title in (
-            ("test", "test"),
-            ("val", "validation"),
-            ("test_corrupted", "corrupted test"),
-            *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
-        )
-        for name, label, unit in (
-            ("error", "error", "%"),
-            ("nll", "NLL", "nats"),
-            ("calibration_error", "calibration error", "%"),
-        )
-    },
-    "train/loss": Metric(label="training loss", unit="nats"),
-    "train/excess_loss": Metric(
-        label="excess training loss",
-        unit="nats",
-        note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
-    ),
-    **{
-        name: metric
-        for kind in (*get_args(Objective), *get_args(Probe))
-        for name, metric in kind.metrics.items()
-    },
-}
-"""Of training and evaluation; objectives and probes declare what they record beside."""
-
-PREDICTED = {
-    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
-    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
-    for name, label, unit in (
-        ("calibration_error", "calibration error", "%"),
-        ("brier", "Brier score", ""),
-        ("nll", "NLL", "nats"),
-    )
-    if (scaled, name) != ("", "nll")
-} | {"predicted/temperature": Metric(label="fitted temperature")}
-"""Of the test images after the last epoch; a temperature is fitted on the validation images."""
-
-_SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
 
 def of_epoch(config: TrainConfig, epoch: int) -> Any:
@@ -79,142 +29,6 @@ def of_epoch(config: TrainConfig, epoch: int) -> Any:
     return {"mixing": mixing, **beyond} if beyond else mixing
 
 
-class ImageData:
-    """What image training needs of its data sets (`mixup_core.problem.DataNeeds`)."""
-
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self._found: dict[DataConfig, DataConfig | str] = {}
-
-    def root(self) -> Path:
-        """Return the folder of the data sets on this machine."""
-        return data_root()
-
-    def sets(self) -> tuple[DataSet, ...]:
-        """Return where each data set of the catalogue is or would be."""
-        return statuses(data_root())
-
-    def fetch(self, name: str) -> str:
-        """Put a data set under the root as `mixup_core.images.data.fetching.fetch` does."""
-        return fetch(name, data_root())
-
-    def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        """Return the configuration with an image-folder found and digested, each folder once.
-
-        Raises:
-            DataError: If the folder cannot be read; the same again for the same data.
-        """
-        data = config.data
-        if data.folder is None:
-            return config
-        if data not in self._found:
-            try:
-                images = (folder / data.folder).absolute()
-                placed = replace(data, folder=str(images))
-                describe(placed)
-                self._found[data] = replace(placed, digest=folder_digest(images, data_root()))
-            except (DataError, OSError, ValueError) as error:
-                self._found[data] = str(error)
-        found = self._found[data]
-        if isinstance(found, str):
-            raise DataError(found, fields=("data.folder", "data.name"))
-        return replace(config, data=found)
-
-    def missing(self, config: TrainConfig) -> str | None:
-        """Return that a data set is not here and how to get it; an image-folder was looked at."""
-        root = data_root()
-        for name in _needed(config.data):
-            if not is_present(name, root):
-                return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
-        return None
-
-    def open(self, config: TrainConfig) -> None:
-        """Decode an image-folder, once for all runs of this machine: nobody else has looked at it.
-
-        Raises:
-            DataError: If a file is no image that can be used; the text names it.
-        """
-        if config.data.folder is not None:
-            from mixup_core.images.data.mapped import load_mapped
-
-            load_mapped(config.data)
-
-    def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
-        """Return data set to file to checksum."""
-        data = config.data
-        is_here = all(is_present(name, data_root()) for name in _needed(data))
-        return {data.name: checksums(data)} if is_here else {}
-
-
-def _needed(data: DataConfig) -> tuple[str, ...]:
-    """Return the names under which what a run loads is fetched."""
-    return (data.name, *([f"{data.name}-c"] if data.test and data.corruptions else []))
-
-
-def described(data: DataConfig) -> DatasetInfo:
-    """Return what is known of a data set; a folder with a digest is scanned once."""
-    is_fixed = data.folder is None or data.digest is not None
-    return _described(data) if is_fixed else describe(data)
-
-
-_described = lru_cache(maxsize=64)(describe)
-
-
-def infeasible(config: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run of this configuration would fail on its data."""
-    data, batch_size, info = config.data, config.batch_size, described(config.data)
-    if config.epochs > MAX_EPOCHS:
-        yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
-    if info.image_size % data.pool:
-        yield RuleError(
-            "pool divides the image size",
-            {"pool": data.pool, "image_size": info.image_size},
-            fields=("data.pool", "data.image_size", "data.name"),
-        )
-    if data.views == "concat" and info.num_classes % 2:
-        yield RuleError(
-            "class pairing has an even number of classes",
-            {"classes": info.num_classes},
-            fields=("data.views", "data.folder", "data.name"),
-        )
-    available = info.num_train - data.val_size + (info.num_test if data.oracle else 0)
-    if available < 1:
-        yield RuleError(
-            "val_size < training images",
-            {"val_size": data.val_size, "training images": info.num_train},
-            fields=("data.val_size", "data.folder", "data.name"),
-        )
-        return
-    num_train = data.size_of_subset(available)
-    if num_train > available:
-        yield RuleError(
-            "num_train <= training images without val_size",
-            {"num_train": num_train, "images": available},
-            fields=_SPLIT,
-        )
-    elif batch_size > num_train:
-        yield RuleError(
-            "batch_size <= training images",
-            {"batch_size": batch_size, "training images": num_train},
-            fields=("batch_size", *_SPLIT),
-        )
-    elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
-        yield RuleError(
-            "every class has the images that a balanced subset asks for",
-            {
-                "images of each class": num_train // info.num_classes,
-                "of the smallest class": info.smallest_class,
-            },
-            fields=("data.balanced", *_SPLIT),
-        )
-    elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
-        yield RuleError(
-            "no batch is a single image, which BatchNorm cannot train on",
-            {"batch_size": batch_size, "training images": num_train},
-            fields=("batch_size", *_SPLIT, "model.name"),
-        )
-
-
 def hidden(config: TrainConfig) -> TrainConfig:
     """Return a configuration blind to test images, to be judged on images held out.
 
@@ -222,10 +36,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
         RuleError: If no images are held out, or training sees test images.
     """
     if tags(config):
-        oracle = {"data.oracle": config.data.oracle}
-        if isinstance(config.objective, Guided):
-            oracle |= {"objective.oracle": config.objective.oracle}
-        raise RuleError("a search selects no oracle", oracle)
+        raise RuleError("a search selects no oracle", oracles(config))
     if config.data.val_size == 0:
         raise RuleError(
             "val_size >= 1 in a search, which is judged on images held out",
@@ -240,41 +51,6 @@ def revealed(config: TrainConfig) -> TrainConfig:
     A random training subset (`data.num_train`) stays as large as it was.
     """
     return replace(config, data=replace(config.data, val_size=0, test=True))
-
-
-def tags(config: TrainConfig) -> tuple[str, ...]:
-    """Return `oracle` for a run that learns from test images, itself or through its teacher."""
-    of_teacher = isinstance(config.objective, Guided) and config.objective.oracle
-    return ("oracle",) if config.data.oracle or of_teacher else ()
-
-
-def teacher_arm(config: TrainConfig) -> str | None:
-    """Return the arm that a configuration names as its teacher."""
-    return config.objective.teacher if isinstance(config.objective, Guided) else None
-
-
-def taught(config: TrainConfig, key: str) -> TrainConfig:
-    """Return the configuration with the final stage key of its teacher filled in."""
-    return with_values(config, {"objective.teacher_key": key})
-
-
-def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run cannot learn from a teacher."""
-    oracle = isinstance(config.objective, Guided) and config.objective.oracle
-    if oracle != ("oracle" in tags(teacher)):
-        yield RuleError(
-            "objective.oracle says whether the teacher saw test images",
-            {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
-            fields=("objective.oracle",),
-        )
-    for name in ("name", "digest", "image_size", "views", "pool"):
-        own, its = getattr(config.data, name), getattr(teacher.data, name)
-        if own != its:
-            yield RuleError(
-                f"the teacher has the same data.{name}",
-                {f"data.{name}": own, f"data.{name} of the teacher": its},
-                fields=(f"data.{name}", "objective.teacher"),
-            )
 
 
 def measures(config: TrainConfig, metric: str) -> bool:
@@ -315,11 +91,6 @@ def method(config: TrainConfig) -> str | None:
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
     return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
-
-
-def memory(config: TrainConfig) -> dict[str, int]:
-    """Return the images of a data set in bytes, as the processes of a machine map them together."""
-    return {config.data.name: described(config.data).num_bytes}
 
 
 def num_images(config: TrainConfig) -> int:

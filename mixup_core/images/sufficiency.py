@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.problem import ImageData, described, memory
+from mixup_core.images.data.needs import ImageData, described, memory
 from mixup_core.laws import Beta, Erm, Law
 from mixup_core.problem import MAX_SEED, Keying, Metric, Problem
 from mixup_core.rules import RuleError, require

@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+import torch._dynamo  # noqa: F401  the first optimizer would, while its run waits
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
-from mixup_core.images.average import Average
 from mixup_core.images.batches import Draws, batches, proven_kernel
-from mixup_core.images.config import Adam, AdamW, Optimizer, Sgd, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
-from mixup_core.images.evaluation import corrupted_means, evaluate
+from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.subject import Subject
-from mixup_core.images.problem import unfit
 from mixup_core.images.rounding import move_one_weight
+from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory
@@ -37,10 +38,13 @@ class TrainingState:
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
-    averaged: Average | None = None
+    averaged: AveragedModel | None = None
     """Network of the averaged weights, if the run keeps one."""
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
+    logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    """Of each held-out split, by network as in `networks`, (images, classes): what the evaluation
+    after the last epoch was computed from. Empty before, and in a state that was loaded."""
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
@@ -56,10 +60,8 @@ class TrainingState:
         if config.vary == "rounding":
             move_one_weight(network, config.seed)
         network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        averaged = None
-        if config.averaging is not None:
-            averaged = Average(network, config.averaging.decay)
-        optimizer = _optimizer(config.optimizer, network)
+        averaged = None if config.averaging is None else config.averaging.of(network)
+        optimizer = config.optimizer.over(network.parameters())
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
@@ -89,6 +91,7 @@ class TrainingState:
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
+        self.logits = {}
 
     def step(self, rate: float) -> None:
         """Take a step along the gradients that are there, and average what it gives.
@@ -142,7 +145,7 @@ class Training:
     def predictions(self) -> bytes:
         """Return the logits of validation and test images, as bytes."""
         networks = self.state.networks()
-        predictions = predict(self.config, self.data, networks, self.device)
+        predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
 
 
@@ -206,8 +209,11 @@ def fit(
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
                 for suffix, network in state.networks().items():
-                    measured = evaluate(network, part, config.precision)
+                    logits = logits_of(network, part, config.precision)
+                    measured = evaluate(logits, part.labels)
                     metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+                    if epoch + 1 == config.epochs:
+                        state.logits.setdefault(split, {})[suffix] = logits
             metrics |= corrupted_means(metrics)
         subject = Subject(
             config=config,
@@ -294,20 +300,3 @@ def _means(
         name: float((value.double() * weights).sum() / weights.sum())
         for name, value in values.items()
     }
-
-
-def _optimizer(config: Optimizer, network: nn.Module) -> torch.optim.Optimizer:
-    match config:
-        case Adam(lr=lr, weight_decay=decay):
-            return torch.optim.Adam(network.parameters(), lr=lr, weight_decay=decay, fused=True)
-        case AdamW(lr=lr, weight_decay=decay):
-            return torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=decay, fused=True)
-        case Sgd(lr=lr, momentum=momentum, weight_decay=decay, nesterov=nesterov):
-            return torch.optim.SGD(
-                network.parameters(),
-                lr=lr,
-                momentum=momentum,
-                weight_decay=decay,
-                nesterov=nesterov,
-                fused=True,
-            )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sweeps.running.head import end_children
+from sweeps.processes import end_children
 from sweeps.signals import INTERRUPTED, hear, leave
 
 

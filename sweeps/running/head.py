@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import psutil
 
+from sweeps.processes import end_children, lives
 from sweeps.signals import GOES_ON, INTERRUPTED, arrivals
 
 _LOOK_EVERY = 1.0
@@ -47,7 +48,7 @@ class Head:
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
-        own = _needed(filter(_lives, psutil.Process().children()))
+        own = _needed(filter(lives, psutil.Process().children()))
         self._own = dict.fromkeys(_OWN) | own if is_own else {}
         self._answered_at = time.monotonic()
 
@@ -185,16 +186,6 @@ def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseExce
     return KeyboardInterrupt() if is_interrupted() else None
 
 
-def end_children() -> None:
-    """Kill every process below this one, as if it had been killed itself; who stored, has stored.
-
-    What is left of Ray in this process must not be used any more: end it with `os._exit`.
-    """
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-
-
 def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
     """Return those without which a cluster cannot live, dead ones too, by name."""
     found = {}
@@ -205,18 +196,11 @@ def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
     return found
 
 
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
     """Return which process has ended, of some by name; None is one that was never seen."""
     for name, process in own.items():
         if process is None:
             return f"its {name} has ended"
-        if not _lives(process):
+        if not lives(process):
             return f"its {name} (pid {process.pid}) has ended"
     return None

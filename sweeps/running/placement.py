@@ -1,5 +1,6 @@
 """Placement: where the runs of a launch go. No Ray."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -75,6 +76,18 @@ class Placement:
         if not self.is_auto or not 0 < had < 1:
             return None
         return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
+
+    def cpus_here(self, runs: int) -> int:
+        """Return the CPUs of a cluster of our own: those that runs can take.
+
+        Ray begins a process for each of them at once.
+
+        Args:
+            runs: That are to be trained.
+        """
+        here = os.cpu_count() or 1
+        slots = self.slots or here // self.cpus_per_run
+        return min(slots, max(1, runs)) * self.cpus_per_run or here
 
     def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:
         """Return the slots on these nodes.

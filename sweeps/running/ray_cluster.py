@@ -4,9 +4,11 @@ import gc
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 # Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
 # ports are on the loopback, and its token dies with this process.
@@ -23,9 +25,11 @@ if "RAY_ADDRESS" not in os.environ:
     os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
 
 import ray
+import ray._private.node
 
+from sweeps.processes import end_children
 from sweeps.running.console import still
-from sweeps.running.head import Head, HeadLostError, end_children, not_started, starting
+from sweeps.running.head import Head, HeadLostError, not_started, starting
 from sweeps.running.placement import Node, Placement
 from sweeps.scratch import MARK
 from sweeps.signals import hear
@@ -34,14 +38,64 @@ _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
+_REGISTERS_WITHIN = 20.0
+"""Seconds from the start of a raylet, and of its agents, to its entry with the GCS."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 
+class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
+    """A machine that trains the runs of one launch, and then is no cluster any more.
+
+    Ray has no switch for what is left out here: together these cost a second and a half before the
+    first epoch, and 1 % of a core during all others. Nothing of a launch lives in its processes,
+    so they need no time to end: a GCS that is asked to takes longer than the second it is given.
+    """
+
+    def start_api_server(self, **given: Any) -> None:
+        """Leave out the dashboard, of which `include_dashboard=False` leaves the process."""
+        del given
+        self._webui_url = ""
+
+    def start_monitor(self) -> None:
+        """Leave out the autoscaler: a launch of its own has this machine."""
+
+    def start_log_monitor(self) -> None:
+        """Leave out what gathers the logs of workers, which nobody is sent."""
+
+    def start_ray_processes(self) -> None:
+        """Start the raylet, and return as soon as it is known; Ray looks once a second."""
+        super().start_ray_processes()
+        give_up_at = time.monotonic() + _REGISTERS_WITHIN  # then Ray goes on looking, or gives up
+        while time.monotonic() < give_up_at and not self.get_gcs_client().get_all_node_info():
+            time.sleep(0.02)
+
+    def kill_all_processes(
+        self, check_alive: bool = True, allow_graceful: bool = False, wait: bool = False
+    ) -> None:
+        """Kill what was started, without asking first."""
+        del allow_graceful
+        super().kill_all_processes(check_alive=check_alive, wait=wait)
+
+
 @contextmanager
-def cluster(placement: Placement, folder: Path, leave: Callable[[], None]) -> Iterator[Head]:
+def cluster(
+    placement: Placement,
+    runs: int,
+    modules: Sequence[str],
+    folder: Path,
+    leave: Callable[[], None],
+) -> Iterator[Head]:
     """Join or start a Ray cluster.
 
     Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+
+    Args:
+        placement: Where runs go.
+        runs: That are to be trained.
+        modules: What the processes of runs import while they wait for their first; in a cluster
+            that is joined they may have been started long ago.
+        folder: For the files of Ray.
+        leave: As for `Head.watched`.
 
     Raises:
         HeadLostError: If one of our own does not start.
@@ -52,7 +106,9 @@ def cluster(placement: Placement, folder: Path, leave: Callable[[], None]) -> It
             ray.init(logging_level="WARNING", log_to_driver=False)
     else:
         with still("starting Ray"):
-            _start_ray(placement, folder, leave)
+            # Of the processes of a run that reserves several CPUs all but one stay idle.
+            ahead = modules if placement.cpus_per_run == 1 else ()
+            _start_ray(placement.cpus_here(runs), ahead, folder, leave)
     hear()  # Ray has put a handler of its own in place, which ends the process with another code
     head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
     try:
@@ -99,20 +155,23 @@ def nodes() -> list[Node]:
     ]
 
 
-def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) -> None:
+def _start_ray(cpus: int, modules: Sequence[str], folder: Path, leave: Callable[[], None]) -> None:
     """Start a cluster of our own, again where that took too long.
 
     Raises:
         HeadLostError: If it does not start.
     """
+    variables = {
+        "OMP_NUM_THREADS": "1",
+        "RAY_preload_python_modules": ",".join(modules),
+        MARK: str(folder),
+    }
     for tries_left in reversed(range(_STARTS)):
         try:
-            with _environment(OMP_NUM_THREADS="1", **{MARK: str(folder)}), starting(leave):
+            with _environment(**variables), _own_node(), starting(leave):
                 ray.init(
                     address="local",
-                    num_cpus=max(
-                        (placement.slots or 0) * placement.cpus_per_run, os.cpu_count() or 1
-                    ),
+                    num_cpus=cpus,
                     include_dashboard=False,
                     object_store_memory=_OBJECT_STORE_BYTES,
                     logging_level="WARNING",
@@ -131,6 +190,16 @@ def _start_ray(placement: Placement, folder: Path, leave: Callable[[], None]) ->
             raise HeadLostError(not_started(reason)) from error
         else:
             return
+
+
+@contextmanager
+def _own_node() -> Iterator[None]:
+    """Let Ray start what `_OwnNode` does within a `with`."""
+    ray._private.node.Node, usual = _OwnNode, ray._private.node.Node
+    try:
+        yield
+    finally:
+        ray._private.node.Node = usual
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from sweeps.results import TRIED, last_try
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
-_STORE_COST_SHARE = 50
+_STORE_COST_SHARE = 100
 """A stage is stored once this many times its own cost has been trained since the last."""
 _OWNER = "resumes"
 """Marks a stage that was stored for one run to resume from: no result of a run that ends there,

@@ -1,5 +1,6 @@
 """Tracker: a projection kept up to date by a background thread: training never waits for MLflow."""
 
+import gc
 import importlib
 import logging
 import time
@@ -226,6 +227,7 @@ class Tracker:
                 self._projection.log_report(*self._report)
             case "load", module:
                 importlib.import_module(module)
+                gc.freeze()  # what is imported stays, so that collections need not look at it
             case "model", _:
                 assert self._model is not None, "a network is posted once it is there"
                 self._projection.log_model(*self._model)

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from mixup_core.images.config import Probe
 from mixup_core.images.data.datasets import load
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.training import fit
 from mixup_core.tree.building import parsed
 from sweeps.reading.study_file import load_study

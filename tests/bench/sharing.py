@@ -10,7 +10,8 @@ from itertools import islice
 
 import torch
 
-from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta

@@ -14,14 +14,8 @@ from typing import Literal
 import torch
 
 from mixup_core.bench import reference
-from mixup_core.images.config import (
-    DataConfig,
-    MixConfig,
-    Mlp,
-    NarrowResNet,
-    ResNet18,
-    TrainConfig,
-)
+from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.models import build_model
 from mixup_core.images.training import fit

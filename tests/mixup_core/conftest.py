@@ -6,7 +6,8 @@ import pytest
 import torch
 from small_files import FashionMnist
 
-from mixup_core.images.config import DataConfig, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
 

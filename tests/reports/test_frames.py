@@ -10,7 +10,7 @@ import pytest
 from synthetic import ended, finish, make_study
 from synthetic_predictions import NUM_CLASSES, NUM_IMAGES, reader, split_of
 
-from mixup_core.images.config import Mlp
+from mixup_core.images.choices.models import Mlp
 from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.records import EpochRecord
 from mixup_core.tree.building import with_values

@@ -5,7 +5,9 @@ import pytest
 import yaml
 
 import sweeps.studies
-from mixup_core.images.config import Adam, DataConfig, MixConfig, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.choices.optimizers import Adam
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from sweeps.reading.study_file import bundled_studies, load_study
 

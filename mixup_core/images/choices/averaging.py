@@ -1,9 +1,20 @@
-"""Averaging: which average of its weights a run keeps beside them. Plain values."""
+"""Averaging: which average of its weights a run keeps beside them, one of the dataclasses here.
+
+Each has a `tag`, its fields, and
+
+    of(network)    the average of a network's weights, to be updated after each step
+
+The file is read when a study is: it imports torch where it computes.
+"""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.rules import require
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim.swa_utils import AveragedModel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,5 +41,12 @@ class Ema:
         """
         require(0 < self.decay < 1, "0 < decay < 1", self, "decay")
 
+    def of(self, network: "nn.Module") -> "AveragedModel":
+        """Return the average of a network's weights, which before the first step are its own."""
+        from mixup_core.images.average import Average
+
+        return Average(network, self.decay)
+
 
 Averaging = Ema
+"""To add one is to write it and to name it here."""

@@ -1,10 +1,23 @@
-"""Optimizer: how a step follows from a gradient. Plain values."""
+"""Optimizer: how a step follows from a gradient, one of the dataclasses here.
+
+Each has a `name`, its fields, and
+
+    lr                  the learning rate before its schedule
+    over(parameters)    PyTorch's optimizer of some parameters, a new one per run
+
+The file is read when a study is: it imports torch where it computes.
+"""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.rules import require
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 MAX_RATE = 1000.0
 """Beyond it a rate is a slip of the pen: a step of Adam moves every weight by about the rate,
@@ -30,6 +43,13 @@ class Adam:
         """
         _check_rates(self)
 
+    def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
+        """Return PyTorch's optimizer of some parameters."""
+        import torch
+
+        decay = self.weight_decay
+        return torch.optim.Adam(parameters, lr=self.lr, weight_decay=decay, fused=True)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdamW:
@@ -52,6 +72,13 @@ class AdamW:
             RuleError: If a value is out of range.
         """
         _check_rates(self)
+
+    def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
+        """Return PyTorch's optimizer of some parameters."""
+        import torch
+
+        decay = self.weight_decay
+        return torch.optim.AdamW(parameters, lr=self.lr, weight_decay=decay, fused=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +107,22 @@ class Sgd:
         has_any = self.momentum > 0 or not self.nesterov
         require(has_any, "nesterov has a momentum", self, "nesterov", "momentum")
 
+    def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
+        """Return PyTorch's optimizer of some parameters."""
+        import torch
+
+        return torch.optim.SGD(
+            parameters,
+            lr=self.lr,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            nesterov=self.nesterov,
+            fused=True,
+        )
+
 
 Optimizer = Adam | AdamW | Sgd
+"""To add one is to write it and to name it here."""
 
 
 def _check_rates(optimizer: Optimizer) -> None:

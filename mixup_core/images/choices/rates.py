@@ -1,4 +1,11 @@
-"""LrSchedule: the factor of the learning rate at each step. Plain values."""
+"""LrSchedule: the factor of the learning rate at each step, one of the dataclasses here.
+
+Each has a `tag`, its fields, and
+
+    warm_up                                   epochs that come before the schedule proper
+    factor(step, steps_per_epoch, epochs)     what the rate is multiplied by at a step
+    in_epoch(epoch, epochs)                   what decides the factors of an epoch, for keys
+"""
 
 import math
 from dataclasses import dataclass
@@ -13,6 +20,7 @@ class Constant:
     """The same rate at every step."""
 
     tag: ClassVar = "constant"
+    warm_up: ClassVar = 0
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return what the rate is multiplied by at a 0-based step of the run."""
@@ -149,3 +157,4 @@ class Step(_WarmedUp):
 
 
 LrSchedule = Constant | WarmUp | Cosine | Step
+"""To add one is to write it and to name it here."""

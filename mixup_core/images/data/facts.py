@@ -44,6 +44,16 @@ Sources = tuple[Mapping[str, Callable[[Path], None]], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Bundle:
+    """A file of an installed package that holds a data set, in the place of files to fetch."""
+
+    package: str
+    """As pip knows it."""
+    file: Callable[[], Path | None]
+    """Finds the file; None without the package."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
     """A published data set: one file of `images/data/sets` each."""
 
@@ -53,9 +63,11 @@ class Dataset:
     default."""
     files: Mapping[Split, dict[str, str]]
     """Split, path under the root, `algorithm:digest` of the contents; both splits may be in one
-    file. Empty: it comes with a package."""
+    file. Empty: it comes with a package, its `bundle`."""
     sources: Callable[[Path], Sources]
     """Takes the root."""
     read: "Callable[[Path, Split, int], Images]"
     """(root, split, side of the images) to the images of a split, whose files have been verified.
     Where they come in one size the side is ignored."""
+    bundle: Bundle | None = None
+    """What brings it where there are no files to fetch."""

@@ -14,9 +14,8 @@ from zlib import error as DeflateError  # noqa: N812  the class has a lower-case
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split
 from mixup_core.images.data.digests import KnownDigests, file_digest
-from mixup_core.images.data.facts import Sources
+from mixup_core.images.data.facts import Bundle, Sources
 from mixup_core.images.data.folders import folder_and_size, folder_digest
-from mixup_core.images.data.sets import digits
 from mixup_core.images.data.sets.corrupted import CORRUPTED
 from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
@@ -34,6 +33,9 @@ FILES: dict[str, Mapping[Split, dict[str, str]]] = {
 _SOURCES: dict[str, Callable[[Path], Sources]] = {
     **{name: dataset.sources for name, dataset in PUBLISHED.items()},
     **{f"{name}-c": of.sources for name, of in CORRUPTED.items()},
+}
+_BUNDLES: dict[str, Bundle] = {
+    name: dataset.bundle for name, dataset in PUBLISHED.items() if dataset.bundle is not None
 }
 _SOURCE_FAILURES = (
     DataError,
@@ -63,7 +65,7 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
         DataSet(
             name=name,
             is_present=is_present(name, root),
-            place=str(_folder(name, root)) if name in FILES else "scikit-learn",
+            place=_BUNDLES[name].package if name in _BUNDLES else str(_folder(name, root)),
             num_bytes=CATALOG[name].num_bytes if name in CATALOG else None,
         )
         for name in _SOURCES
@@ -76,12 +78,12 @@ def is_present(name: str, root: Path) -> bool:
     Args:
         name: As `data.name`, or a corrupted set such as `cifar10-c`. An `image-folder` is the
             user's own, so it counts as present; `describe` looks at it.
-        root: See `data_root`; `digits` comes with scikit-learn and needs none.
+        root: See `data_root`; what comes with a package needs none.
     """
     if name == "image-folder":
         return True
-    if name == "digits":
-        return digits.file() is not None
+    if name in _BUNDLES:
+        return _BUNDLES[name].file() is not None
     paths = [root / file for split in FILES[name].values() for file in split]
     return all(path.is_file() and path.stat().st_size > 0 for path in paths)
 
@@ -126,10 +128,8 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
         return {f"{folder.resolve().name}/": folder_digest(folder, root)}
-    if data.name == "digits":
-        bundled = digits.file()
-        if bundled is None:
-            raise DataError(digits.ABSENT)
+    if data.name in _BUNDLES:
+        bundled = _bundled(data.name)
         return {bundled.name: file_digest(bundled)}
     splits = FILES[data.name]
     corrupted = CORRUPTED[data.name].files() if data.name in CORRUPTED else ()
@@ -165,10 +165,9 @@ def fetch(name: str, root: Path) -> str:
         DataError: If no source has the data set (the message says how each failed and what to do
             by hand), or there is nothing to fetch under this name.
     """
-    if name == "digits":
-        if digits.file() is None:
-            raise DataError(digits.ABSENT)
-        return "scikit-learn"
+    if name in _BUNDLES:
+        _bundled(name)
+        return _BUNDLES[name].package
     if name not in FILES:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(_SOURCES)}.")
     try:
@@ -199,6 +198,19 @@ def locked(name: str, root: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def _bundled(name: str) -> Path:
+    """Return the file that a package brings.
+
+    Raises:
+        DataError: If the package is not installed.
+    """
+    package, file = _BUNDLES[name].package, _BUNDLES[name].file()
+    if file is None:
+        way_out = f"install it with `pip install {package}`"
+        raise DataError(f"{name}: it comes with {package}; {way_out}.")
+    return file
 
 
 def _fetch_alone(name: str, root: Path) -> str:

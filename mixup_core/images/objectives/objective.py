@@ -16,3 +16,4 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 
 Objective = Plain | RegMixup | Filter
+"""To add one is to write its file and to name it here."""

@@ -34,3 +34,4 @@ Probe = (
     | El2n
     | NeuralCollapse
 )
+"""To add one is to write its file and to name it here."""

@@ -15,7 +15,7 @@ import torch
 
 from mixup_core.bench import device as bench
 from mixup_core.bench.device import GPU, REHEARSAL, Figures, Size
-from mixup_core.images.config import Mlp
+from mixup_core.images.choices.models import Mlp
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.records import EpochRecord
 

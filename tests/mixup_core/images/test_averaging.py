@@ -7,7 +7,7 @@ import torch
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.evaluation import evaluate
+from mixup_core.images.evaluation import evaluate, logits_of
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages
@@ -44,7 +44,7 @@ def test_the_average_is_that_of_weights_and_statistics_after_each_step(
                 torch.testing.assert_close(kept[name], value)
         assert splits.test is not None
         images = EvaluationImages(splits.test, splits.info, averaged.data, CPU)
-        measured = evaluate(state.averaged, images, "float32")
+        measured = evaluate(logits_of(state.averaged, images, "float32"), images.labels)
         assert {name: record.metrics[f"test/{name}_averaged"] for name in measured} == measured
         assert record.metrics["test/nll_averaged"] == record.metrics["test/nll"] or record.epoch
 

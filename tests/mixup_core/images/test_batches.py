@@ -11,7 +11,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.batches import Batch, Draws, batches
-from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.kernel import Kernel, kernel_for

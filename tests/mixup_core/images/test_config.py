@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import DataConfig, Mlp, ResNet18, TrainConfig
-from mixup_core.images.problem import IMAGES, infeasible, num_images, setting
+from mixup_core.images.choices.models import Mlp, ResNet18
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.laws import Beta, Erm
 from mixup_core.tree.building import with_values
 
@@ -80,45 +80,3 @@ def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, pool=2
     )
     assert DataConfig(train_fraction=0.5).as_loaded() == DataConfig()
-
-
-@pytest.mark.parametrize(
-    ("data", "size"),
-    [
-        (DataConfig(name="digits"), 1437),
-        (DataConfig(name="digits", val_size=37), 1400),
-        (DataConfig(name="digits", num_train=7), 7),
-        (DataConfig(name="digits", val_size=37, train_fraction=0.25), 350),
-        (DataConfig(name="digits", oracle=True), 1797),
-        (DataConfig(name="digits", oracle=True, train_fraction=0.5), 899),
-    ],
-)
-def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
-    data: DataConfig, size: int
-) -> None:
-    assert num_images(TrainConfig(data=data, epochs=1, batch_size=7)) == size
-
-
-@pytest.mark.parametrize(
-    ("values", "rule"),
-    [
-        ({"data.num_train": 1438}, "num_train <= training images without val_size"),
-        ({"data.train_fraction": 0.001}, "batch_size <= training images"),
-        ({"data.image_size": 9, "data.pool": 2}, "pool divides the image size"),
-        ({"data.num_train": 9}, "no batch is a single image"),
-        ({"data.val_size": 1437}, "val_size < training images"),
-        ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
-    ],
-)
-def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:
-    digits = with_values(BASE, {"data.name": "digits"})
-    assert list(infeasible(digits)) == []
-    assert rule in str(next(infeasible(with_values(digits, values))))
-
-
-def test_a_setting_names_the_size_of_images_that_were_resized() -> None:
-    digits = with_values(BASE, {"data.name": "digits"})
-    assert setting(digits, "test/error") == "digits, 360 test images"
-    resized = with_values(digits, {"data.image_size": 16})
-    assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
-    assert IMAGES.population(digits) != IMAGES.population(resized)

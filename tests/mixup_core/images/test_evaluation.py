@@ -6,7 +6,7 @@ from torchmetrics.functional.classification import multiclass_calibration_error
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate
+from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate, logits_of
 from mixup_core.images.views import EvaluationImages
 
 
@@ -56,7 +56,7 @@ def test_error_and_likelihood_are_those_of_the_whole_split() -> None:
         torch.device("cpu"),
     )
     network = _Sees()
-    measured = evaluate(network, split, "float32")
+    measured = evaluate(logits_of(network, split, "float32"), split.labels)
     right = torch.tensor(3.0).exp() / (torch.tensor(3.0).exp() + 9)
     wrong = 1 / (torch.tensor(3.0).exp() + 9)
     nll = -(0.8 * right.log() + 0.2 * wrong.log())

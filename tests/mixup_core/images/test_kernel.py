@@ -14,7 +14,8 @@ from torch import Tensor
 from mixup_core.images import batches as module
 from mixup_core.images import kernel
 from mixup_core.images.batches import Draws, proven_kernel
-from mixup_core.images.config import DataConfig, MixConfig, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit

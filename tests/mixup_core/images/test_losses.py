@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from mixup_core.images.config import CrossEntropy, Loss, SquaredError
+from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.laws import Erm, Midpoint
 from mixup_core.mixing import label_entropy
 

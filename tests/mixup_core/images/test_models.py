@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, conv2d, linear
 from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
-from mixup_core.images.config import (
+from mixup_core.images.choices.models import (
     EfficientNetV2S,
     Linear,
     Mlp,
@@ -17,8 +17,10 @@ from mixup_core.images.config import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.models import MODELS, build_model
+from mixup_core.images.models import build_model
 from mixup_core.tree.building import parsed
+
+NAMES = [kind.name for kind in get_args(Model)]
 
 
 def _num_parameters(network: nn.Module) -> int:
@@ -143,7 +145,7 @@ def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
     assert _num_parameters(build_model(Mlp(hidden=(5,)), 1, 2, 2, seed=0)) == 37
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name: str) -> None:
     before = torch.get_rng_state()
     first, again, other = (
@@ -154,7 +156,7 @@ def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
     network = build_model(parsed(Model, name), 2, 10, 8, seed=0)
     for module in network.modules():
@@ -164,3 +166,13 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
             assert float(module.weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.15)
         if isinstance(module, nn.Linear):
             assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
+
+
+def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> None:
+    class Normalised:
+        def network(self, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+            return nn.Sequential(nn.Flatten(), nn.LayerNorm(4))
+
+    model: Any = Normalised()
+    with pytest.raises(AssertionError, match="initial weights of LayerNorm are known"):
+        build_model(model, 1, 4, 2, seed=0)

@@ -10,19 +10,18 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Batch
-from mixup_core.images.config import (
-    CrossEntropy,
-    Filter,
-    Loss,
-    Plain,
-    RegMixup,
-    SquaredError,
-    TrainConfig,
-)
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.forward import forward
+from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.squared_error import SquaredError
+from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
-from mixup_core.images.problem import hidden, tags, taught, teacher_arm
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.objectives.reg_mixup import RegMixup
+from mixup_core.images.problem import hidden
+from mixup_core.images.teaching import tags, taught, teacher_arm
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.evaluation import evaluate
+from mixup_core.images.evaluation import evaluate, logits_of
 from mixup_core.images.predicting import PREDICTED, predict
 from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import AVERAGED, Predictions, images_digest
@@ -73,7 +73,8 @@ def test_logits_give_the_error_that_the_run_measures(config: TrainConfig, splits
     assert splits.test is not None
     shown = EvaluationImages(splits.test, splits.info, config.data, CPU)
     error = (split.logits[""].argmax(1) != split.labels).mean()
-    assert evaluate(network, shown, "float32")["error"] == pytest.approx(error)
+    measured = evaluate(logits_of(network, shown, "float32"), shown.labels)
+    assert measured["error"] == pytest.approx(error)
 
 
 def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.config import Probe, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit

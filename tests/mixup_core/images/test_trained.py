@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from mixup_core.images.config import DataConfig, Mlp, NarrowResNet, TrainConfig
+from mixup_core.images.choices.models import Mlp, NarrowResNet
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.trained import trained_network
 from mixup_core.images.training import TrainingState, fit

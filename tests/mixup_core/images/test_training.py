@@ -12,14 +12,16 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws
-from mixup_core.images.config import VARIED, Sgd, TrainConfig
+from mixup_core.images.choices.optimizers import Sgd
+from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
 from mixup_core.mixing import label_entropy
+from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
@@ -41,6 +43,24 @@ def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits
         "train/loss", "train/excess_loss", "test/error", "test/nll", "test/calibration_error",
     }  # fmt: skip
     assert records[-1].metrics["train/loss"] < 0.7 * records[0].metrics["train/loss"]
+
+
+def test_predictions_after_the_last_evaluation_ask_no_network(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = with_values(config, {"averaging": {"ema": 0.5}})
+    state = TrainingState.initial(config, splits.info, CPU)
+    run = Training(config=config, data=splits, device=CPU, state=state)
+    list(run)
+    again = TrainingState.initial(config, splits.info, CPU)
+    loaded = Training(config=config, data=splits, device=CPU, state=again)
+    loaded.load_bytes(run.to_bytes(), run.records)
+    computed = loaded.predictions()
+    monkeypatch.setattr("mixup_core.images.predicting.logits_of", None)
+    assert run.predictions() == computed
+    assert Predictions.from_bytes(computed).splits["test"].logits.keys() == {"", AVERAGED}
+    with pytest.raises(TypeError):
+        loaded.predictions()
 
 
 def test_what_an_objective_measures_is_recorded_per_image(
@@ -309,7 +329,8 @@ def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
     """Resume in another process, at each epoch: the bytes of the state are compared by hash."""
     program = """
 import hashlib, sys, torch
-from mixup_core.images.config import (DataConfig, NarrowResNet, TrainConfig)
+from mixup_core.images.choices.models import NarrowResNet
+from mixup_core.images.config import (DataConfig, TrainConfig)
 from mixup_core.tree.building import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord

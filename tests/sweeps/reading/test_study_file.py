@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_files import ONE_FILE, SMALL, faults_of, parts, values
 
-from mixup_core.images.choices.optimizers import MAX_RATE
-from mixup_core.images.config import Adam, DataConfig, MixConfig, Mlp, Sgd, TrainConfig
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED
 from mixup_core.tree.building import with_values

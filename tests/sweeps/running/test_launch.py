@@ -1,5 +1,6 @@
 """Launch: what it leaves where there is nothing to train, and where its cluster does not start."""
 
+import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,7 +58,11 @@ def test_where_no_cluster_starts_that_is_said_and_nothing_is_left(
     seen: list[Path] = []
 
     @contextmanager
-    def none(placement: Placement, folder: Path, leave: Callable[[], None]) -> Iterator[None]:
+    def none(
+        placement: Placement, runs: int, modules: list[str], folder: Path, leave: Callable[[], None]
+    ) -> Iterator[None]:
+        assert runs == 4
+        assert all(map(importlib.util.find_spec, modules)), modules
         seen.append(folder)
         assert folder.is_dir()
         raise HeadLostError("Ray did not start")

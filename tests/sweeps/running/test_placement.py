@@ -16,6 +16,26 @@ def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None
         Placement(gpus_per_run=share)
 
 
+@pytest.mark.parametrize(
+    ("placement", "runs", "cpus"),
+    [
+        (Placement(), 100, 8),
+        (Placement(), 3, 3),
+        (Placement(), 0, 1),
+        (Placement(slots=2), 100, 2),
+        (Placement(slots=20), 100, 20),
+        (Placement(cpus_per_run=3), 100, 6),
+        (Placement(slots=3, cpus_per_run=4), 2, 8),
+        (Placement(cpus_per_run=9), 100, 8),  # no room for a run: it is refused
+    ],
+)
+def test_a_cluster_of_our_own_has_the_cpus_that_runs_can_take(
+    placement: Placement, runs: int, cpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    assert placement.cpus_here(runs) == cpus
+
+
 def test_a_run_takes_a_gpu_where_there_are_some() -> None:
     on_gpus = Placement().on([HEAD, TWO_GPUS, TWO_GPUS], runs=45, can_grow=False)
     assert (on_gpus.count, on_gpus.gpus_per_run, on_gpus.on_gpu) == (4, 1, True)

@@ -3,6 +3,7 @@
 import gc
 import os
 import subprocess
+import sys
 import threading
 from contextlib import ExitStack
 
@@ -47,3 +48,43 @@ def test_what_holds_actors_is_let_go_before_ray_is_ended_and_nothing_meanwhile()
             thread.join()
     assert seen == ["let go", ("closed", False)]
     assert gc.isenabled()
+
+
+_OWN_CLUSTER = """
+import json, psutil, sys
+from sweeps.running.placement import Placement
+from sweeps.running.ray_cluster import cluster, nodes
+from sweeps.scratch import scratch
+
+def below():
+    return psutil.Process().children(recursive=True)
+
+with scratch() as folder:
+    with cluster(Placement(slots=2), 5, ["colorsys"], folder, lambda: None):
+        import ray
+
+        @ray.remote(num_cpus=1)
+        def seen():
+            import sys, time
+            time.sleep(2)  # so that the other one runs elsewhere
+            return "colorsys" in sys.modules
+
+        commands = [" ".join(process.cmdline()) for process in below()]
+        heads = [words for words in commands if "raylet/raylet" in words or "gcs_server" in words]
+        print(len(heads), len(commands) - len(heads))
+        print(ray.get([seen.remote(), seen.remote()]), [node.cpus for node in nodes()])
+print(below())
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_cluster_of_our_own_is_its_head_and_a_warm_process_for_each_slot() -> None:
+    given = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    said = subprocess.run(
+        [sys.executable, "-c", _OWN_CLUSTER], env=given, check=True, capture_output=True, text=True
+    )
+    assert said.stdout.splitlines() == [
+        "2 4",  # the raylet's two agents, and a process for each slot
+        "[True, True] [2.0]",
+        "[]",
+    ]

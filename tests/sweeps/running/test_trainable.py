@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.config import DataConfig, Mlp, TrainConfig
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease

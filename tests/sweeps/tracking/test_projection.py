@@ -10,7 +10,8 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Metric
 
-from mixup_core.images.config import DataConfig, Mlp, TrainConfig
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store

@@ -4,15 +4,13 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Split
+from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, Split
 
 if TYPE_CHECKING:
     from mixup_core.images.data.pixels import Images
 
-ABSENT = "digits: it comes with scikit-learn; install it with `pip install scikit-learn`."
 
-
-def file() -> Path | None:
+def _file() -> Path | None:
     """Return the file of the installed package; None if there is none."""
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
@@ -58,6 +56,7 @@ DATASET = Dataset(
         smallest_class=135,
     ),
     files={},
-    sources=lambda _: ({}, ABSENT),
+    sources=lambda _: ({}, ""),
     read=_read,
+    bundle=Bundle(package="scikit-learn", file=_file),
 )

@@ -17,7 +17,7 @@ from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import DATASETS, Splits, load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.problem import ImageData
+from mixup_core.images.data.needs import ImageData
 from tests.damages import DAMAGES
 
 DIGITS = DataConfig(name="digits", val_size=100)

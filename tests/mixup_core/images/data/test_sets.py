@@ -23,8 +23,8 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import Split
 from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
+from mixup_core.images.data.needs import ImageData
 from mixup_core.images.data.sets import caltech101, corrupted
-from mixup_core.images.problem import ImageData
 
 Written = Mapping[Split, tuple[list[tuple[int, int, int]], list[int]]]
 """Split to the colour and the label of each image, in the order in which they are to come out."""

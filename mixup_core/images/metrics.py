@@ -1,0 +1,50 @@
+"""METRICS: what image training records, and PREDICTED: what reports compute from predictions."""
+
+from typing import get_args
+
+from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+
+METRICS = {
+    **{
+        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
+        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for split, title in (
+            ("test", "test"),
+            ("val", "validation"),
+            ("test_corrupted", "corrupted test"),
+            *((f"test_{name}", f"test under {name.replace('_', ' ')}") for name in CORRUPTIONS),
+        )
+        for name, label, unit in (
+            ("error", "error", "%"),
+            ("nll", "NLL", "nats"),
+            ("calibration_error", "calibration error", "%"),
+        )
+    },
+    "train/loss": Metric(label="training loss", unit="nats"),
+    "train/excess_loss": Metric(
+        label="excess training loss",
+        unit="nats",
+        note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
+    ),
+    **{
+        name: metric
+        for kind in (*get_args(Objective), *get_args(Probe))
+        for name, metric in kind.metrics.items()
+    },
+}
+"""Of training and evaluation; objectives and probes declare what they record beside."""
+
+PREDICTED = {
+    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
+    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
+    for name, label, unit in (
+        ("calibration_error", "calibration error", "%"),
+        ("brier", "Brier score", ""),
+        ("nll", "NLL", "nats"),
+    )
+    if (scaled, name) != ("", "nll")
+} | {"predicted/temperature": Metric(label="fitted temperature")}
+"""Of the test images after the last epoch; a temperature is fitted on the validation images."""

@@ -1,0 +1,48 @@
+"""Teaching: which run another learns from, and which of them have seen test images."""
+
+from collections.abc import Iterator
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import with_values
+
+
+def oracles(config: TrainConfig) -> dict[str, bool]:
+    """Return path to whether it says that the run learns from test images: itself, its teacher."""
+    own, objective = {"data.oracle": config.data.oracle}, config.objective
+    return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
+
+
+def tags(config: TrainConfig) -> tuple[str, ...]:
+    """Return `oracle` for a run that learns from test images, itself or through its teacher."""
+    return ("oracle",) if any(oracles(config).values()) else ()
+
+
+def teacher_arm(config: TrainConfig) -> str | None:
+    """Return the arm that a configuration names as its teacher."""
+    return config.objective.teacher if isinstance(config.objective, Guided) else None
+
+
+def taught(config: TrainConfig, key: str) -> TrainConfig:
+    """Return the configuration with the final stage key of its teacher filled in."""
+    return with_values(config, {"objective.teacher_key": key})
+
+
+def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
+    """Yield each reason why a run cannot learn from a teacher."""
+    oracle = oracles(config).get("objective.oracle", False)
+    if oracle != ("oracle" in tags(teacher)):
+        yield RuleError(
+            "objective.oracle says whether the teacher saw test images",
+            {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
+            fields=("objective.oracle",),
+        )
+    for name in ("name", "digest", "image_size", "views", "pool"):
+        own, its = getattr(config.data, name), getattr(teacher.data, name)
+        if own != its:
+            yield RuleError(
+                f"the teacher has the same data.{name}",
+                {f"data.{name}": own, f"data.{name} of the teacher": its},
+                fields=(f"data.{name}", "objective.teacher"),
+            )

@@ -1,0 +1,25 @@
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.feasibility import infeasible
+from mixup_core.tree.building import with_values
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"data.num_train": 1438}, "num_train <= training images without val_size"),
+        ({"data.train_fraction": 0.001}, "batch_size <= training images"),
+        ({"data.image_size": 9, "data.pool": 2}, "pool divides the image size"),
+        ({"data.num_train": 9}, "no batch is a single image"),
+        ({"data.val_size": 1437}, "val_size < training images"),
+        ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
+    ],
+)
+def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:
+    base = TrainConfig(epochs=4, batch_size=8)
+    digits = with_values(base, {"data.name": "digits"})
+    assert list(infeasible(digits)) == []
+    assert rule in str(next(infeasible(with_values(digits, values))))

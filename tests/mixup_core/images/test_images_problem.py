@@ -1,0 +1,30 @@
+import pytest
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.problem import IMAGES, num_images, setting
+from mixup_core.tree.building import with_values
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (DataConfig(name="digits"), 1437),
+        (DataConfig(name="digits", val_size=37), 1400),
+        (DataConfig(name="digits", num_train=7), 7),
+        (DataConfig(name="digits", val_size=37, train_fraction=0.25), 350),
+        (DataConfig(name="digits", oracle=True), 1797),
+        (DataConfig(name="digits", oracle=True, train_fraction=0.5), 899),
+    ],
+)
+def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
+    data: DataConfig, size: int
+) -> None:
+    assert num_images(TrainConfig(data=data, epochs=1, batch_size=7)) == size
+
+
+def test_a_setting_names_the_size_of_images_that_were_resized() -> None:
+    digits = TrainConfig(data=DataConfig(name="digits"), epochs=4, batch_size=8)
+    assert setting(digits, "test/error") == "digits, 360 test images"
+    resized = with_values(digits, {"data.image_size": 16})
+    assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
+    assert IMAGES.population(digits) != IMAGES.population(resized)
