@@ -22,7 +22,7 @@ from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.models import build_model
-from mixup_core.images.predicting import predict
+from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.teaching import unfit
@@ -43,8 +43,8 @@ class TrainingState:
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
     logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """Of each held-out split, by network as in `networks`, (images, classes): what the evaluation
-    after the last epoch was computed from. Empty before, and in a state that was loaded."""
+    """Of each split that is predicted, by network as in `networks`, (images, classes): what the
+    evaluation after the last epoch was computed from. Empty before, and once a state is loaded."""
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
@@ -79,6 +79,7 @@ class TrainingState:
         Raises:
             StateError: If the bytes are no state of this run; this one is then of no use either.
         """
+        self.logits = {}
         try:
             saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
             for name, part in self._parts().items():
@@ -91,7 +92,6 @@ class TrainingState:
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
-        self.logits = {}
 
     def step(self, rate: float) -> None:
         """Take a step along the gradients that are there, and average what it gives.
@@ -212,7 +212,7 @@ def fit(
                     logits = logits_of(network, part, config.precision)
                     measured = evaluate(logits, part.labels)
                     metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
-                    if epoch + 1 == config.epochs:
+                    if epoch + 1 == config.epochs and split in PREDICTED_SPLITS:
                         state.logits.setdefault(split, {})[suffix] = logits
             metrics |= corrupted_means(metrics)
         subject = Subject(

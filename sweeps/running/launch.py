@@ -1,5 +1,6 @@
 """Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
 
+import gc
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -41,14 +42,15 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         with ExitStack() as open_things:
             folder = open_things.enter_context(scratch())
             leave = partial(_leave, tracker, store, lease, folder)
-            modules = ["sweeps.running.trainable", source.study.problem.process.partition(":")[0]]
+            ahead = ("sweeps.running.trainable", source.study.problem.process.partition(":")[0])
             head = open_things.enter_context(
-                cluster(placement, source.num_waiting, modules, folder, leave)
+                cluster(placement, source.num_waiting, ahead, folder, leave)
             )
             with head.watched(leave):
                 # A second of imports, which the tracker's thread may have done by now.
                 from sweeps.running.tuning import tune_runs
 
+                gc.freeze()  # what is imported by now stays; collections need not look at it
                 slots = placement.on(nodes(), runs=source.num_waiting, can_grow=is_elsewhere())
                 require_gpus(source.study, slots)
                 source.gpus_per_run = slots.gpus_per_run

@@ -87,7 +87,9 @@ class Placement:
         """
         here = os.cpu_count() or 1
         slots = self.slots or here // self.cpus_per_run
-        return min(slots, max(1, runs)) * self.cpus_per_run or here
+        if not slots:
+            return here  # no room for a run, as `on` will say
+        return min(slots, max(1, runs)) * self.cpus_per_run
 
     def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:
         """Return the slots on these nodes.

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,17 @@ if "RAY_ADDRESS" not in os.environ:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    # Its metrics are read by nobody, and what serves them asks for no token: two of three servers
-    # have no switch, and give up on a port that is none.
+    # Its metrics are read by nobody, and what serves them asks for no token.
     os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112  Ray's own spelling
-    os.environ["AUTOSCALER_METRIC_PORT"] = os.environ["DASHBOARD_METRIC_PORT"] = "-1"
     # A GCS that died before it had a port is waited for with every thread of this process at rest.
     os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
 
 import ray
 import ray._private.node
+from ray._private.accelerators import get_accelerator_manager_for_resource
 
 from sweeps.processes import end_children
+from sweeps.running import import_ahead
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, not_started, starting
 from sweeps.running.placement import Node, Placement
@@ -38,8 +38,8 @@ _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
-_REGISTERS_WITHIN = 20.0
-"""Seconds from the start of a raylet, and of its agents, to its entry with the GCS."""
+_LOOKS_FOR = 20.0
+"""Seconds in which we look for a new raylet; Ray then does, for half a minute."""
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 
@@ -52,7 +52,7 @@ class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
     """
 
     def start_api_server(self, **given: Any) -> None:
-        """Leave out the dashboard, of which `include_dashboard=False` leaves the process."""
+        """Leave out the dashboard, whose process starts even where it is not to be included."""
         del given
         self._webui_url = ""
 
@@ -65,9 +65,10 @@ class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
     def start_ray_processes(self) -> None:
         """Start the raylet, and return as soon as it is known; Ray looks once a second."""
         super().start_ray_processes()
-        give_up_at = time.monotonic() + _REGISTERS_WITHIN  # then Ray goes on looking, or gives up
-        while time.monotonic() < give_up_at and not self.get_gcs_client().get_all_node_info():
-            time.sleep(0.02)
+        give_up_at = time.monotonic() + _LOOKS_FOR
+        with suppress(Exception):  # what stands in the way, Ray will meet too
+            while time.monotonic() < give_up_at and not self.get_gcs_client().get_all_node_info():
+                time.sleep(0.02)
 
     def kill_all_processes(
         self, check_alive: bool = True, allow_graceful: bool = False, wait: bool = False
@@ -81,7 +82,7 @@ class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
 def cluster(
     placement: Placement,
     runs: int,
-    modules: Sequence[str],
+    ahead: Sequence[str],
     folder: Path,
     leave: Callable[[], None],
 ) -> Iterator[Head]:
@@ -92,8 +93,8 @@ def cluster(
     Args:
         placement: Where runs go.
         runs: That are to be trained.
-        modules: What the processes of runs import while they wait for their first; in a cluster
-            that is joined they may have been started long ago.
+        ahead: Modules that the processes of runs import while they wait for their first; those of
+            a cluster that is joined begin with a run.
         folder: For the files of Ray.
         leave: As for `Head.watched`.
 
@@ -106,8 +107,9 @@ def cluster(
             ray.init(logging_level="WARNING", log_to_driver=False)
     else:
         with still("starting Ray"):
-            # Of the processes of a run that reserves several CPUs all but one stay idle.
-            ahead = modules if placement.cpus_per_run == 1 else ()
+            # Ray begins a process for each CPU. Where runs take something else, most stay idle.
+            if placement.cpus_per_run > 1 or (placement.gpus_per_run != 0 and _has_gpus()):
+                ahead = ()
             _start_ray(placement.cpus_here(runs), ahead, folder, leave)
     hear()  # Ray has put a handler of its own in place, which ends the process with another code
     head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
@@ -155,7 +157,13 @@ def nodes() -> list[Node]:
     ]
 
 
-def _start_ray(cpus: int, modules: Sequence[str], folder: Path, leave: Callable[[], None]) -> None:
+def _has_gpus() -> bool:
+    """Return whether Ray finds GPUs on this machine."""
+    found = get_accelerator_manager_for_resource("GPU")
+    return found is not None and found.get_current_node_num_accelerators() > 0
+
+
+def _start_ray(cpus: int, ahead: Sequence[str], folder: Path, leave: Callable[[], None]) -> None:
     """Start a cluster of our own, again where that took too long.
 
     Raises:
@@ -163,7 +171,8 @@ def _start_ray(cpus: int, modules: Sequence[str], folder: Path, leave: Callable[
     """
     variables = {
         "OMP_NUM_THREADS": "1",
-        "RAY_preload_python_modules": ",".join(modules),
+        "RAY_preload_python_modules": import_ahead.__name__,
+        import_ahead.MODULES: ",".join(ahead),
         MARK: str(folder),
     }
     for tries_left in reversed(range(_STARTS)):
@@ -172,7 +181,6 @@ def _start_ray(cpus: int, modules: Sequence[str], folder: Path, leave: Callable[
                 ray.init(
                     address="local",
                     num_cpus=cpus,
-                    include_dashboard=False,
                     object_store_memory=_OBJECT_STORE_BYTES,
                     logging_level="WARNING",
                     log_to_driver=False,

@@ -61,7 +61,8 @@ class SearchSource:
         self.lacked_memory = False
         self.is_stopped = False
         self.trouble: SearchError | StoreError | None = None
-        self.num_waiting = self._search.points * len(study.seeds)
+        searched = (self._search.points + len(study.arms)) * len(study.seeds)
+        self.num_waiting = max(searched, self._num_confirming)
         self.num_known = 0
         """Points that were told now because the store holds their results."""
         self._clock = clock
@@ -125,13 +126,17 @@ class SearchSource:
         """Return the points to ask for, and the confirmation unless it has begun."""
         seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
         to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
-        to_confirm = 0 if self._winner is not None else len(self._search.confirm_seeds)
         return Outlook(
             num_runs=to_ask * seeds,
             at_once=seeds,
             hours=self._search.budget.hours_left(self._hours(), self._gpu_hours(), gpus),
-            num_last=to_confirm * (len(self._bare.fixed) + 1),
+            num_last=0 if self._winner is not None else self._num_confirming,
         )
+
+    @property
+    def _num_confirming(self) -> int:
+        """Runs of the confirmation, which come last: of the winner and of the baselines."""
+        return len(self._search.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         """Yield points that the store holds at every seed, with their objectives, simple first.

@@ -1,6 +1,5 @@
 """Tracker: a projection kept up to date by a background thread: training never waits for MLflow."""
 
-import gc
 import importlib
 import logging
 import time
@@ -227,7 +226,6 @@ class Tracker:
                 self._projection.log_report(*self._report)
             case "load", module:
                 importlib.import_module(module)
-                gc.freeze()  # what is imported stays, so that collections need not look at it
             case "model", _:
                 assert self._model is not None, "a network is posted once it is there"
                 self._projection.log_model(*self._model)

@@ -41,15 +41,15 @@ def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
     places = ("--store", url, "--tracking-uri", tracking.uri)
     first, second = task.study.runs()[:2]
     with Launch(mixsweep, task, *places) as launch:
-        pid = launch.worker(first, epochs=5)
+        pid = launch.worker(first)
         acknowledged = task.acknowledged(url)
         launch.kill_worker(pid)
         status = wait_for(lambda: mixsweep.json("status", task.file, "--store", url)["driver"])
         assert status["pid"] == launch.process.pid
         busy = mixsweep("run", *task.arguments, *places, code=3).stderr
         assert f"is driven by pid {launch.process.pid} on " in busy
-        launch.worker(first, epochs=10, other_than=pid)
-        launch.stage(second, epochs=10)
+        launch.worker(first, epochs=2, other_than=pid)
+        launch.stage(second)
         acknowledged = {**acknowledged, **task.acknowledged(url)}
         assert launch.process.poll() is None, "it ended before it could be killed"
         launch.process.kill()

@@ -63,6 +63,27 @@ def test_predictions_after_the_last_evaluation_ask_no_network(
         loaded.predictions()
 
 
+def test_logits_are_kept_of_what_is_predicted_and_given_up_with_the_weights(
+    config: TrainConfig, splits: Splits
+) -> None:
+    corrupted = replace(splits, corrupted={"fog": splits.test})
+    state = TrainingState.initial(config, splits.info, CPU)
+    run = Training(config=config, data=corrupted, device=CPU, state=state)
+    epochs = iter(run)
+    next(epochs)
+    assert state.logits == {}
+    early, at_first = run.to_bytes(), run.predictions()
+    list(epochs)
+    assert state.logits.keys() == {"test"}
+    assert run.predictions() != at_first
+    run.load_bytes(early, run.records[:1])
+    assert run.predictions() == at_first
+    list(fit(config, corrupted, state))
+    with pytest.raises(StateError):
+        run.load_bytes(early[:-100], [])
+    assert state.logits == {}
+
+
 def test_what_an_objective_measures_is_recorded_per_image(
     config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:

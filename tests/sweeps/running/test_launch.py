@@ -59,10 +59,10 @@ def test_where_no_cluster_starts_that_is_said_and_nothing_is_left(
 
     @contextmanager
     def none(
-        placement: Placement, runs: int, modules: list[str], folder: Path, leave: Callable[[], None]
+        placement: Placement, runs: int, ahead: list[str], folder: Path, leave: Callable[[], None]
     ) -> Iterator[None]:
         assert runs == 4
-        assert all(map(importlib.util.find_spec, modules)), modules
+        assert all(map(importlib.util.find_spec, ahead)), ahead
         seen.append(folder)
         assert folder.is_dir()
         raise HeadLostError("Ray did not start")

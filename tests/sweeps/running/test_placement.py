@@ -26,7 +26,7 @@ def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None
         (Placement(slots=20), 100, 20),
         (Placement(cpus_per_run=3), 100, 6),
         (Placement(slots=3, cpus_per_run=4), 2, 8),
-        (Placement(cpus_per_run=9), 100, 8),  # no room for a run: it is refused
+        (Placement(cpus_per_run=9), 100, 8),
     ],
 )
 def test_a_cluster_of_our_own_has_the_cpus_that_runs_can_take(

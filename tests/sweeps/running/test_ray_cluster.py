@@ -51,7 +51,7 @@ def test_what_holds_actors_is_let_go_before_ray_is_ended_and_nothing_meanwhile()
 
 
 _OWN_CLUSTER = """
-import json, psutil, sys
+import psutil, time
 from sweeps.running.placement import Placement
 from sweeps.running.ray_cluster import cluster, nodes
 from sweeps.scratch import scratch
@@ -69,6 +69,9 @@ with scratch() as folder:
             time.sleep(2)  # so that the other one runs elsewhere
             return "colorsys" in sys.modules
 
+        give_up_at = time.monotonic() + 60
+        while len(below()) < 6 and time.monotonic() < give_up_at:
+            time.sleep(0.1)
         commands = [" ".join(process.cmdline()) for process in below()]
         heads = [words for words in commands if "raylet/raylet" in words or "gcs_server" in words]
         print(len(heads), len(commands) - len(heads))
