@@ -61,6 +61,17 @@ def test_every_point_is_trained_at_every_seed_once_and_told_the_mean_over_them(
         assert point.objectives == (pytest.approx(sum(errors) / 3, rel=1e-12),)
 
 
+@pytest.mark.parametrize(
+    ("confirming", "waiting"), [([], 8 * 3), ([100, 101], 8 * 3), (list(range(100, 120)), 20 * 3)]
+)
+def test_all_runs_that_may_wait_for_slots_are_counted(
+    tmp_path: Path, confirming: list[int], waiting: int
+) -> None:
+    """Two arms and six points at three seeds, or the winner and both arms in the confirmation."""
+    text = STUDY + (f"  confirm: {{seeds: {confirming}}}\n" if confirming else "")
+    assert Driver(read(tmp_path, text), tmp_path).source.num_waiting == waiting
+
+
 @pytest.mark.parametrize("kill_in", ["start", "report"])
 @pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
 def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
