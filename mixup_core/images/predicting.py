@@ -12,7 +12,7 @@ from mixup_core.images.evaluation import logits_of
 from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import Predictions, Split, images_digest
 
-PREDICTED = ("val", "test")
+PREDICTED_SPLITS = ("val", "test")
 """Splits that are predicted; corrupted test images are measured alone."""
 
 
@@ -34,7 +34,7 @@ def predict(
     """
     splits = {}
     for name, images in data.held_out().items():
-        if name not in PREDICTED:
+        if name not in PREDICTED_SPLITS:
             continue
         logits = known.get(name)
         if logits is None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.evaluation import evaluate, logits_of
-from mixup_core.images.predicting import PREDICTED, predict
+from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import AVERAGED, Predictions, images_digest
 from mixup_core.tree.building import with_values
@@ -45,7 +45,7 @@ def test_logits_are_those_of_normalised_images_in_the_order_of_the_split(
     network = linear(1)
     weights = network[1].weight.detach().double().numpy()
     found = predict(single, data, {"": network}, CPU)
-    assert list(found.splits) == list(PREDICTED) == ["val", "test"]
+    assert list(found.splits) == list(PREDICTED_SPLITS) == ["val", "test"]
     for images, split in zip((data.val, data.test), found.splits.values(), strict=True):
         assert images is not None
         shown = (images.pixels.double().numpy().reshape(len(images), 64) / 255 - 0.5) / 0.5
