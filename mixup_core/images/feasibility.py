@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.needs import described
+from mixup_core.images.data.needs import described, num_available
 from mixup_core.rules import RuleError
 
 MAX_EPOCHS = 10_000
@@ -29,7 +29,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"classes": info.num_classes},
             fields=("data.views", "data.folder", "data.name"),
         )
-    available = info.num_train - data.val_size + (info.num_test if data.oracle else 0)
+    available = num_available(data, info)
     if available < 1:
         yield RuleError(
             "val_size < training images",

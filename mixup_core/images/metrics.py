@@ -1,11 +1,10 @@
 """METRICS: what image training records, and PREDICTED: what reports compute from predictions."""
 
-from typing import get_args
-
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
+from mixup_core.tree.parts import members
 
 METRICS = {
     **{
@@ -31,7 +30,7 @@ METRICS = {
     ),
     **{
         name: metric
-        for kind in (*get_args(Objective), *get_args(Probe))
+        for kind in (*members(Objective), *members(Probe))
         for name, metric in kind.metrics.items()
     },
 }

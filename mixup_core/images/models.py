@@ -174,8 +174,8 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
-def stages(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) of stages, each twice as wide as the one before."""
+def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (channels, blocks, stride) of a ResNet's stages, each twice as wide as the last."""
     return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.needs import ImageData, described, memory
+from mixup_core.images.data.needs import ImageData, described, memory, num_available
 from mixup_core.images.feasibility import infeasible
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
@@ -96,9 +96,7 @@ def method(config: TrainConfig) -> str | None:
 def num_images(config: TrainConfig) -> int:
     """Return the training images of one epoch."""
     data = config.data
-    info = described(data)
-    available = info.num_train - data.val_size + (info.num_test if data.oracle else 0)
-    return data.size_of_subset(available)
+    return data.size_of_subset(num_available(data, described(data)))
 
 
 IMAGES = Problem(

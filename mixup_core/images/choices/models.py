@@ -43,10 +43,10 @@ class ResNet18(_ByWidth):
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network; 11,173,386 parameters for 2 channels, 10 classes."""
-        from mixup_core.images.models import ResNet, stages
+        from mixup_core.images.models import ResNet, widening
 
         del image_size
-        return ResNet(in_channels, num_classes, 1, stages(self.width or 64, (2, 2, 2, 2)))
+        return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (2, 2, 2, 2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,10 +57,10 @@ class ResNet34(_ByWidth):
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network."""
-        from mixup_core.images.models import ResNet, stages
+        from mixup_core.images.models import ResNet, widening
 
         del image_size
-        return ResNet(in_channels, num_classes, 1, stages(self.width or 64, (3, 4, 6, 3)))
+        return ResNet(in_channels, num_classes, 1, widening(self.width or 64, (3, 4, 6, 3)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,10 +71,10 @@ class PreActResNet18(_ByWidth):
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network of the mixup paper's CIFAR experiments."""
-        from mixup_core.images.models import PreActResNet, stages
+        from mixup_core.images.models import PreActResNet, widening
 
         del image_size
-        return PreActResNet(in_channels, num_classes, stages(self.width or 64, (2, 2, 2, 2)))
+        return PreActResNet(in_channels, num_classes, widening(self.width or 64, (2, 2, 2, 2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,10 +99,10 @@ class NarrowResNet(_ByWidth):
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network."""
-        from mixup_core.images.models import ResNet, stages
+        from mixup_core.images.models import ResNet, widening
 
         del image_size
-        return ResNet(in_channels, num_classes, 2, stages(self.width or 12, (1, 1, 1)))
+        return ResNet(in_channels, num_classes, 2, widening(self.width or 12, (1, 1, 1)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -88,6 +88,14 @@ def described(data: DataConfig) -> DatasetInfo:
 _described = lru_cache(maxsize=64)(describe)
 
 
+def num_available(data: DataConfig, info: DatasetInfo) -> int:
+    """Return the images that a training subset is drawn from: an oracle has the test images too.
+
+    It is below 1 where as many images are held out as there are.
+    """
+    return info.num_train - data.val_size + (info.num_test if data.oracle else 0)
+
+
 def memory(config: TrainConfig) -> dict[str, int]:
     """Return the images of a data set in bytes, as the processes of a machine map them together."""
     return {config.data.name: described(config.data).num_bytes}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from taught_runs import CPU, NAMED, trained
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
@@ -20,37 +21,15 @@ from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
-from mixup_core.images.problem import hidden
-from mixup_core.images.teaching import tags, taught, teacher_arm
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.keys import run_key, stage_keys
+from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
-CPU = torch.device("cpu")
 CROSS_ENTROPY = CrossEntropy()
-NAMED = {"filter": {"teacher": "mixup", "teacher_key": "0" * 32}}
-
-
-def _trained(
-    config: TrainConfig, splits: Splits, teacher: Teacher | None = None
-) -> tuple[list[EpochRecord], bytes]:
-    state = TrainingState.initial(config, splits.info, CPU)
-    return list(fit(config, splits, state, teacher=teacher)), state.to_bytes()
-
-
-@pytest.fixture
-def mixed(config: TrainConfig) -> TrainConfig:
-    return with_values(config, {"mix.law": {"beta": 1.0}, "mix.lam_scope": "sample"})
-
-
-@pytest.fixture
-def teacher(mixed: TrainConfig, splits: Splits) -> Teacher:
-    _, state = _trained(mixed, splits)
-    return Teacher(config=mixed, state=state)
 
 
 @pytest.fixture
@@ -147,8 +126,8 @@ def test_a_filter_that_keeps_all_has_the_bits_of_plain_mixup(
     every = with_values(mixed, {"objective": NAMED, "objective.keep": "all",
                                 "objective.warm_up": 0.0})  # fmt: skip
     for norm in ("batch", "kept"):
-        records, end = _trained(with_values(every, {"objective.norm": norm}), splits, teacher)
-        plain, plain_end = _trained(mixed, splits)
+        records, end = trained(with_values(every, {"objective.norm": norm}), splits, teacher)
+        plain, plain_end = trained(mixed, splits)
         assert end == plain_end
         for record, other in zip(records, plain, strict=True):
             assert record.metrics.items() >= other.metrics.items()
@@ -160,10 +139,10 @@ def test_regmixup_of_weight_zero_has_the_bits_and_stages_of_erm(
 ) -> None:
     none = with_values(config, {"objective": {"regmixup": {"eta": 0.0}}, "mix.law": {"beta": 20.0}})
     erm = with_values(config, {"mix.law": "erm"})
-    assert _trained(none, splits) == _trained(erm, splits)
+    assert trained(none, splits) == trained(erm, splits)
     assert stage_keys(none) == stage_keys(erm)
     some = with_values(none, {"objective.eta": 0.5})
-    assert _trained(some, splits)[1] != _trained(erm, splits)[1]
+    assert trained(some, splits)[1] != trained(erm, splits)[1]
     assert set(stage_keys(some)).isdisjoint(stage_keys(erm))
 
 
@@ -181,8 +160,8 @@ def test_a_filter_is_plain_mixup_in_its_warm_up_and_after_its_stop(
     guided = with_values(
         mixed, {"objective": NAMED, "objective.warm_up": 0.25, "objective.stop": 0.75}
     )
-    records, _ = _trained(guided, splits, teacher)
-    plain, _ = _trained(mixed, splits)
+    records, _ = trained(guided, splits, teacher)
+    plain, _ = trained(mixed, splits)
     assert ["train/kept_fraction" in record.metrics for record in records] == [
         False, True, True, False,
     ]  # fmt: skip
@@ -200,7 +179,7 @@ def test_a_filtered_run_resumed_at_any_epoch_ends_with_the_same_bits(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
     guided = with_values(mixed, {"objective": NAMED})
-    whole, end = _trained(guided, splits, teacher)
+    whole, end = trained(guided, splits, teacher)
     for stop in range(1, guided.epochs):
         state = TrainingState.initial(guided, splits.info, CPU)
         run = fit(guided, splits, state, teacher=teacher)
@@ -218,66 +197,12 @@ def test_a_teacher_judges_as_it_was_evaluated(
     still = with_values(mixed, {"objective": NAMED, "objective.warm_up": 0.0, "epochs": 5,
                                 "model.name": "mlp", "optimizer.lr": 1e-30})  # fmt: skip
     base = with_values(still, {"objective": "plain", "epochs": 4})
-    _, state = _trained(base, splits)
+    _, state = trained(base, splits)
     student = TrainingState.initial(still, splits.info, CPU)
     first = [EpochRecord(epoch=epoch, metrics={}) for epoch in range(4)]
     student.load_bytes(state, first)
     (record,) = fit(still, splits, student, teacher=Teacher(config=base, state=state))
     assert record.metrics["train/low_fraction"] == 1, "r = 0 everywhere, and 0 <= 0"
-
-
-def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
-    guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
-    for key in (run_key, stage_keys):
-        with pytest.raises(RuleError, match=r"has a objective\.teacher_key before") as caught:
-            key(guided)  # type: ignore[operator]
-        assert caught.value.fields == ("objective.teacher", "objective.teacher_key")
-    known = taught(guided, "a" * 32)
-    renamed = with_values(known, {"objective.teacher": "other"})
-    retaught = taught(guided, "b" * 32)
-    assert (teacher_arm(known), known.objective.teacher_key) == ("mixup", "a" * 32)  # type: ignore[union-attr]
-    assert (run_key(renamed), stage_keys(renamed)) == (run_key(known), stage_keys(known))
-    assert run_key(retaught) != run_key(known)
-    assert stage_keys(retaught)[1:] != stage_keys(known)[1:]
-    assert stage_keys(retaught)[0] == stage_keys(known)[0], "the warm-up knows no teacher"
-    assert teacher_arm(mixed) is None
-
-
-def test_a_teacher_of_other_images_is_refused(
-    mixed: TrainConfig, splits: Splits, teacher: Teacher
-) -> None:
-    guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
-    with pytest.raises(RuleError, match=r"the teacher has the same data\.views"):
-        _trained(guided, splits, teacher)
-    with pytest.raises(ValueError, match="a filter has a teacher"):
-        _trained(with_values(mixed, {"objective": NAMED}), splits)
-
-
-def test_what_learns_from_test_images_says_so_and_is_never_selected(
-    mixed: TrainConfig, splits: Splits
-) -> None:
-    oracle = with_values(mixed, {"data.oracle": True, "data.val_size": 1})
-    guided = with_values(mixed, {"objective": NAMED, "data.val_size": 1})
-    declared = with_values(guided, {"objective.oracle": True})
-    assert [tags(config) for config in (mixed, guided, oracle, declared)] == [
-        (), (), ("oracle",), ("oracle",),
-    ]  # fmt: skip
-    for config in (oracle, declared):
-        with pytest.raises(RuleError, match="a search selects no oracle"):
-            hidden(config)
-    with pytest.raises(RuleError, match="an oracle has test images"):
-        with_values(oracle, {"data.test": False})
-
-    _, state = _trained(oracle, splits)
-    _, plain = _trained(with_values(oracle, {"data.oracle": False}), splits)
-    assert state != plain
-    leaking = Teacher(config=oracle, state=state)
-    _trained(declared, splits, leaking)
-    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
-        _trained(guided, splits, leaking)
-    honest = Teacher(config=dataclasses.replace(mixed), state=plain)
-    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
-        _trained(declared, splits, honest)
 
 
 def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) -> None:

@@ -12,52 +12,22 @@ import torch
 import torchvision.datasets
 from PIL import Image
 from sklearn.datasets import load_digits
+from small_cifar import write_cifar10
 from small_files import (
     NUM_TEST,
     NUM_TRAIN,
     FashionMnist,
     folder_config,
     idx,
-    set_counts,
     write_images,
 )
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DataError
 from mixup_core.images.data.datasets import DATASETS, load
-from mixup_core.images.data.fetching import FILES, fetch
+from mixup_core.images.data.fetching import fetch
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.sets import fashion_mnist
-
-
-def write_cifar10(
-    root: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[int, ...] = (0, 1, 0, 1)
-) -> None:
-    """Write batches of four images; in image i of batch b red is b, green i, blue the column."""
-    published = torchvision.datasets.CIFAR10
-    names = [f"data_batch_{batch}" for batch in range(1, 6)] + ["test_batch"]
-    set_counts(monkeypatch, "cifar10", num_test=4, num_classes=2)
-    monkeypatch.setattr(published, "train_list", [])
-    monkeypatch.setattr(published, "test_list", [])
-    folder = root / "cifar-10-batches-py"
-    folder.mkdir()
-
-    def write(name: str, content: Any) -> str:
-        (folder / name).write_bytes(pickle.dumps(content))
-        md5 = hashlib.md5((folder / name).read_bytes()).hexdigest()
-        for split in FILES["cifar10"].values():
-            if f"{folder.name}/{name}" in split:
-                monkeypatch.setitem(split, f"{folder.name}/{name}", f"md5:{md5}")
-        return md5
-
-    for batch, name in enumerate(names, start=1):
-        pixels = np.empty((4, 3, 32 * 32), dtype=np.uint8)
-        pixels[:, 0], pixels[:, 1] = batch, np.arange(4)[:, None]
-        pixels[:, 2] = np.tile(np.arange(32), 32)
-        md5 = write(name, {"data": pixels.reshape(4, -1), "labels": list(labels)})
-        (published.test_list if name == "test_batch" else published.train_list).append([name, md5])
-    md5 = write("batches.meta", {"label_names": ["even", "odd"]})
-    monkeypatch.setitem(published.meta, "md5", md5)
 
 
 def test_every_name_a_config_accepts_has_a_loader() -> None:

@@ -12,12 +12,11 @@ import torch
 from PIL import Image
 from small_files import FashionMnist, folder_config, write_images
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import DATASETS, Splits, load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data.needs import ImageData
 from tests.damages import DAMAGES
 
 DIGITS = DataConfig(name="digits", val_size=100)
@@ -196,28 +195,6 @@ def test_an_image_folder_that_changed_is_decoded_anew_or_refused(tmp_path: Path)
     assert (load_mapped(data, tmp_path).train.pixels[0] == 9).all()
     with pytest.raises(DataError, match="changed since the study was read"):
         load_mapped(as_read, tmp_path)
-
-
-def test_a_folder_is_decoded_once_when_data_is_looked_at_and_a_bad_file_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    (tmp_path / "data").mkdir()
-    folder = tmp_path / "pets"
-    write_images(folder, "train", a=Image.new("RGB", (8, 8)), b=Image.new("RGB", (8, 8), (9, 9, 9)))
-    bad = folder / "train" / "b" / "1.png"
-    bad.write_bytes(b"no image")
-    needs = ImageData()
-    config = TrainConfig(data=folder_config(folder, test=False), epochs=1, batch_size=2)
-    with pytest.raises(DataError, match=str(bad)):
-        needs.open(config)
-    bad.unlink()
-    needs.open(config)
-    files = decoded(tmp_path / "data")
-    needs.open(config)
-    load_mapped(config.data)
-    assert decoded(tmp_path / "data") == files
-    assert len(files) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="NOT CHECKED: /proc/self/maps is Linux's")

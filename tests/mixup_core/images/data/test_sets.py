@@ -15,6 +15,7 @@ import scipy.io
 import torch
 import torchvision.datasets
 from PIL import Image
+from small_cifar import write_cifar10_c
 from small_files import idx, set_counts
 
 from mixup_core.images.config import DataConfig
@@ -23,7 +24,6 @@ from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import Split
 from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data.needs import ImageData
 from mixup_core.images.data.sets import caltech101, corrupted
 
 Written = Mapping[Split, tuple[list[tuple[int, int, int]], list[int]]]
@@ -322,28 +322,6 @@ def test_mnist_is_unpacked_from_its_mirrors(tmp_path: Path, monkeypatch: Patch) 
     assert len(load(DataConfig(name="mnist"), root).train) == 4
 
 
-def write_cifar10_c(root: Path, monkeypatch: Patch, num_test: int) -> None:
-    """In image i of a severity red is the severity, green the corruption's number, blue i."""
-    folder = root / "CIFAR-10-C"
-    folder.mkdir(parents=True)
-    for number, name in enumerate(corrupted.CORRUPTIONS):
-        pixels = np.empty((5 * num_test, 32, 32, 3), np.uint8)
-        pixels[..., 0] = np.repeat(np.arange(1, 6), num_test)[:, None, None]
-        pixels[..., 1] = number
-        pixels[..., 2] = np.tile(np.arange(num_test), 5)[:, None, None]
-        np.save(folder / f"{name}.npy", pixels)
-    np.save(folder / "labels.npy", np.tile(np.arange(num_test) % 2, 5).astype(np.uint8))
-
-
-@pytest.fixture
-def cifar_c(tmp_path: Path, monkeypatch: Patch) -> Path:
-    from test_datasets import write_cifar10
-
-    write_cifar10(tmp_path, monkeypatch)
-    write_cifar10_c(tmp_path, monkeypatch, num_test=4)
-    return tmp_path
-
-
 def test_corrupted_images_are_those_of_their_severity(cifar_c: Path) -> None:
     names = ("fog", "snow")
     data = DataConfig(name="cifar10", corruptions=names, severity=3)
@@ -400,24 +378,9 @@ def test_a_damaged_corrupted_set_is_refused(cifar_c: Path, damage: Any, message:
         load(DataConfig(name="cifar10", corruptions=("fog",)), cifar_c)
 
 
-def test_what_a_study_lacks_of_corrupted_images_is_said(cifar_c: Path, monkeypatch: Patch) -> None:
-    from mixup_core.images.config import TrainConfig
-
-    monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
-    data = DataConfig(name="cifar10", corruptions=("fog",))
-    config = TrainConfig(data=data, epochs=1, batch_size=4)
-    assert ImageData().missing(config) is None
-    checksums = ImageData().checksums(config)["cifar10"]
-    assert {name for name in checksums if "CIFAR-10-C" in name} == {
-        "CIFAR-10-C/fog.npy", "CIFAR-10-C/labels.npy",
-    }  # fmt: skip
-    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
-    assert "mixsweep data fetch cifar10-c" in str(ImageData().missing(config))
-
-
 def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Patch) -> None:
     server, root = tmp_path / "server", tmp_path / "root"
-    write_cifar10_c(server, monkeypatch, num_test=2)
+    write_cifar10_c(server, num_test=2)
     members = {f"CIFAR-10-C/{file.name}": file.read_bytes()
                for file in sorted((server / "CIFAR-10-C").iterdir())}  # fmt: skip
     content = tar(members)

@@ -1,0 +1,189 @@
+"""ImageData: what this machine lacks, image-folders found and looked at once; what is planned."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from small_files import NUM_TEST, NUM_TRAIN, FashionMnist, folder_config, write_images
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.digests import file_digest
+from mixup_core.images.data.fetching import statuses
+from mixup_core.images.data.folders import folder_digest
+from mixup_core.images.data.mapped import load_mapped
+from mixup_core.images.data.needs import ImageData, described, memory, num_available
+
+
+def config_of(data: DataConfig) -> TrainConfig:
+    return TrainConfig(data=data, epochs=1, batch_size=2)
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    """A folder of two classes, one training image each."""
+    folder = tmp_path / "pets"
+    write_images(folder, "train", a=Image.new("RGB", (8, 8)), b=Image.new("RGB", (8, 8), (9, 9, 9)))
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of the data sets."""
+    root = tmp_path / "data"
+    root.mkdir()
+    monkeypatch.setenv("MIXSWEEP_DATA", str(root))
+    return root
+
+
+def test_a_data_set_that_is_here_lacks_nothing_and_has_checksums(
+    fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
+    config, needs = config_of(DataConfig()), ImageData()
+    assert needs.root() == fashion.root
+    assert needs.sets() == statuses(fashion.root)
+    assert needs.missing(config) is None
+    files = sorted((fashion.root / "FashionMNIST" / "raw").iterdir())
+    assert len(files) == 4
+    assert needs.checksums(config) == {
+        "fashion-mnist": {f"FashionMNIST/raw/{file.name}": file_digest(file) for file in files}
+    }
+
+
+def test_a_data_set_that_is_not_here_is_named_with_the_way_to_get_it(root: Path) -> None:
+    config, needs = config_of(DataConfig()), ImageData()
+    assert needs.sets() == statuses(root)
+    assert needs.missing(config) == (
+        f"fashion-mnist: not found in {root}; get it with mixsweep data fetch fashion-mnist"
+    )
+    assert needs.checksums(config) == {}
+
+
+def test_a_data_set_is_fetched_into_the_root(
+    fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
+    assert ImageData().fetch("fashion-mnist") == f"already in {fashion.root}/FashionMNIST/raw"
+    with pytest.raises(DataError, match="image-folder: not a data set to fetch"):
+        ImageData().fetch("image-folder")
+
+
+def test_corrupted_images_are_needed_with_the_test_images_alone(
+    cifar_c: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
+    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
+    for data, is_missing in (
+        (DataConfig(name="cifar10"), False),
+        (DataConfig(name="cifar10", corruptions=("fog",), test=False), False),
+        (DataConfig(name="cifar10", corruptions=("fog",)), True),
+    ):
+        assert (ImageData().missing(config_of(data)) is not None) == is_missing
+
+
+def test_what_a_study_lacks_of_corrupted_images_is_said(
+    cifar_c: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
+    data = DataConfig(name="cifar10", corruptions=("fog",))
+    config = config_of(data)
+    assert ImageData().missing(config) is None
+    checksums = ImageData().checksums(config)["cifar10"]
+    assert {name for name in checksums if "CIFAR-10-C" in name} == {
+        "CIFAR-10-C/fog.npy", "CIFAR-10-C/labels.npy",
+    }  # fmt: skip
+    (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
+    assert "mixsweep data fetch cifar10-c" in str(ImageData().missing(config))
+
+
+def test_a_data_set_of_the_catalogue_is_prepared_and_opened_as_it_is(root: Path) -> None:
+    config = config_of(DataConfig())
+    assert ImageData().prepare(config, root) is config
+    ImageData().open(config)
+    assert list(root.iterdir()) == []
+
+
+def test_a_folder_is_found_from_the_study_and_digested_once(
+    pets: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = ImageData()
+    config = config_of(folder_config(Path("pets"), test=False))
+    prepared = needs.prepare(config, pets.parent)
+    assert prepared.data.folder == str(pets)
+    assert prepared.data.digest == folder_digest(pets, root)
+    assert needs.missing(prepared) is None
+    assert needs.checksums(prepared) == {"image-folder": {"pets/": prepared.data.digest}}
+    monkeypatch.setattr("mixup_core.images.data.needs.describe", None)
+    monkeypatch.setattr("mixup_core.images.data.needs.folder_digest", None)
+    assert needs.prepare(config, pets.parent) == prepared
+
+
+def test_a_folder_that_cannot_be_read_is_refused_the_same_way_again(
+    tmp_path: Path, root: Path
+) -> None:
+    del root
+    needs = ImageData()
+    config = config_of(folder_config(Path("pets"), test=False))
+    with pytest.raises(DataError, match="pets/train: not found") as first:
+        needs.prepare(config, tmp_path)
+    write_images(tmp_path / "pets", "train", a=Image.new("RGB", (8, 8)))
+    with pytest.raises(DataError) as again:
+        needs.prepare(config, tmp_path)
+    for caught in (first, again):
+        assert caught.value.fields == ("data.folder", "data.name")
+    assert str(again.value) == str(first.value)
+    assert ImageData().prepare(config, tmp_path).data.digest is not None
+
+
+def test_a_folder_is_decoded_once_when_data_is_looked_at_and_a_bad_file_is_named(
+    pets: Path, root: Path
+) -> None:
+    bad = pets / "train" / "b" / "1.png"
+    bad.write_bytes(b"no image")
+    needs = ImageData()
+    config = config_of(folder_config(pets, test=False))
+    with pytest.raises(DataError, match=str(bad)):
+        needs.open(config)
+    bad.unlink()
+    needs.open(config)
+    files = sorted((root / "decoded").iterdir())
+    needs.open(config)
+    load_mapped(config.data)
+    assert sorted((root / "decoded").iterdir()) == files
+    assert len(files) == 1
+
+
+def test_a_folder_with_a_digest_is_scanned_once(pets: Path, root: Path) -> None:
+    changing = folder_config(pets, test=False)
+    fixed = folder_config(pets, test=False, digest=folder_digest(pets, root))
+    assert described(changing) == described(fixed)
+    assert described(fixed).num_train == 2
+    Image.new("RGB", (8, 8)).save(pets / "train" / "a" / "1.png")
+    assert described(changing).num_train == 3
+    assert described(fixed).num_train == 2
+
+
+def test_memory_is_that_of_all_images_at_their_size(fashion: FashionMnist) -> None:
+    del fashion
+    images = NUM_TRAIN + NUM_TEST
+    for size, side in ((None, 28), (8, 8)):
+        config = config_of(DataConfig(image_size=size))
+        assert memory(config) == {"fashion-mnist": images * side**2}
+
+
+@pytest.mark.parametrize(
+    ("data", "available"),
+    [
+        (DataConfig(name="digits"), 1437),
+        (DataConfig(name="digits", num_train=7), 1437),
+        (DataConfig(name="digits", val_size=37), 1400),
+        (DataConfig(name="digits", val_size=1437), 0),
+        (DataConfig(name="digits", oracle=True), 1797),
+        (DataConfig(name="digits", oracle=True, val_size=37), 1760),
+    ],
+)
+def test_a_subset_is_drawn_from_what_is_not_held_out_and_an_oracles_test_images(
+    data: DataConfig, available: int
+) -> None:
+    assert num_available(data, CATALOG["digits"]) == available

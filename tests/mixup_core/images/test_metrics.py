@@ -1,0 +1,78 @@
+"""Metrics of image training: what is declared, how it is headed, and that no kind is left out."""
+
+import runpy
+from typing import Any
+
+import pytest
+
+from mixup_core.images import metrics
+from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.metrics import METRICS, PREDICTED
+from mixup_core.images.objectives.filtered import Filter
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.el2n import El2n
+from mixup_core.images.probes.probe import Probe
+from mixup_core.tree.parts import members
+
+DECLARING = [*members(Objective), *members(Probe)]
+
+
+def test_every_split_has_the_same_measures_raw_and_of_averaged_weights() -> None:
+    splits = ["test", "val", "test_corrupted", *(f"test_{name}" for name in CORRUPTIONS)]
+    assert {name for name in METRICS if not name.startswith("train/")} >= {
+        f"{split}/{name}{suffix}"
+        for split in splits
+        for name in ("error", "nll", "calibration_error")
+        for suffix in ("", "_averaged")
+    }
+
+
+@pytest.mark.parametrize("kind", DECLARING)
+def test_what_a_kind_of_objective_or_probe_declares_is_a_metric(kind: Any) -> None:
+    assert METRICS.items() >= kind.metrics.items()
+
+
+def test_no_two_kinds_declare_a_metric_and_none_takes_that_of_training() -> None:
+    declared = [name for kind in DECLARING for name in kind.metrics]
+    assert len(set(declared)) == len(declared)
+    assert list(METRICS)[-len(declared) :] == declared, "the order of columns"
+    assert METRICS["train/loss"].label == "training loss"
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"),
+    [
+        ("test/error", "test error, %"),
+        ("val/nll_averaged", "validation NLL, averaged weights, nats"),
+        ("test_corrupted/calibration_error", "corrupted test calibration error, %"),
+        ("test_gaussian_noise/error", "test under gaussian noise error, %"),
+        ("train/excess_loss", "excess training loss, nats"),
+    ],
+)
+def test_a_metric_is_headed_by_its_split_and_unit(name: str, heading: str) -> None:
+    assert METRICS[name].heading == heading
+
+
+def test_predictions_are_judged_as_they_are_and_at_a_fitted_temperature() -> None:
+    """The NLL as it is stands among the metrics already."""
+    assert {name: metric.heading for name, metric in PREDICTED.items()} == {
+        "predicted/calibration_error": "test calibration error, %",
+        "predicted/brier": "test Brier score",
+        "predicted/scaled_calibration_error": "test calibration error at a fitted temperature, %",
+        "predicted/scaled_brier": "test Brier score at a fitted temperature",
+        "predicted/scaled_nll": "test NLL at a fitted temperature, nats",
+        "predicted/temperature": "fitted temperature",
+    }
+    assert METRICS.keys().isdisjoint(PREDICTED)
+
+
+def test_no_two_metrics_have_one_heading() -> None:
+    headings = [metric.heading for metric in METRICS.values()]
+    assert len(set(headings)) == len(headings)
+
+
+def test_a_choice_of_one_kind_declares_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixup_core.images.objectives.objective.Objective", Filter)
+    monkeypatch.setattr("mixup_core.images.probes.probe.Probe", El2n)
+    found = runpy.run_path(metrics.__file__)["METRICS"]
+    assert list(found) == [*list(METRICS)[: len(found) - 3], *Filter.metrics, *El2n.metrics]

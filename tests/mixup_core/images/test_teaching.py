@@ -1,0 +1,85 @@
+"""Teaching: what of a teacher enters keys, who may learn from whom, and who saw test images."""
+
+import dataclasses
+
+import pytest
+from taught_runs import NAMED, trained
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.problem import hidden
+from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import Teacher
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import with_values
+
+
+def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
+    guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
+    for key in (run_key, stage_keys):
+        with pytest.raises(RuleError, match=r"has a objective\.teacher_key before") as caught:
+            key(guided)  # type: ignore[operator]
+        assert caught.value.fields == ("objective.teacher", "objective.teacher_key")
+    known = taught(guided, "a" * 32)
+    renamed = with_values(known, {"objective.teacher": "other"})
+    retaught = taught(guided, "b" * 32)
+    assert (teacher_arm(known), known.objective.teacher_key) == ("mixup", "a" * 32)  # type: ignore[union-attr]
+    assert (run_key(renamed), stage_keys(renamed)) == (run_key(known), stage_keys(known))
+    assert run_key(retaught) != run_key(known)
+    assert stage_keys(retaught)[1:] != stage_keys(known)[1:]
+    assert stage_keys(retaught)[0] == stage_keys(known)[0], "the warm-up knows no teacher"
+    assert teacher_arm(mixed) is None
+
+
+def test_a_teacher_of_other_images_is_refused(
+    mixed: TrainConfig, splits: Splits, teacher: Teacher
+) -> None:
+    guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
+    with pytest.raises(RuleError, match=r"the teacher has the same data\.views"):
+        trained(guided, splits, teacher)
+    with pytest.raises(ValueError, match="a filter has a teacher"):
+        trained(with_values(mixed, {"objective": NAMED}), splits)
+
+
+def test_what_learns_from_test_images_says_so_and_is_never_selected(
+    mixed: TrainConfig, splits: Splits
+) -> None:
+    oracle = with_values(mixed, {"data.oracle": True, "data.val_size": 1})
+    guided = with_values(mixed, {"objective": NAMED, "data.val_size": 1})
+    declared = with_values(guided, {"objective.oracle": True})
+    assert [tags(config) for config in (mixed, guided, oracle, declared)] == [
+        (), (), ("oracle",), ("oracle",),
+    ]  # fmt: skip
+    for config in (oracle, declared):
+        with pytest.raises(RuleError, match="a search selects no oracle"):
+            hidden(config)
+    with pytest.raises(RuleError, match="an oracle has test images"):
+        with_values(oracle, {"data.test": False})
+
+    _, state = trained(oracle, splits)
+    _, plain = trained(with_values(oracle, {"data.oracle": False}), splits)
+    assert state != plain
+    leaking = Teacher(config=oracle, state=state)
+    trained(declared, splits, leaking)
+    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+        trained(guided, splits, leaking)
+    honest = Teacher(config=dataclasses.replace(mixed), state=plain)
+    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+        trained(declared, splits, honest)
+
+
+def test_a_run_says_by_path_whether_it_or_its_teacher_sees_test_images(mixed: TrainConfig) -> None:
+    assert oracles(mixed) == {"data.oracle": False}
+    guided = with_values(mixed, {"objective": NAMED, "objective.oracle": True})
+    assert oracles(guided) == {"data.oracle": False, "objective.oracle": True}
+
+
+def test_every_reason_against_a_teacher_is_told(mixed: TrainConfig) -> None:
+    guided = with_values(mixed, {"objective": NAMED})
+    assert list(unfit(guided, mixed)) == []
+    other = with_values(mixed, {"data.name": "mnist", "data.image_size": 16, "data.pool": 2,
+                                "data.views": "single", "data.oracle": True})  # fmt: skip
+    assert [error.fields[0] for error in unfit(guided, other)] == [
+        "objective.oracle", "data.name", "data.image_size", "data.views", "data.pool",
+    ]  # fmt: skip
