@@ -20,9 +20,11 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
     """Processes that are started for a launch; without one, for none."""
     processes = []
 
-    def start(folder: Path | None, does: str = "exec sleep 60") -> "subprocess.Popen[bytes]":
+    def start(folder: Path | None, does: str = "") -> "subprocess.Popen[bytes]":
         marked = {} if folder is None else {MARK: str(folder)}
-        processes.append(subprocess.Popen(["sh", "-c", does], env={**os.environ, **marked}))
+        # A shell that becomes another program has no environment to be seen for a moment.
+        command = ["sh", "-c", does] if does else ["sleep", "60"]
+        processes.append(subprocess.Popen(command, env={**os.environ, **marked}))
         return processes[-1]
 
     yield start
