@@ -14,6 +14,7 @@ import ray
 from ray import tune
 from ray.tune.result import DONE
 
+from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.problem import DivergedError, Process, Teacher, lacks_memory, problem_of
 from mixup_core.records import EpochRecord
@@ -53,6 +54,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
+    keep_freed_memory()
     if not ray.get_gpu_ids():
         # Ray hides GPUs from those only that reserved others. CUDA reads this at its first call.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""

@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from mixup_core.bench import reference
+from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.images.batches import Draws, batches, proven_kernel
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Ratio]:
     parser.add_argument("--images", type=int, default=15_000)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    keep_freed_memory()  # as processes that train do
     found, cost = measure(options.rounds, options.images)
     say(found)
     figures = {ratio.what: ratio.plain() for ratio in found} | cost
