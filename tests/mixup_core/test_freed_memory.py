@@ -7,13 +7,11 @@ import sys
 import pytest
 
 _FAULTS = """
-import resource, sys, torch
+import resource, torch
 from mixup_core.freed_memory import keep_freed_memory
-if sys.argv[1] == "kept":
-    keep_freed_memory()
+keep_freed_memory()
 
 def step():
-    # 160 MB, of which glibc keeps twice the largest block.
     blocks = [torch.ones(5 * 2**20) for _ in range(8)]
 
 step()
@@ -23,16 +21,15 @@ for _ in range(5):
     step()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
+_BLOCKS_OF_ALL_STEPS = 5 * 8
+_PAGES_OF_A_BLOCK = 5 * 2**20 * 4 // 4096
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
 def test_a_step_finds_the_memory_of_the_one_before() -> None:
-    kept, given_back = (
-        int(
-            subprocess.run(
-                [sys.executable, "-c", _FAULTS, way], check=True, capture_output=True, text=True
-            ).stdout
-        )
-        for way in ("kept", "given back")
-    )
-    assert kept < given_back / 10
+    """Left alone, glibc mostly gives all back; where its heap lies decides, so three are asked."""
+    cleared = [
+        int(subprocess.run([sys.executable, "-c", _FAULTS], check=True, stdout=-1).stdout)
+        for _ in range(3)
+    ]
+    assert sum(cleared) < 3 * _BLOCKS_OF_ALL_STEPS * _PAGES_OF_A_BLOCK / 8, cleared
