@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, assert_never
+from typing import Annotated, ClassVar, assert_never
 
-from mixup_core.rules import RuleError
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
 
 MIN_ALPHA = 1e-6
 """Below it a Beta law cannot be told from a fair coin on {0, 1}: of weights in float32, with which
@@ -12,6 +13,11 @@ images are mixed, at it 6 in 100,000 are neither 0 nor 1, and in proportion to a
 underflow. NumPy, which draws in float64, has no others below 1e-102 either."""
 MAX_ALPHA = 1e6
 """Beyond it a Beta law cannot be told from midpoint: its sd is below 4e-4."""
+
+Alpha = Annotated[
+    float, Range(MIN_ALPHA, MAX_ALPHA, hint="for lam = 1/2 write midpoint, for lam = 1 write erm")
+]
+"""Both shape parameters of a Beta law."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +38,7 @@ class Midpoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beta:
+class Beta(Checked):
     """Random weight: lam ~ Beta(alpha, alpha), mean 1/2, variance 1 / (4 (2 alpha + 1)).
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
@@ -40,21 +46,8 @@ class Beta:
 
     tag: ClassVar = "beta"
 
-    alpha: float
-    """Both shape parameters, in [MIN_ALPHA, MAX_ALPHA]. At 1 the law is uniform on [0, 1]."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If alpha is out of range (NaN included).
-        """
-        if not MIN_ALPHA <= self.alpha <= MAX_ALPHA:
-            raise RuleError(
-                "1e-6 <= Beta.alpha <= 1e6",
-                {"alpha": self.alpha},
-                hint="for lam = 1/2 write midpoint, for lam = 1 write erm",
-            )
+    alpha: Alpha
+    """Both shape parameters. At 1 the law is uniform on [0, 1]."""
 
 
 Law = Erm | Midpoint | Beta

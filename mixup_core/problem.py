@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from mixup_core.laws import PLAIN_METHODS, Law
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
+from mixup_core.tree.limits import Range
 
 PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
@@ -33,6 +34,9 @@ DEFAULT_PROBLEM = "images"
 """What a study is of that names no problem."""
 
 MAX_SEED = 2**63 - 1
+
+Seed = Annotated[int, Range(0, MAX_SEED)]
+"""Names all random draws of a run."""
 
 
 class DivergedError(ArithmeticError):

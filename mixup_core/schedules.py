@@ -7,11 +7,13 @@ Each has a `tag`, its fields, and
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from mixup_core.keys import rounded
-from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Alpha, Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError, require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +26,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Phases:
+class Phases(Checked):
     """A list of laws, each in force until its own epoch: `[{law: midpoint, until: 10}, erm]`."""
 
     tag: ClassVar = "phases"
@@ -32,7 +34,7 @@ class Phases:
     phases: tuple[Phase | Erm | Midpoint | Beta, ...]
     """At least one. A law alone is a phase without end, so it stands last."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Check that every epoch has one law.
 
         Raises:
@@ -68,27 +70,26 @@ class Phases:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _PowerRamp:
+class _PowerRamp(Checked):
     """Beta(alpha) with alpha = base ** exponent; the exponent moves linearly between two ends.
 
     Source: the exponential alpha-scheduler of SCIENCE.md, F1; at the defaults alpha is 1 after half
     of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
     """
 
-    base: float = 10.0
-    """Above 1 and finite."""
+    base: Annotated[float, Range(1, math.inf, "()")] = 10.0
+    """What is raised to the exponent."""
     low: float = -1.0
     """Exponent of the least alpha."""
     high: float = 1.0
     """Exponent of the greatest alpha, above `low`."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range, or alpha would leave the range of `Beta`.
+            RuleError: If the ends are not in order, or alpha would leave the range of `Beta`.
         """
-        require(1 < self.base < math.inf, "1 < base < inf", self, "base")
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
         require(fits, "1e-6 <= base ** low < base ** high <= 1e6", self, "base", "low", "high")
@@ -138,22 +139,13 @@ class EasyHardEasy(_PowerRamp):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _LogRamp:
+class _LogRamp(Checked):
     """Beta(alpha) with alpha from `start` to `end`, in log alpha, whose base cancels out."""
 
-    start: float
-    """Alpha of the first epoch, in [MIN_ALPHA, MAX_ALPHA]."""
-    end: float
-    """Alpha after the last epoch, in [MIN_ALPHA, MAX_ALPHA]."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If an end is no alpha.
-        """
-        require(MIN_ALPHA <= self.start <= MAX_ALPHA, "1e-6 <= start <= 1e6", self, "start")
-        require(MIN_ALPHA <= self.end <= MAX_ALPHA, "1e-6 <= end <= 1e6", self, "end")
+    start: Alpha
+    """Alpha of the first epoch."""
+    end: Alpha
+    """Alpha after the last epoch."""
 
     def _between(self, share: float) -> Law:
         """Return the law a share of the way from start to end."""

@@ -70,7 +70,7 @@ class Column:
         """Return what the runs say of each claim of the study, as its own report does."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
-        is_asked = any(claim.metric in study.problem.predicted for claim in study.claims)
+        is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
         if is_asked and self.predictions is not None:
             predicted = gather_predictions(arranged, study.readout, self.predictions)
         return verdicts_of(study, arranged, table, predicted)

@@ -149,11 +149,11 @@ class Manuscript:
         paths = [parameter.path for parameter in search.space.parameters]
         values = {path: _read(row[path]) for path in paths if row[path]}
         tied = sum(other["tied"] == "true" for other in points)
-        mean = _spell_summary(row, search.objectives[0], problem)
+        mean = _spell_summary(row, search.strategy.objectives[0], problem)
         return escape_markdown(
             f"{spell_winner(row['arm'], values, tied)} "
-            f"({problem.metric(search.objectives[0]).heading}: {mean} over {row['n']} seeds; "
-            f"{len(points)} points tried)"
+            f"({problem.metric(search.strategy.objectives[0]).heading}: {mean} over {row['n']} "
+            f"seeds; {len(points)} points tried)"
         )
 
     def results(self, study: str, *metrics: str) -> str:
@@ -366,9 +366,9 @@ def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
 def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
     """Return what a claim compares, and the difference of two arms that a source gives, if any."""
     compared = spell_compared(study, claim)
-    if not reference or not isinstance(claim.right, str):
+    if not reference or not isinstance(claim.that.right, str):
         return compared
-    shown = study.problem.metric(claim.metric)
+    shown = study.problem.metric(claim.that.metric)
     return (
         f"{compared} (source: {_spell_in(float(reference) * shown.scale, shown.difference_unit)})"
     )
@@ -379,8 +379,8 @@ def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
     value, low, high = (row[name] for name in ("value", "low", "high"))
     if not value:
         return DASH
-    shown = study.problem.metric(claim.metric)
-    unit = shown.difference_unit if isinstance(claim.right, str) else shown.unit
+    shown = study.problem.metric(claim.that.metric)
+    unit = shown.difference_unit if isinstance(claim.that.right, str) else shown.unit
     mean = shown.scale * float(value)
     if not low or not high:
         told = _spell_in(mean, unit)

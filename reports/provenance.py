@@ -120,15 +120,15 @@ def is_finished(
         return True
     if history.asks(search) or any(point.state == "open" for point in history.points):
         return False
-    is_confirmed = study.confirmation() is not None or not search.confirm_seeds
+    is_confirmed = study.confirmation() is not None or not search.strategy.confirm_seeds
     return is_confirmed or all(point.state != "complete" for point in history.points)
 
 
 def _describe_search(search: Search, history: SearchHistory | None) -> dict[str, Any]:
     points = () if history is None else history.points
     return {
-        "sampler": search.sampler,
-        "sampler_seed": search.seed,
+        "sampler": search.strategy.sampler,
+        "sampler_seed": search.strategy.seed,
         "points_wanted": search.points,
         "points": dict(Counter(point.state for point in points)),
         "ended": None if history is None else history.ended,

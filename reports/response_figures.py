@@ -118,7 +118,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
 
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
     """Return the metrics drawn: the headline, those of claims, those beside; none that is level."""
-    wanted = (table.metric, *(claim.metric for claim in study.claims), *table.further)
+    wanted = (table.metric, *(claim.that.metric for claim in study.claims), *table.further)
     summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
     means = {

@@ -140,8 +140,8 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
             title=f"Map of {across.path} and {up.path}",
             caption=f"Each point: mean of last-epoch {searched.shown.label} over "
             f"{_spell_seeds(searched)} by colour, mean and sd over seeds beside it where there is "
-            f"room, the lowest first.{told}{crosses}{unset} Framed: selected "
-            f"by {searched.search.select} among {len(searched.history.points)} points tried.",
+            f"room, the lowest first.{told}{crosses}{unset} Framed: selected by "
+            f"{searched.search.strategy.select} among {len(searched.history.points)} points tried.",
             numbers=spell_csv([_numbers(searched, point) for point in searched.history.points]),
         )
 
@@ -263,7 +263,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
         )  # fmt: skip
         axes.step(numbers, best, where="post", color=_WINNER, label="lowest mean so far")
         expected: tuple[float, ...] = ()
-        if searched.search.sampler == "random" and complete:
+        if searched.search.strategy.sampler == "random" and complete:
             expected = expected_lowest([point.objectives[0] for point in complete])
             axes.plot(
                 numbers, [scale * value for value in expected], color=_WINNER, linestyle=":",
@@ -295,8 +295,8 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
                 if expected
                 else ""
             )
-            + f"Selection rule {searched.search.select}, {len(searched.history.points)} points "
-            "tried.",
+            + f"Selection rule {searched.search.strategy.select}, "
+            f"{len(searched.history.points)} points tried.",
             numbers=spell_csv(
                 [
                     _numbers(searched, point)
@@ -338,7 +338,7 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
             caption=f"Last-epoch {searched.shown.label} by the value of each parameter, "
             "the other parameters as they were: every seed small, means over "
             f"{_spell_seeds(searched)} large, the selected point in red. Selection rule "
-            f"{searched.search.select}, {len(searched.history.points)} points tried.",
+            f"{searched.search.strategy.select}, {len(searched.history.points)} points tried.",
             numbers=spell_csv([_numbers(searched, point) for point in complete]),
         )
 
@@ -371,10 +371,10 @@ def _importance(searched: Searched) -> Figure | None:
 
 
 def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
-    if len(searched.search.objectives) < 2:
+    if len(searched.search.strategy.objectives) < 2:
         return None
     front = sorted(pareto_front(complete), key=lambda point: point.objectives)
-    first, second = searched.search.objectives[:2]
+    first, second = searched.search.strategy.objectives[:2]
     metrics = searched.study.problem.metric(first), searched.study.problem.metric(second)
     scales = metrics[0].scale, metrics[1].scale
     with mpl.rc_context(STYLE):

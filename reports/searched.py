@@ -41,7 +41,7 @@ class Searched:
     @property
     def objective(self) -> str:
         """The objective that decides what is confirmed."""
-        return self.search.objectives[0]
+        return self.search.strategy.objectives[0]
 
     @property
     def shown(self) -> Metric:
@@ -108,13 +108,13 @@ class Searched:
     def selection(self, metric: str) -> Selection:
         """Return how the winner was found, for the caption of its confirmation by a metric."""
         tried, seeds = len(self.history.points), len(self.study.seeds)
-        label = self.study.problem.metric(metric).label
+        label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
         counted = dict.fromkeys(self.baselines, 1)
         if self.winner is not None:
             counted[self.winner.arm] = tried
         return Selection(
-            rule=self.search.select,
-            found=f"selection rule {self.search.select} ({_RULES[self.search.select]}; "
+            rule=rule,
+            found=f"selection rule {rule} ({_RULES[rule]}; "
             f"{self.shown.label} over {seeds} seeds, {tried} points tried{self.known}, the arms "
             "not searched; "
             + (f"{self.won}; " if self.won else "")
@@ -163,7 +163,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
                 }
                 for arm, by_seed in arranged.items()
             }
-            for objective in study.search.objectives
+            for objective in study.search.strategy.objectives
         },
     )
 
@@ -174,13 +174,13 @@ def points_table(searched: Searched) -> Listing:
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
     front = {point.arm for point in pareto_front(searched.history.points)}
-    several = len(search.objectives) > 1
+    several = len(search.strategy.objectives) > 1
     marks = ("Pareto",) if several else ()
     baseline = searched.study.baseline
     header = (
         "point",
         *paths,
-        *(metric(name).heading for name in search.objectives),
+        *(metric(name).heading for name in search.strategy.objectives),
         "n",
         spell_heading(f"minus {baseline}", searched.shown),
         *marks,
@@ -190,7 +190,7 @@ def points_table(searched: Searched) -> Listing:
     entries: list[tuple[str, Point | None]] = [(point.arm, point) for point in searched.ranked]
     entries += [(arm, None) for arm in searched.baselines]
     for place, (arm, point) in enumerate(entries):
-        summaries = {name: searched.summary(arm, name) for name in search.objectives}
+        summaries = {name: searched.summary(arm, name) for name in search.strategy.objectives}
         comparison = None if arm == baseline else _paired(searched, arm, baseline)
         values = {} if point is None else point.values
         expected = len(searched.study.seeds_of(arm))
@@ -278,7 +278,7 @@ def winner_table(searched: Searched, table: Table) -> Listing:
         ),
         caption=f"Differences of {shown.label} paired by the seeds of the confirmation, which the "
         f"search never used; {spell_family(table.family)}, those of the table of arms among them; "
-        f"selection rule {searched.search.select} by {searched.shown.label}, "
+        f"selection rule {searched.search.strategy.select} by {searched.shown.label}, "
         f"{len(searched.history.points)} points tried.",
         records=tuple(records),
     )
@@ -292,9 +292,11 @@ def _points_caption(searched: Searched, baseline: str) -> str:
         for state in ("pruned", "failed", "open")
         if any(point.state == state for point in points)
     ]
-    tried = f"{len(points)} of {search.points} points tried by {search.sampler}{searched.known}"
+    strategy = search.strategy
+    by = f"by {strategy.sampler}{searched.known}"
+    tried = f"{len(points)} of {search.points} points tried {by}"
     parts = [
-        f"Selection rule {search.select} ({_RULES[search.select]} of last-epoch "
+        f"Selection rule {strategy.select} ({_RULES[strategy.select]} of last-epoch "
         f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),
         *([searched.won] if searched.won else []),
         f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
@@ -303,12 +305,12 @@ def _points_caption(searched: Searched, baseline: str) -> str:
         "the mean of a selected point is lower than its true mean, for it was selected by it: only "
         "a confirmation is a claim",
     ]
-    if search.prune_after is not None:
+    if strategy.prune_after is not None:
         parts.append(
-            f"pruned: after {search.prune_after} seeds worse than the best point at the same "
+            f"pruned: after {strategy.prune_after} seeds worse than the best point at the same "
             "seeds, by the one-sided 95 % bound of the paired difference"
         )
-    if len(search.objectives) > 1:
+    if len(search.strategy.objectives) > 1:
         parts.append("Pareto *: no other point is better in one objective and no worse in the rest")
     if len(points) > _MOST_POINTS:
         parts.append(f"the best {_MOST_POINTS} are shown, all are in points.csv")

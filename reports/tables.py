@@ -341,10 +341,10 @@ def tabulate(
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
     """Return whether a claim is about arms that the study has, measured on the same data."""
-    sides = {claim.left, claim.right} if isinstance(claim.right, str) else {claim.left}
-    if not sides <= study.arms.keys():
+    arms = claim.that.arms
+    if not study.arms.keys() >= set(arms):
         return False
-    return len({study.problem.population(study.arms[str(side)]) for side in sides}) == 1
+    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
@@ -354,11 +354,11 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
     Where the arms are measured on different data, what claims compare on the same alone.
     """
     claimed = [
-        (claim.left, claim.right)
+        (claim.that.left, claim.that.right)
         for claim in study.claims
-        if claim.metric == study.headline
-        and claim.readout in (None, study.readout)
-        and claim.factor == 1
+        if claim.that.metric == study.headline
+        and claim.that.readout in (None, study.readout)
+        and claim.that.factor == 1
         and can_be_judged(claim, study)
     ]
     if has_differing_populations(study):

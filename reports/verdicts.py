@@ -14,7 +14,7 @@ from reports.predicted import Predicted
 from reports.runs import values_of
 from reports.spelling import DASH, spell_csv, spell_interval, spell_number
 from reports.tables import Table, can_be_judged
-from sweeps.claims import Claim, Relation
+from sweeps.claims import Claim, Comparison, Relation
 from sweeps.readouts import ClaimReadout
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -63,7 +63,7 @@ def verdicts_of(
     for judged_by in {_judged_by(study, claim) for claim in study.claims} - families.keys():
         metric, readout, factor = judged_by
         pairs = [
-            (claim.left, _right(claim))
+            (claim.that.left, _right(claim.that))
             for claim in study.claims
             if _judged_by(study, claim) == judged_by and can_be_judged(claim, study)
         ]
@@ -87,13 +87,12 @@ _JudgedBy = tuple[str, ClaimReadout, float]
 
 
 def _judged_by(study: Study, claim: Claim) -> _JudgedBy:
-    return claim.metric, claim.readout or study.readout, claim.factor
+    return claim.that.metric, claim.that.readout or study.readout, claim.that.factor
 
 
-def _right(claim: Claim) -> str | float:
-    """Return the right side of a claim, by the name its values have in a family."""
-    is_plain = claim.factor == 1 or not isinstance(claim.right, str)
-    return claim.right if is_plain else _times(claim.factor, str(claim.right))
+def _right(that: Comparison) -> str | float:
+    """Return the right side of a comparison, by the name its values have in a family."""
+    return that.right if that.factor == 1 else _times(that.factor, str(that.right))
 
 
 def _times(factor: float, arm: str) -> str:
@@ -133,7 +132,7 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...], table: Table) -> 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
     """Return the value of a verdict with its interval, and what the source says of it."""
-    shown = study.problem.metric(verdict.claim.metric)
+    shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, shown.digits
     value = reference = DASH
     if verdict.value is not None:
@@ -146,22 +145,21 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
 
 def spell_compared(study: Study, claim: Claim) -> str:
     """Return what a claim says: `test error, %: uniform less than erm`."""
-    shown = study.problem.metric(claim.metric)
-    relation = _RELATIONS[claim.relation]
-    if isinstance(claim.right, str):
-        right = str(_right(claim))
-    else:
-        right = _spell_written(claim.right, shown)
-    margin = "" if claim.margin is None else f" ± {_spell_written(claim.margin, shown)}"
-    readout = f", {claim.readout}" if claim.readout not in (None, study.readout) else ""
-    if claim.metric in study.problem.predicted:
+    that = claim.that
+    shown = study.problem.metric(that.metric)
+    right = _right(that)
+    right = right if isinstance(right, str) else _spell_written(right, shown)
+    margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
+    readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
+    if that.metric in study.problem.predicted:
         readout = " after the last epoch"
-    return f"{shown.heading}{readout}: {claim.left} {relation} {right}{margin}"
+    return f"{shown.heading}{readout}: {that.left} {_RELATIONS[that.relation]} {right}{margin}"
 
 
 def spell_judged(claim: Claim) -> str:
     """Return what the value of a verdict is: `uniform minus erm`, or the arm it is the mean of."""
-    return f"{claim.left} minus {_right(claim)}" if isinstance(claim.right, str) else claim.left
+    left, right = claim.that.left, _right(claim.that)
+    return f"{left} minus {right}" if isinstance(right, str) else left
 
 
 _RELATIONS: Mapping[Relation, str] = {
@@ -192,11 +190,11 @@ _COLUMNS = ("says", "verdict", "value", "low", "high", "reference", "n")
 
 
 def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
-    pair: Pair = (claim.left, _right(claim))
+    pair: Pair = (claim.that.left, _right(claim.that))
     member = family.members.get(pair)
     shift, reference = 0.0, _difference_of_references(study, claim)
-    if not isinstance(claim.right, str):
-        shift = reference = float(claim.right)
+    if not isinstance(claim.that.right, str):
+        shift = reference = float(claim.that.right)
     expected = _seeds_needed(study, claim)
     if member is None or member.comparison.n < expected:
         n = 0 if member is None else member.comparison.n
@@ -204,7 +202,7 @@ def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
     low, high = member.low, member.high
     return Verdict(
         claim=claim,
-        verdict=_judged(claim, member),
+        verdict=_judged(claim.that, member),
         value=member.comparison.difference + shift,
         low=None if low is None else low + shift,
         high=None if high is None else high + shift,
@@ -213,13 +211,13 @@ def _verdict(study: Study, claim: Claim, family: Family) -> Verdict:
     )
 
 
-def _judged(claim: Claim, member: Member) -> Outcome:
-    """Return what an interval of left minus right says of a claim."""
+def _judged(that: Comparison, member: Member) -> Outcome:
+    """Return what an interval of left minus right says of a comparison."""
     low, high = member.low, member.high
     if low is None or high is None:
         return "undecided"
     is_less, is_greater = high < 0, low > 0
-    match claim.relation:
+    match that.relation:
         case "less":
             return "holds" if is_less else "fails" if is_greater else "undecided"
         case "greater":
@@ -229,7 +227,7 @@ def _judged(claim: Claim, member: Member) -> Outcome:
         case "at_most":
             return "fails" if is_greater else "holds"
         case "within":
-            margin = claim.margin or 0.0
+            margin = that.margin or 0.0
             if -margin <= low and high <= margin:
                 return "holds"
             return "fails" if high < -margin or low > margin else "undecided"
@@ -239,16 +237,16 @@ def _seeds_needed(study: Study, claim: Claim) -> int:
     """Return the number of seeds of a finished comparison; out of reach if there can be none."""
     if not can_be_judged(claim, study):
         return len(study.seeds) + 1
-    sides = [side for side in (claim.left, claim.right) if isinstance(side, str)]
-    return len(set.intersection(*(set(study.seeds_of(side)) for side in sides)))
+    return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))
 
 
 def _difference_of_references(study: Study, claim: Claim) -> float | None:
     """Return what the references say of a claim; they are of the study's own read-out."""
     if _judged_by(study, claim)[1:] != (study.readout, 1.0):
         return None
-    ours = study.references.get(claim.left, {}).get(claim.metric)
-    theirs = study.references.get(str(claim.right), {}).get(claim.metric)
+    that = claim.that
+    ours = study.references.get(that.left, {}).get(that.metric)
+    theirs = study.references.get(str(that.right), {}).get(that.metric)
     return None if ours is None or theirs is None else ours - theirs
 
 

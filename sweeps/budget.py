@@ -1,10 +1,13 @@
 """Budget: when nothing new is begun although some is left, and what was spent by then."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
-from mixup_core.rules import require
 from mixup_core.store.manifests import EpochFacts, Stage
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Range
 
 GPUS_PER_RUN = "gpus_per_run"
 """Entry of a stage's environment: the share of GPUs that its run had, where it had one."""
@@ -12,28 +15,20 @@ GPUS_PER_RUN = "gpus_per_run"
 _MS_PER_HOUR = 3_600_000
 SECONDS_PER_HOUR = 3_600
 
+Hours = Annotated[float, Range(0, math.inf, "(]")]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
+class Budget(Checked):
     """When a search asks for no more points, and a grid begins no more seeds, though it could."""
 
-    hours: float | None = None
+    hours: Hours | None = None
     """Hours of all launches together in which a run was in training; of a search, their wall hours.
-    Positive; None is no limit."""
-    gpu_hours: float | None = None
-    """Training hours of all launches together times GPUs per run, positive; None is no limit."""
-    runs: int | None = None
-    """Runs that have begun, positive; None is no limit."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a limit is not positive.
-        """
-        require(self.hours is None or self.hours > 0, "hours > 0", self, "hours")
-        require(self.gpu_hours is None or self.gpu_hours > 0, "gpu_hours > 0", self, "gpu_hours")
-        require(self.runs is None or self.runs > 0, "runs > 0", self, "runs")
+    None is no limit."""
+    gpu_hours: Hours | None = None
+    """Training hours of all launches together times GPUs per run; None is no limit."""
+    runs: Count | None = None
+    """Runs that have begun; None is no limit."""
 
     @property
     def limits(self) -> dict[str, float]:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from mixup_core.records import EpochRecord
-from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,21 +29,13 @@ class Last:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MeanOfLast:
+class MeanOfLast(Checked):
     """The mean of the last evaluations, which is less noisy than one of them."""
 
     tag: ClassVar = "mean_of_last"
 
-    evaluations: int
-    """Number of evaluations, at least 2."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If there are fewer than two.
-        """
-        require(self.evaluations >= 2, "evaluations >= 2", self, "evaluations")
+    evaluations: Annotated[int, Range(2)]
+    """Number of evaluations."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it measured the metric too seldom."""

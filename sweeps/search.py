@@ -5,17 +5,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import eq
-from typing import Any, Literal, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.problem import Config, problem_of, with_named_teacher
+from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
+from mixup_core.rules import require
 from mixup_core.tree.building import with_values
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Distinct, Range
 from sweeps.budget import Budget
 from sweeps.space import Categorical, Distribution, Integer, Real, Space
 
 SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
 SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
+
+MAX_POINTS = 10_000
+
+Seeds = Annotated[tuple[Seed, ...], Distinct(1)]
+"""Of runs that are compared."""
 
 CONFIRM = "confirm "
 """Begins the name of an arm that confirms the arm named after it."""
@@ -51,34 +59,107 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Patience(Checked):
+    """How long something is given before it may end."""
+
+    after: Annotated[int, Range(2)]
+    """Seeds of a point before it may be left (`prune`), or points in a row that gain nothing before
+    a search may end (`stop`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Confirmation(Checked):
+    """The winner and the arms are trained again at fresh seeds, and tested once."""
+
+    seeds: Seeds
+    """Seeds that the search does not use."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchStrategy(Checked):
+    """How a space is searched, as a study file says it."""
+
+    objective: str | tuple[str, ...]
+    """Metrics of the last epoch, each minimised as a mean over seeds. Several give a Pareto front;
+    the first decides what is confirmed."""
+    points: Annotated[int, Range(1, MAX_POINTS)] | None = None
+    """Points to try; a grid takes all of its own."""
+    sampler: SamplerName = "tpe"
+    """How points are proposed."""
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 0
+    """Of the sampler."""
+    prune: Patience | None = None
+    """When a point clearly worse than the best is left: fewer seeds than the study has."""
+    budget: Budget | None = None
+    """When no more points are asked for."""
+    stop: Patience | None = None
+    """When no more points are asked for, because they gain less than the noise of the seeds."""
+    warm_start: bool = False
+    """Tells the sampler of points whose results are stored already; they count as points."""
+    select: SelectionRule = "val-mean"
+    """How the point to confirm is chosen."""
+    confirm: Confirmation | None = None
+    """Trains the winner and the arms again, and tests them once."""
+
+    def check(self) -> None:
+        """Check combinations.
+
+        Raises:
+            RuleError: If the parts contradict each other.
+        """
+        points, is_grid = self.points, self.sampler == "grid"
+        several = isinstance(self.objective, tuple) and len(self.objective) > 1
+        require(not (several and self.prune), "prune is for one objective", self, "prune")
+        require(not (several and self.stop), "stop is for one objective", self, "stop")
+        require(not (is_grid and self.stop), "a grid takes all of its points", self, "stop")
+        fits = not (several and self.sampler == "cmaes")
+        require(fits, "cmaes is for one objective", self, "sampler")
+        require(not is_grid or points is None, "a grid takes all of its points", self, "points")
+        fits = not is_grid or self.budget in {None, Budget()}
+        require(fits, "a grid asks for all of its points at once, so has no budget", self, "budget")
+        require(not (is_grid and self.warm_start), "a grid asks anyway", self, "warm_start")
+        fits = self.budget is None or self.budget.runs is None
+        require(fits, "points limit the runs of a search", self, "budget")
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The metrics that are minimised."""
+        return (self.objective,) if isinstance(self.objective, str) else self.objective
+
+    @property
+    def prune_after(self) -> int | None:
+        """Seeds after which a clearly worse point gets no more; None: never."""
+        return None if self.prune is None else self.prune.after
+
+    @property
+    def stop_after(self) -> int | None:
+        """Points in a row without a gain that end the search (`has_settled`); None: never."""
+        return None if self.stop is None else self.stop.after
+
+    @property
+    def confirm_seeds(self) -> tuple[int, ...]:
+        """Seeds at which the winner and the arms are trained again, as `confirming` says.
+
+        Empty: nothing is confirmed, and what was held out stays so.
+        """
+        return () if self.confirm is None else self.confirm.seeds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """A space, the objectives minimised in it, and everything that decides the proposals."""
+    """A space, and everything that decides what is tried in it."""
 
     base: Config
     """Configuration that points change, as a search may train it (`HeldOut.hidden`)."""
     space: Space
     points: int
     """Points to try."""
-    objectives: tuple[str, ...]
-    """Metrics of the last epoch, each minimised as a mean over seeds; the first decides what is
-    confirmed."""
-    sampler: SamplerName = "tpe"
-    seed: int = 0
-    """Of the sampler."""
-    prune_after: int | None = None
-    """Seeds after which a point that is clearly worse than the best gets no more; None: never."""
-    budget: Budget = field(default_factory=Budget)
-    stop_after: int | None = None
-    """Points in a row without a gain after which no more are asked for (`has_settled`); None: the
-    search goes on to its last point."""
-    warm_start: bool = False
-    """Whether points that the store holds at every seed, whatever study trained them, are told
-    before any is asked for. They count as points."""
-    select: SelectionRule = "val-mean"
-    """How the point to confirm is chosen (`select_point`)."""
-    confirm_seeds: tuple[int, ...] = ()
-    """Seeds at which the winner and the arms are trained again as `confirming` says, other seeds
-    than the study's; empty: nothing is confirmed, and what was held out stays so."""
+    strategy: SearchStrategy
+
+    @property
+    def budget(self) -> Budget:
+        """When no more points are asked for."""
+        return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a point."""
@@ -115,8 +196,9 @@ class Search:
         decisive = ", ".join(
             [
                 repr(run_key(with_named_teacher(self.base))), _frozen_space(self.space),
-                repr(self.objectives),
-                repr(self.sampler), repr(self.seed), repr(self.prune_after), repr(tuple(seeds)),
+                repr(self.strategy.objectives),
+                repr(self.strategy.sampler), repr(self.strategy.seed),
+                repr(self.strategy.prune_after), repr(tuple(seeds)),
             ]
         )  # fmt: skip
         return hashlib.sha256(f"({decisive})".encode()).hexdigest()[:8]

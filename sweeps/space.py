@@ -4,12 +4,17 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Range
 
 MAX_GRID = 10_000
 """Points of a grid."""
+
+GridValues = Annotated[int, Range(2, MAX_GRID)]
+"""Number of values that a grid takes between two bounds, both included."""
 
 MAX_INTEGER = 2**53
 """Magnitude of a bound: samplers compute with floating-point numbers, exact up to here."""
@@ -19,18 +24,18 @@ _MAX_PROBED = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Real:
+class Real(Checked):
     """A real number between two bounds, both included."""
 
     low: float
     high: float
     is_log: bool
     """Whether the logarithm is drawn evenly, instead of the number."""
-    num_values: int | None = None
-    """Number of evenly spaced values that a grid takes, both bounds included, at least 2; None
-    outside grids."""
+    num_values: GridValues | None = None
+    """Number of evenly spaced values that a grid takes, both bounds included; None outside grids.
+    """
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Check the bounds.
 
         Raises:
@@ -38,8 +43,6 @@ class Real:
         """
         require(not self.is_log or self.low > 0, "low > 0 under a logarithm", self, "low")
         require(self.low < self.high, "low < high", self, "low", "high")
-        fits = self.num_values is None or 2 <= self.num_values <= MAX_GRID
-        require(fits, f"2 <= num_values <= {MAX_GRID}", self, "num_values")
 
     def values(self) -> tuple[float, ...] | None:
         """Return the values of a grid, upwards; None if there is no grid."""
@@ -69,14 +72,14 @@ class Real:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Integer:
+class Integer(Checked):
     """An integer between two bounds, both included, in steps."""
 
     low: int
     high: int
-    step: int = 1
+    step: Count = 1
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Check bounds and step.
 
         Raises:
@@ -86,7 +89,6 @@ class Integer:
         fits = max(abs(self.low), abs(self.high)) <= MAX_INTEGER
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
         require(self.low < self.high, "low < high", self, "low", "high")
-        require(self.step >= 1, "step >= 1", self, "step")
         fits = (self.high - self.low) % self.step == 0
         require(fits, "step divides high - low", self, "low", "high", "step")
 
@@ -106,13 +108,13 @@ class Integer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Categorical:
+class Categorical(Checked):
     """One of several values without an order of their own."""
 
     choices: tuple[str | int | float | bool | None, ...]
     """Distinct, at least one."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Check the choices.
 
         Raises:

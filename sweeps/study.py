@@ -202,7 +202,7 @@ class Study:
         if winner is not None:
             for arm in (*self.arms, winner.arm):
                 arms[f"{CONFIRM}{arm}"] = confirming(arms[arm])
-                seeds[f"{CONFIRM}{arm}"] = search.confirm_seeds
+                seeds[f"{CONFIRM}{arm}"] = search.strategy.confirm_seeds
         return replace(self, arms=arms, own_seeds=seeds)
 
     def confirmation(self) -> "Study | None":
@@ -216,7 +216,7 @@ class Study:
         return replace(
             self,
             arms={arm.removeprefix(CONFIRM): self.arms[arm] for arm in confirming_arms},
-            seeds=self.search.confirm_seeds,
+            seeds=self.search.strategy.confirm_seeds,
             own_seeds={},
         )
 

@@ -16,10 +16,12 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED
+from mixup_core.problem import Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.seeding import Purpose, Seeds
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Distinct, Range, Share, Whole
 from mixup_core.tree.parts import Among
 
 VARIED: dict[str, tuple[Purpose, ...]] = {
@@ -37,32 +39,32 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DataConfig:
+class DataConfig(Checked):
     """Which images a run sees, and how they are presented."""
 
     name: Annotated[str, Among(tuple(DATA_NAMES))] = "fashion-mnist"
     """A data set of the catalogue, or `image-folder`."""
     views: Literal["single", "concat"] = "single"
     """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`)."""
-    num_train: int | None = None
+    num_train: Count | None = None
     """Size of a random training subset, drawn per seed; None takes all images."""
-    train_fraction: float | None = None
-    """In the place of `num_train`: the subset as a fraction of the images at hand, in (0, 1], to
-    the nearest image."""
+    train_fraction: Annotated[float, Range(0, 1, "(]")] | None = None
+    """In the place of `num_train`: the subset as a fraction of the images at hand, to the nearest
+    image."""
     balanced: bool = False
     """Whether a subset holds as many images of each class, but for a remainder."""
-    label_noise: float = 0.0
-    """Probability that a training label is replaced by another class, each as likely, in [0, 1];
-    drawn per seed. Validation and test labels stay."""
+    label_noise: Share = 0.0
+    """Probability that a training label is replaced by another class, each as likely; drawn per
+    seed. Validation and test labels stay."""
     augment: Literal["none", "crop", "crop-flip"] = "none"
     """What is done to each training image at each access: a crop after padding by 4 black pixels,
     and a mirror image at every second."""
-    corruptions: tuple[Annotated[str, Among(CORRUPTIONS)], ...] = ()
+    corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
     """Corrupted test images that are measured beside `test/*`, each as `test_<corruption>/*` and
     their mean as `test_corrupted/*`; cifar10 and cifar100 only, none without `test`."""
-    severity: int | None = None
-    """Severity of the corruptions, 1 to 5; None: all five together."""
-    val_size: int = 0
+    severity: Annotated[int, Range(1, NUM_SEVERITIES)] | None = None
+    """Severity of the corruptions; None: all five together."""
+    val_size: Whole = 0
     """Training images held out for `val/*`, the same ones at every seed; 0 trains on all. Runs that
     hold out another number draw other training images at a seed, so nothing pairs them."""
     test: bool = True
@@ -70,43 +72,33 @@ class DataConfig:
     oracle: bool = False
     """Whether the run trains on the test images too: an upper bound and a teacher that leaks by
     design, never a result. Tables and figures say so, and a search refuses it."""
-    pool: int = 1
+    pool: Count = 1
     """Side of the square of pixels averaged into one, after normalising; 1 keeps the image."""
     folder: str | None = None
     """`image-folder` only: directory that holds `train/<class>/*` and `test/<class>/*`."""
-    image_size: int | None = None
+    image_size: Annotated[int, Range(4)] | None = None
     """Side in pixels to which images are resized (and centre-cropped if they are no squares);
     None: that of the catalogue. An `image-folder` needs one."""
     digest: str | None = None
     """`image-folder` only: sha256 over names and contents, filled in when a study is read. It
     stands for `folder` in the keys."""
 
-    def __post_init__(self) -> None:
-        """Check ranges and combinations.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range or belongs to another data set.
+            RuleError: If a value contradicts another or belongs to another data set.
         """
-        require(self.name in DATA_NAMES, "data.name is known", self, "name")
-        require(self.num_train is None or self.num_train >= 1, "num_train >= 1", self, "num_train")
-        require(self.val_size >= 0, "val_size >= 0", self, "val_size")
-        require(self.pool >= 1, "pool >= 1", self, "pool")
         require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
         self._check_subset()
-        require(0 <= self.label_noise <= 1, "0 <= label_noise <= 1", self, "label_noise")
         has_any = not self.corruptions or self.name in CORRUPTED
         require(
             has_any, f"corruptions belong to {' and '.join(CORRUPTED)}", self, "corruptions", "name"
         )
-        is_once = len(set(self.corruptions)) == len(self.corruptions)
-        require(is_once, "each corruption stands once", self, "corruptions")
-        fits = self.severity is None or 1 <= self.severity <= NUM_SEVERITIES
-        require(fits, "1 <= severity <= 5", self, "severity")
-        size = self.image_size
-        require(size is None or size >= 4, "image_size >= 4", self, "image_size")
         if self.name == "image-folder":
             require(self.folder is not None, "an image-folder names its folder", self, "folder")
-            require(size is not None, "an image-folder has an image_size", self, "image_size")
+            has_size = self.image_size is not None
+            require(has_size, "an image-folder has an image_size", self, "image_size")
         else:
             for part in ("folder", "digest"):
                 belongs = f"{part} belongs to image-folder"
@@ -114,8 +106,6 @@ class DataConfig:
 
     def _check_subset(self) -> None:
         fraction = self.train_fraction
-        fits = fraction is None or 0 < fraction <= 1
-        require(fits, "0 < train_fraction <= 1", self, "train_fraction")
         is_one = fraction is None or self.num_train is None
         require(is_one, "a subset has a size or a fraction", self, "train_fraction", "num_train")
         is_cut = not self.balanced or self.num_train is not None or fraction is not None
@@ -142,18 +132,18 @@ class DataConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MixConfig:
+class MixConfig(Checked):
     """How images and labels are mixed, epoch by epoch."""
 
     law: Law = field(default_factory=Erm)
     """Law of the first epochs."""
     schedule: Schedule | None = None
     """How the law changes from epoch to epoch, in the place of `law`; None: it does not."""
-    switch_epoch: int | None = None
+    switch_epoch: Whole | None = None
     """First epoch (0-based) trained under `law_after`; None never switches."""
-    switch_fraction: float | None = None
-    """In the place of `switch_epoch`: the fraction of the epochs that comes before it, in [0, 1],
-    to the nearest epoch."""
+    switch_fraction: Share | None = None
+    """In the place of `switch_epoch`: the fraction of the epochs that comes before it, to the
+    nearest epoch."""
     law_after: Law = field(default_factory=Erm)
     """Law from the switch epoch on; without one it has no meaning."""
     lam_scope: Literal["batch", "sample"] = "batch"
@@ -162,17 +152,14 @@ class MixConfig:
     """Where partners come from: uniform over the training set with replacement (an image may be
     its own partner), or a random permutation of the batch."""
 
-    def __post_init__(self) -> None:
-        """Check ranges and combinations.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a switch is out of range or given twice, a second law has no switch, or
-                both a law and a schedule are given.
+            RuleError: If a switch is given twice, a second law has no switch, or both a law and a
+                schedule are given.
         """
         epoch, fraction = self.switch_epoch, self.switch_fraction
-        require(epoch is None or epoch >= 0, "mix.switch_epoch >= 0", self, "switch_epoch")
-        fits = fraction is None or 0 <= fraction <= 1
-        require(fits, "0 <= mix.switch_fraction <= 1", self, "switch_fraction")
         require(
             epoch is None or fraction is None,
             "a switch has an epoch or a fraction",
@@ -206,7 +193,7 @@ class MixConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainConfig:
+class TrainConfig(Checked):
     """One run: one configuration trained once, so one seed."""
 
     problem: ClassVar = "images"
@@ -221,11 +208,11 @@ class TrainConfig:
     objective: Objective = field(default_factory=Plain)
     loss: Loss = field(default_factory=CrossEntropy)
     """Loss of an image under its mixed label."""
-    epochs: int
+    epochs: Count
     """Passes over the training images."""
-    batch_size: int
+    batch_size: Count
     """Images per step. The last batch of an epoch holds what is left; it is never dropped."""
-    eval_every: int = 1
+    eval_every: Count = 1
     """`val/*` and `test/*` are measured after every `eval_every`-th epoch; it divides `epochs`, so
     the last epoch is always measured and a shorter run is a prefix of a longer one."""
     probes: tuple[Probe, ...] = ()
@@ -248,18 +235,15 @@ class TrainConfig:
     """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
     differs between seeds is then of that source alone. `rounding` moves one initial weight, which
     the seed chooses, to the next float32 number. `all`: the seed names every draw."""
-    seed: int = 0
-    """Names the random draws of the run, in 0..2^63-1."""
+    seed: Seed = 0
+    """Names the random draws of the run."""
 
-    def __post_init__(self) -> None:
-        """Check ranges and combinations.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range, or the parts contradict each other.
+            RuleError: If the parts contradict each other.
         """
-        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
-        require(self.batch_size >= 1, "batch_size >= 1", self, "batch_size")
-        require(self.eval_every >= 1, "eval_every >= 1", self, "eval_every")
         require(
             self.epochs % self.eval_every == 0,
             "eval_every divides epochs",
@@ -267,7 +251,6 @@ class TrainConfig:
             "eval_every",
             "epochs",
         )
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
         self._check_probes()
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:

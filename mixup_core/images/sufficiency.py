@@ -7,12 +7,13 @@ from typing import ClassVar
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.needs import ImageData, described, memory
 from mixup_core.laws import Beta, Erm, Law
-from mixup_core.problem import MAX_SEED, Keying, Metric, Problem
+from mixup_core.problem import Keying, Metric, Problem, Seed
 from mixup_core.rules import RuleError, require
+from mixup_core.tree.checked import Checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SufficiencyConfig:
+class SufficiencyConfig(Checked):
     """The distances of one data set and one draw of mixed images.
 
     Theorem 2.10 of the source, informally: if no image of a class lies on a segment with an end in
@@ -31,14 +32,15 @@ class SufficiencyConfig:
     """How the weight lam is drawn, one for each mixed image."""
     epochs: int = 1
     """There is one record."""
-    seed: int = 0
-    """Names the subset and the mixed images, in 0..2^63-1."""
+    seed: Seed = 0
+    """Names the subset and the mixed images."""
 
-    def __post_init__(self) -> None:
-        """Check ranges and combinations.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range, or the law does not mix.
+            RuleError: If the images are others than can be measured, the law does not mix, or there
+                is more than one epoch.
         """
         for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
             given = getattr(self.data, name)
@@ -46,7 +48,6 @@ class SufficiencyConfig:
                 raise RuleError(f"data.{name} is {value} in sufficiency", {f"data.{name}": given})
         require(self.law != Erm(), "sufficiency has a law that mixes", self, "law")
         require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:

@@ -7,62 +7,56 @@ so that the optimal probability of label 0 there is 2/3 and one point of three i
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 
 import numpy as np
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Positive, Range
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AlternatingLineConfig:
+class AlternatingLineConfig(Checked):
     """One network trained on the line under one law."""
 
     problem: ClassVar = "alternating-line"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of each step is drawn; one weight serves all points."""
-    points: int = 3
-    """On the line, at least 2; each step sees all."""
-    classes: int = 2
-    """Labels that alternate, 2 to `points`."""
-    hidden: int = 512
-    """Units of the hidden ReLU layer, at least 1."""
-    lr: float = 1e-3
-    """Learning rate of Adam, positive and finite."""
-    radius: float = 0.15
-    """How far around a point the mixed labels count in `middle/optimal`, in (0, 1/2). What a
-    network resolves, a choice of ours by the published probabilities at alpha = 1 and 32."""
-    steps_per_epoch: int = 50
-    """Steps from one record to the next, at least 1."""
-    epochs: int = 100
-    """Records, at least 1."""
-    seed: int = 0
-    """Names weights, partners and lam, in 0..2^63-1."""
+    points: Annotated[int, Range(2)] = 3
+    """On the line; each step sees all."""
+    classes: Annotated[int, Range(2)] = 2
+    """Labels that alternate, at most `points`."""
+    hidden: Count = 512
+    """Units of the hidden ReLU layer."""
+    lr: Positive = 1e-3
+    """Learning rate of Adam."""
+    radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
+    """How far around a point the mixed labels count in `middle/optimal`. What a network resolves, a
+    choice of ours by the published probabilities at alpha = 1 and 32."""
+    steps_per_epoch: Count = 50
+    """Steps from one record to the next."""
+    epochs: Count = 100
+    """Records."""
+    seed: Seed = 0
+    """Names weights, partners and lam."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If there are more classes than points.
         """
-        require(self.points >= 2, "points >= 2", self, "points")
-        require(2 <= self.classes <= self.points, "2 <= classes <= points", self, "classes")
-        require(self.hidden >= 1, "hidden >= 1", self, "hidden")
-        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
-        require(0 < self.radius < 0.5, "0 < radius < 0.5", self, "radius")
-        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
-        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        require(self.classes <= self.points, "classes <= points", self, "classes", "points")
 
     @property
     def middle(self) -> int:

@@ -3,50 +3,47 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Metric, Problem
+from mixup_core.problem import Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
 from mixup_core.weights import Floats, draw_weights, label_entropy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EntropyFloorConfig:
+class EntropyFloorConfig(Checked):
     """One estimate of the floor of one law."""
 
     problem: ClassVar = "entropy-floor"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam is drawn."""
-    classes: int = 10
-    """Equally frequent classes, at least 2."""
-    draws: int = 100_000
-    """Mixed pairs of the Monte Carlo estimate, 2 to 10,000,000."""
-    target: float | None = None
+    classes: Annotated[int, Range(2)] = 10
+    """Equally frequent classes."""
+    draws: Annotated[int, Range(2, 10_000_000)] = 100_000
+    """Mixed pairs of the Monte Carlo estimate."""
+    target: Annotated[float, Range(0, 1, "[)")] | None = None
     """A floor to come close to, in nats: its distance to the estimate is what a search over the law
     may minimise. None: no distance is measured."""
     epochs: int = 1
     """A closed form has one record."""
-    seed: int = 0
-    """Names the draws, in 0..2^63-1."""
+    seed: Seed = 0
+    """Names the draws."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If there is not one record.
         """
-        require(self.classes >= 2, "classes >= 2", self, "classes")
-        require(2 <= self.draws <= 10_000_000, "2 <= draws <= 10000000", self, "draws")
-        reachable = self.target is None or 0 <= self.target < 1
-        require(reachable, "0 <= target < 1", self, "target")
         require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
 
 
 def entropy_floor(law: Law, classes: int) -> float:

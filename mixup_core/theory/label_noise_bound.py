@@ -11,19 +11,19 @@ Y* is drawn from f(X~), as here by default, or f is 0 or 1; with Y* the likelier
 source has it, it fails for some pairs, which `truth: argmax` counts.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from mixup_core.laws import PLAIN_METHODS, Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
-from mixup_core.rules import require
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Positive, Range
 from mixup_core.weights import Floats, draw_weights
 
 EXTENT = 2.0
@@ -33,7 +33,7 @@ _SLACK = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelNoiseBoundConfig:
+class LabelNoiseBoundConfig(Checked):
     """One set of drawn pairs under one law, at steepnesses that double from record to record."""
 
     problem: ClassVar = "label-noise-bound"
@@ -42,26 +42,14 @@ class LabelNoiseBoundConfig:
     """How the weight lam is drawn."""
     truth: Literal["sampled", "argmax"] = "sampled"
     """Whether the label of the mixed input is drawn from f there, or the likelier one."""
-    first_steepness: float = 0.75
-    """s of the first record, positive and finite."""
-    draws: int = 200_000
-    """Pairs, 2 to 10,000,000; the same at every steepness."""
-    epochs: int = 6
+    first_steepness: Positive = 0.75
+    """s of the first record."""
+    draws: Annotated[int, Range(2, 10_000_000)] = 200_000
+    """Pairs; the same at every steepness."""
+    epochs: Annotated[int, Range(1, 60)] = 6
     """Records; each doubles the steepness."""
-    seed: int = 0
-    """Names the pairs, in 0..2^63-1."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        steep = 0 < self.first_steepness < math.inf
-        require(steep, "0 < first_steepness < inf", self, "first_steepness")
-        require(2 <= self.draws <= 10_000_000, "2 <= draws <= 10000000", self, "draws")
-        require(1 <= self.epochs <= 60, "1 <= epochs <= 60", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+    seed: Seed = 0
+    """Names the pairs."""
 
 
 def probability(x: Floats, steepness: float) -> Floats:

@@ -13,15 +13,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
-from mixup_core.rules import require
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import NonNegative, Positive, Range
 from mixup_core.weights import Floats, draw_weights, weight_quantiles
 
 BETA_RANGE = (0.1, 0.9)
@@ -29,69 +30,43 @@ BETA_RANGE = (0.1, 0.9)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Excess:
+class Excess(Checked):
     """Lemma 3.2: how far a model with given correlations is above the floor, as it is scaled up."""
 
     tag: ClassVar = "excess"
 
-    first: float = 1.0
-    """<w_y, v_{y,1}> of every class, at least 0 and finite."""
-    second: float = 1.0
-    """<w_y, v_{y,2}> of every class, at least 0 and finite."""
-    first_class: float = 1.0
-    """Factor of both correlations of class 0, at least 0 and finite."""
-    points: int = 200
-    """Size of the training set, 2 to 1,000; the loss is over all its ordered pairs."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        for name in ("first", "second", "first_class"):
-            require(0 <= getattr(self, name) < math.inf, f"0 <= {name} < inf", self, name)
-        require(2 <= self.points <= 1000, "2 <= points <= 1000", self, "points")
+    first: NonNegative = 1.0
+    """<w_y, v_{y,1}> of every class."""
+    second: NonNegative = 1.0
+    """<w_y, v_{y,2}> of every class."""
+    first_class: NonNegative = 1.0
+    """Factor of both correlations of class 0."""
+    points: Annotated[int, Range(2, 1000)] = 200
+    """Size of the training set; the loss is over all its ordered pairs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gap:
+class Gap(Checked):
     """Proposition 3.3: the least excess, over C, of a model whose correlations are all C."""
 
     tag: ClassVar = "gap"
 
-    draws: int = 4000
-    """Weights drawn for the sampled value, 2 to 1,000,000."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the draws are out of range.
-        """
-        require(2 <= self.draws <= 1_000_000, "2 <= draws <= 1000000", self, "draws")
+    draws: Annotated[int, Range(2, 1_000_000)] = 4000
+    """Weights drawn for the sampled value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gradients:
+class Gradients(Checked):
     """Propositions 3.4 and 3.5: what pulls a class towards the feature it has not learned yet."""
 
     tag: ClassVar = "gradients"
 
-    draws: int = 400_000
-    """Pairs drawn for the sampled value, 2 to 10,000,000."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the draws are out of range.
-        """
-        require(2 <= self.draws <= 10_000_000, "2 <= draws <= 10000000", self, "draws")
+    draws: Annotated[int, Range(2, 10_000_000)] = 400_000
+    """Pairs drawn for the sampled value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LinearViewsConfig:
+class LinearViewsConfig(Checked):
     """One quantity of one law, along a scale that doubles from record to record."""
 
     problem: ClassVar = "linear-views"
@@ -100,29 +75,17 @@ class LinearViewsConfig:
     """How the weight lam is drawn."""
     quantity: Excess | Gap | Gradients = field(default_factory=Excess)
     """What is computed."""
-    classes: int = 5
-    """k, at least 2."""
-    first_scale: float = 1.25
-    """Scale of the first record, positive and finite. It is gamma, which multiplies the model, for
-    the excess; C for the gap; c of Delta = c log k for the gradients."""
-    nodes: int = 200
-    """Quantiles that stand for a Beta law in closed forms and in sums over pairs, at least 1."""
-    epochs: int = 7
+    classes: Annotated[int, Range(2)] = 5
+    """k of the source."""
+    first_scale: Positive = 1.25
+    """Scale of the first record. It is gamma, which multiplies the model, for the excess; C for the
+    gap; c of Delta = c log k for the gradients."""
+    nodes: Annotated[int, Range(1, 100_000)] = 200
+    """Quantiles that stand for a Beta law in closed forms and in sums over pairs."""
+    epochs: Annotated[int, Range(1, 60)] = 7
     """Records; each doubles the scale."""
-    seed: int = 0
-    """Names the points and draws, in 0..2^63-1."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        require(self.classes >= 2, "classes >= 2", self, "classes")
-        require(0 < self.first_scale < math.inf, "0 < first_scale < inf", self, "first_scale")
-        require(1 <= self.nodes <= 100_000, "1 <= nodes <= 100000", self, "nodes")
-        require(1 <= self.epochs <= 60, "1 <= epochs <= 60", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+    seed: Seed = 0
+    """Names the points and draws."""
 
     def scale_at(self, epoch: int) -> float:
         """Return the scale of a 0-based record."""

@@ -11,18 +11,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem, Series
+from mixup_core.problem import Axis, Metric, Problem, Seed, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 from mixup_core.weights import Floats
 
 EXTENT = 2.0
@@ -33,48 +35,39 @@ ROWS = tuple(row / 5 for row in range(-8, 9))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MoonsConfig:
+class MoonsConfig(Checked):
     """One network trained on the moons under one law."""
 
     problem: ClassVar = "moons"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of each step is drawn; one weight serves all points."""
-    points: int = 300
-    """An even number of points, at least 4; each step sees all."""
-    noise: float = 0.1
-    """Standard deviation of each coordinate, at least 0 and finite."""
-    separation: float = 0.1
-    """By how much each class is moved away from the line between them, at least 0 and finite."""
-    hidden: int = 500
-    """Units of the hidden ReLU layer, at least 1."""
-    lr: float = 1e-3
-    """Learning rate of Adam, positive and finite."""
-    resolution: int = 100
-    """Cells of the grid along each axis of the square, 10 to 1,000."""
-    steps_per_epoch: int = 100
-    """Steps from one record to the next, at least 1."""
-    epochs: int = 10
-    """Records, at least 1."""
-    seed: int = 0
-    """Names points, weights, partners and lam, in 0..2^63-1."""
+    points: Annotated[int, Range(4)] = 300
+    """An even number of points; each step sees all."""
+    noise: NonNegative = 0.1
+    """Standard deviation of each coordinate."""
+    separation: NonNegative = 0.1
+    """By how much each class is moved away from the line between them."""
+    hidden: Count = 500
+    """Units of the hidden ReLU layer."""
+    lr: Positive = 1e-3
+    """Learning rate of Adam."""
+    resolution: Annotated[int, Range(10, 1000)] = 100
+    """Cells of the grid along each axis of the square."""
+    steps_per_epoch: Count = 100
+    """Steps from one record to the next."""
+    epochs: Count = 10
+    """Records."""
+    seed: Seed = 0
+    """Names points, weights, partners and lam."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If the points are not even.
         """
-        fits = self.points >= 4 and self.points % 2 == 0
-        require(fits, "points is even and at least 4", self, "points")
-        require(0 <= self.noise < math.inf, "0 <= noise < inf", self, "noise")
-        require(0 <= self.separation < math.inf, "0 <= separation < inf", self, "separation")
-        require(self.hidden >= 1, "hidden >= 1", self, "hidden")
-        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
-        require(10 <= self.resolution <= 1000, "10 <= resolution <= 1000", self, "resolution")
-        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
-        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        require(self.points % 2 == 0, "points is even", self, "points")
 
     @property
     def network(self) -> ReluNetwork:

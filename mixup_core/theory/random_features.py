@@ -24,15 +24,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
-from mixup_core.rules import require
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Range
 from mixup_core.weights import Floats, draw_weights
 
 INITIAL_SD = 0.1
@@ -42,41 +43,27 @@ FEATURE_BOUND = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RandomFeaturesConfig:
+class RandomFeaturesConfig(Checked):
     """One model that descends under one law; record e is taken after 2^e steps."""
 
     problem: ClassVar = "random-features"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of each pair is drawn, once. ERM: the points themselves, n times each."""
-    inputs: int = 5
-    """d0, at least 1."""
-    points: int = 40
-    """n, 2 to 200."""
-    features: int = 60
-    """d, 1 to 1,000."""
-    test_points: int = 4000
-    """Fresh points that stand for the population, at least 1."""
-    lr: float = 1.0
-    """eta; eta times the largest eigenvalue, at most 1, stays below 2: in (0, 2)."""
-    epochs: int = 21
-    """Records, 1 to 26; the last is taken after 2^(epochs - 1) steps."""
-    seed: int = 0
-    """Names points, features, weights and lam, in 0..2^63-1."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If a value is out of range.
-        """
-        require(self.inputs >= 1, "inputs >= 1", self, "inputs")
-        require(2 <= self.points <= 200, "2 <= points <= 200", self, "points")
-        require(1 <= self.features <= 1000, "1 <= features <= 1000", self, "features")
-        require(self.test_points >= 1, "test_points >= 1", self, "test_points")
-        require(0 < self.lr < 2, "0 < lr < 2", self, "lr")
-        require(1 <= self.epochs <= 26, "1 <= epochs <= 26", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+    inputs: Count = 5
+    """d0."""
+    points: Annotated[int, Range(2, 200)] = 40
+    """n of the source."""
+    features: Annotated[int, Range(1, 1000)] = 60
+    """d of the source."""
+    test_points: Count = 4000
+    """Fresh points that stand for the population."""
+    lr: Annotated[float, Range(0, 2, "()")] = 1.0
+    """eta; eta times the largest eigenvalue, at most 1, stays below 2."""
+    epochs: Annotated[int, Range(1, 26)] = 21
+    """Records; the last is taken after 2^(epochs - 1) steps."""
+    seed: Seed = 0
+    """Names points, features, weights and lam."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,21 +18,22 @@ CutMix rarer ones still), and Li et al. 2025, arXiv:2502.08940 (removal of featu
 features as two separate effects, CutMix having both).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.laws import PLAIN_METHODS, Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Keying, Metric, Problem
+from mixup_core.problem import Axis, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.tree.written_forms import spelled
 from mixup_core.weights import Floats, draw_weights
 
@@ -41,74 +42,61 @@ NUM_FEATURES = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RareFeaturesConfig:
+class RareFeaturesConfig(Checked):
     """One network trained on one set of points."""
 
     problem: ClassVar = "rare-features"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of each point and step is drawn."""
-    switch_epoch: int | None = None
-    """First record (0-based) trained under `law_after`; None never switches."""
+    switch_epoch: Whole | None = None
+    """First record (0-based) trained under `law_after`, at most `epochs`; None never switches."""
     law_after: Law = field(default_factory=Erm)
     """Law from the switch on; without one it has no meaning."""
     operation: Operation = field(default_factory=Linear)
     """What is done with lam."""
-    points: int = 100
-    """n, at least 2."""
-    dimension: int = 500
-    """d, above 4."""
-    patches: int = 4
-    """P, at least 2."""
-    rarity: float = 0.1
-    """rho, the share of points with a rare feature, in [0, 1]."""
-    noise_sd: float = 0.21
-    """sigma, positive and finite."""
-    noise_features: int = 1
-    """b, patches of feature noise in each point, from 0 to patches - 1."""
-    noise_scale: float = 0.05
-    """a, the length of feature noise, at least 0 and finite."""
-    neurons: int = 5
-    """m, of each class, at least 1."""
-    initial_sd: float = 0.01
-    """Of each weight, positive and finite."""
-    test_points: int = 1000
-    """Fresh points with a common, and as many with a rare feature, at least 1."""
-    lr: float = 0.2
-    """Step of gradient descent, positive and finite."""
-    steps_per_epoch: int = 500
-    """Steps from one record to the next, at least 1."""
-    epochs: int = 16
-    """Records, at least 1."""
-    seed: int = 0
-    """Names points, weights and mixing, in 0..2^63-1."""
+    points: Annotated[int, Range(2)] = 100
+    """n of the source."""
+    dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
+    """d of the source."""
+    patches: Annotated[int, Range(2)] = 4
+    """P of the source."""
+    rarity: Share = 0.1
+    """rho, the share of points with a rare feature."""
+    noise_sd: Positive = 0.21
+    """sigma."""
+    noise_features: Whole = 1
+    """b, patches of feature noise in each point, fewer than `patches`."""
+    noise_scale: NonNegative = 0.05
+    """a, the length of feature noise."""
+    neurons: Count = 5
+    """m, of each class."""
+    initial_sd: Positive = 0.01
+    """Of each weight."""
+    test_points: Count = 1000
+    """Fresh points with a common, and as many with a rare feature."""
+    lr: Positive = 0.2
+    """Step of gradient descent."""
+    steps_per_epoch: Count = 500
+    """Steps from one record to the next."""
+    epochs: Count = 16
+    """Records."""
+    seed: Seed = 0
+    """Names points, weights and mixing."""
 
-    def __post_init__(self) -> None:
-        """Check ranges and combinations.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range, or the parts contradict each other.
+            RuleError: If the parts contradict each other.
         """
         switch = self.switch_epoch
-        within = switch is None or 0 <= switch <= self.epochs
-        require(within, "0 <= switch_epoch <= epochs", self, "switch_epoch", "epochs")
+        within = switch is None or switch <= self.epochs
+        require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
         has_use = switch is not None or self.law_after == Erm()
         require(has_use, "a law_after has a switch_epoch", self, "switch_epoch", "law_after")
-        require(self.points >= 2, "points >= 2", self, "points")
-        require(self.dimension > NUM_FEATURES, "dimension > 4", self, "dimension")
-        require(self.patches >= 2, "patches >= 2", self, "patches")
-        require(0 <= self.rarity <= 1, "0 <= rarity <= 1", self, "rarity")
-        require(0 < self.noise_sd < math.inf, "0 < noise_sd < inf", self, "noise_sd")
-        fits = 0 <= self.noise_features < self.patches
-        require(fits, "0 <= noise_features < patches", self, "noise_features", "patches")
-        require(0 <= self.noise_scale < math.inf, "0 <= noise_scale < inf", self, "noise_scale")
-        require(self.neurons >= 1, "neurons >= 1", self, "neurons")
-        require(0 < self.initial_sd < math.inf, "0 < initial_sd < inf", self, "initial_sd")
-        require(self.test_points >= 1, "test_points >= 1", self, "test_points")
-        require(0 < self.lr < math.inf, "0 < lr < inf", self, "lr")
-        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
-        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        fits = self.noise_features < self.patches
+        require(fits, "noise_features < patches", self, "noise_features", "patches")
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based record."""

@@ -15,60 +15,55 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import minimiser
 from mixup_core.theory.support_vectors import max_margin_direction
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Positive, Range
 from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SeparabilityConfig:
+class SeparabilityConfig(Checked):
     """The minimiser of one law's loss, from a number of points that doubles with each record."""
 
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
-    separability: float = 4.0
-    """kappa, positive and finite."""
-    dimension: int = 10
-    """d, at least 2."""
-    condition: float = 16.0
-    """Greatest by least variance of the noise, at least 1 and finite; at 1 mu is the best
-    direction and the mean of the points would do."""
+    separability: Positive = 4.0
+    """kappa."""
+    dimension: Annotated[int, Range(2)] = 10
+    """d of the source."""
+    condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
+    """Greatest by least variance of the noise; at 1 mu is the best direction and the mean of the
+    points would do."""
     first_points: int = 32
     """n of the first record, above the dimension."""
-    nodes: int = 8
-    """Quantiles that stand for a Beta law, an even number from 2 to 1,000."""
-    epochs: int = 6
-    """Records, 1 to 12; each doubles the points."""
-    seed: int = 0
-    """Names the points, in 0..2^63-1."""
+    nodes: Annotated[int, Range(2, 1000)] = 8
+    """Quantiles that stand for a Beta law, an even number."""
+    epochs: Annotated[int, Range(1, 12)] = 6
+    """Records; each doubles the points."""
+    seed: Seed = 0
+    """Names the points."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If the first points are too few, or the nodes not even.
         """
-        apart = 0 < self.separability < math.inf
-        require(apart, "0 < separability < inf", self, "separability")
-        require(self.dimension >= 2, "dimension >= 2", self, "dimension")
-        require(1 <= self.condition < math.inf, "1 <= condition < inf", self, "condition")
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
-        is_even = 2 <= self.nodes <= 1000 and self.nodes % 2 == 0
-        require(is_even, "nodes is even and in 2..1000", self, "nodes")
-        require(1 <= self.epochs <= 12, "1 <= epochs <= 12", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
 
     @property
     def mean(self) -> Floats:

@@ -16,59 +16,55 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import minimiser
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Positive, Range
 from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpuriousFeatureConfig:
+class SpuriousFeatureConfig(Checked):
     """The minimiser of one law's loss, for a spurious sd that halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
-    points: int = 200
-    """n, 3 to 2,000."""
-    core_mean: float = 2.0
-    """m_c, positive and finite."""
-    core_sd: float = 0.5
-    """s_c, positive and finite."""
-    spurious_mean: float = 0.5
-    """m_s, positive and finite."""
-    first_sd: float = 0.4
-    """s of the first record, positive and finite."""
-    decay: float = 1e-3
-    """Weight decay: decay/2 ||w||^2 is added to the loss; positive and finite."""
-    nodes: int = 8
-    """Quantiles that stand for a Beta law, an even number from 2 to 1,000."""
-    epochs: int = 6
-    """Records, 1 to 30; each halves the spurious sd."""
-    seed: int = 0
-    """Names the points, in 0..2^63-1."""
+    points: Annotated[int, Range(3, 2000)] = 200
+    """n of the source."""
+    core_mean: Positive = 2.0
+    """m_c."""
+    core_sd: Positive = 0.5
+    """s_c."""
+    spurious_mean: Positive = 0.5
+    """m_s."""
+    first_sd: Positive = 0.4
+    """s of the first record."""
+    decay: Positive = 1e-3
+    """Weight decay: decay/2 ||w||^2 is added to the loss."""
+    nodes: Annotated[int, Range(2, 1000)] = 8
+    """Quantiles that stand for a Beta law, an even number."""
+    epochs: Annotated[int, Range(1, 30)] = 6
+    """Records; each halves the spurious sd."""
+    seed: Seed = 0
+    """Names the points."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If the nodes are not even.
         """
-        require(3 <= self.points <= 2000, "3 <= points <= 2000", self, "points")
-        for name in ("core_mean", "core_sd", "spurious_mean", "first_sd", "decay"):
-            require(0 < getattr(self, name) < math.inf, f"0 < {name} < inf", self, name)
-        is_even = 2 <= self.nodes <= 1000 and self.nodes % 2 == 0
-        require(is_even, "nodes is even and in 2..1000", self, "nodes")
-        require(1 <= self.epochs <= 30, "1 <= epochs <= 30", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
 
     def spurious_sd_at(self, epoch: int) -> float:
         """Return s of a 0-based record."""

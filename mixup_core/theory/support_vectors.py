@@ -13,60 +13,54 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import MAX_SEED, Axis, Metric, Problem
+from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.logistic import floor, slopes
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, NonNegative, Range
 from mixup_core.weights import Floats, weight_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SupportVectorsConfig:
+class SupportVectorsConfig(Checked):
     """One linear model trained under one law, beside the same trained under ERM."""
 
     problem: ClassVar = "support-vectors"
 
     law: Law = field(default_factory=Erm)
     """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
-    dimension: int = 200
-    """d, at least 1."""
-    points: int = 20
-    """n, an even number from 2 to 500."""
-    shift: float = 0.0
-    """Each point is moved by shift times its label along the first axis; at least 0 and finite."""
-    nodes: int = 9
-    """Quantiles that stand for a Beta law, 1 to 1,000."""
-    lr: float = 1.0
+    dimension: Count = 200
+    """d of the source."""
+    points: Annotated[int, Range(2, 500)] = 20
+    """n, an even number."""
+    shift: NonNegative = 0.0
+    """Each point is moved by shift times its label along the first axis."""
+    nodes: Annotated[int, Range(1, 1000)] = 9
+    """Quantiles that stand for a Beta law."""
+    lr: Annotated[float, Range(0, 2, "()")] = 1.0
     """Step of gradient descent in units of 1 / L, L the largest curvature of the ERM loss, which
-    bounds that of every mixed loss; in (0, 2)."""
-    steps_per_epoch: int = 200
-    """Steps from one record to the next, at least 1."""
-    epochs: int = 50
-    """Records, at least 1."""
-    seed: int = 0
-    """Names the points, in 0..2^63-1."""
+    bounds that of every mixed loss."""
+    steps_per_epoch: Count = 200
+    """Steps from one record to the next."""
+    epochs: Count = 50
+    """Records."""
+    seed: Seed = 0
+    """Names the points."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If a value is out of range.
+            RuleError: If the points are not even.
         """
-        require(self.dimension >= 1, "dimension >= 1", self, "dimension")
-        fits = 2 <= self.points <= 500 and self.points % 2 == 0
-        require(fits, "points is even and in 2..500", self, "points")
-        require(0 <= self.shift < math.inf, "0 <= shift < inf", self, "shift")
-        require(1 <= self.nodes <= 1000, "1 <= nodes <= 1000", self, "nodes")
-        require(0 < self.lr < 2, "0 < lr < 2", self, "lr")
-        require(self.steps_per_epoch >= 1, "steps_per_epoch >= 1", self, "steps_per_epoch")
-        require(self.epochs >= 1, "epochs >= 1", self, "epochs")
-        require(0 <= self.seed <= MAX_SEED, "0 <= seed <= 2^63-1", self, "seed")
+        require(self.points % 2 == 0, "points is even", self, "points")
 
 
 def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:

@@ -6,11 +6,11 @@ The two call each other: a value may be a dataclass, whose fields are values.
 import dataclasses
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
-from mixup_core.tree.parts import REQUIRED, Part, kind_name, members, parts, words
+from mixup_core.tree.parts import REQUIRED, Part, kind_name, members, parts, unmarked, words
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 T = TypeVar("T")
@@ -62,8 +62,7 @@ def parsed(hint: Any, value: Any) -> Any:
         if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
             raise SpellingError(expected(hint), value, tuple(map(str, known)))
         return value
-    if get_origin(hint) is Annotated:
-        return parsed(get_args(hint)[0], value)
+    hint = unmarked(hint)
     if get_origin(hint) is tuple:
         if not isinstance(value, list | tuple):
             raise SpellingError(expected(hint), value)

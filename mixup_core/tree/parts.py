@@ -16,6 +16,20 @@ class Among:
     """Marks text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
 
     names: Collection[str] = dataclasses.field(hash=False)
+    hint: str = ""
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value is one of the names."""
+        return value in self.names
+
+    def rule(self, name: str) -> str:
+        """Return the rule of a field for messages."""
+        return f"{name} is one of {', '.join(self.names)}"
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What JSON Schema asks instead."""
+        return {"enum": list(self.names)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +80,14 @@ def parts(kind: Any) -> tuple[Part, ...]:
 def leaves(kind: type) -> Mapping[str, Leaf]:
     """Return every path under which a tree of this type may be given a value, in their order.
 
-    A field that several kinds of a choice have is there once.
+    A field that several kinds of a choice have is there once, and may hold what any of them may.
     """
     found: dict[str, Leaf] = {}
     for leaf in _leaves(kind, ""):
-        found.setdefault(leaf.path, leaf)
+        first = found.setdefault(leaf.path, leaf)
+        if first.part.hint != leaf.part.hint:
+            either = dataclasses.replace(first.part, hint=Union[first.part.hint, leaf.part.hint])  # noqa: UP007
+            found[leaf.path] = dataclasses.replace(first, part=either)
     return found
 
 
@@ -89,8 +106,17 @@ def words(hint: Any) -> tuple[Any, ...]:
     """Return the values, mostly texts, that a type lists by literals or names; else none."""
     if get_origin(hint) is Literal:
         return get_args(hint)
-    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return tuple(name for mark in marks if isinstance(mark, Among) for name in mark.names)
+    return tuple(name for mark in marks(hint) if isinstance(mark, Among) for name in mark.names)
+
+
+def marks(hint: Any) -> tuple[Any, ...]:
+    """Return what a type is annotated with."""
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def unmarked(hint: Any) -> Any:
+    """Return a type without what it is annotated with."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def members(hint: Any) -> tuple[Any, ...]:

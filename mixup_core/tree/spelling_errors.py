@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Collection
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from mixup_core.rules import shown
-from mixup_core.tree.parts import kind_name, members, parts, words
+from mixup_core.tree.parts import kind_name, members, parts, unmarked, words
 
 
 class SpellingError(ValueError):
@@ -34,23 +34,25 @@ class SpellingError(ValueError):
 
 def expected(hint: Any) -> str:
     """Return what a value of a type looks like, for messages: `an integer or null`."""
+    if known := words(hint):
+        return f"one of {', '.join(map(str, known))}"
+    hint = unmarked(hint)
     names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
     if hint in names:
         return names[hint]
-    if known := words(hint):
-        return f"one of {', '.join(map(str, known))}"
-    if get_origin(hint) is Annotated:
-        return expected(get_args(hint)[0])
     if get_origin(hint) is tuple:
         return f"a list of {_plural(get_args(hint)[0])}"
     if dataclasses.is_dataclass(hint):
         return _spelling_of(hint)
-    each = ["null" if part is type(None) else expected(part) for part in members(hint)]
+    spelled = ("null" if part is type(None) else expected(part) for part in members(hint))
+    each = list(dict.fromkeys(spelled))
     return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
 
 
 def _plural(hint: Any) -> str:
-    return {int: "integers", float: "numbers", str: "texts"}.get(hint, f"({expected(hint)})")
+    return {int: "integers", float: "numbers", str: "texts"}.get(
+        unmarked(hint), f"({expected(hint)})"
+    )
 
 
 def _spelling_of(kind: Any) -> str:

@@ -325,8 +325,8 @@ def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
         points = request.history.points
         closed = sum(point.state != "open" for point in points)
         return (
-            f"{study.name}: {study.search.points} points by {study.search.sampler}, {closed} told, "
-            f"{len(points) - closed} open; {len(plan.finished)} runs stored"
+            f"{study.name}: {study.search.points} points by {study.search.strategy.sampler}, "
+            f"{closed} told, {len(points) - closed} open; {len(plan.finished)} runs stored"
         )
     if ended is not None:
         return f"{study.name}: the study {ended}; nothing to train"

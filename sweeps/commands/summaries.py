@@ -111,20 +111,20 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     Which points come is known of a grid alone, so no stage is taken to be shared by the others.
     """
     asked, asks = len(history.points), history.asks(search)
-    to_ask = search.points - asked if asks and search.sampler != "grid" else 0
+    to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
     longest = max(config.epochs for config in corners)
     own = [config for arm, config in study.arms.items() if arm not in study.own_seeds]
     arms = [config.epochs for config in own]
     is_open = asks or any(point.state == "open" for point in history.points)
     confirms = is_open and study.confirmation() is None
-    confirmed = [*arms, longest] * len(search.confirm_seeds) if confirms else []
+    confirmed = [*arms, longest] * len(search.strategy.confirm_seeds) if confirms else []
     runs = to_ask * len(study.seeds)
     searched = max(bytes_of_predictions([config]) for config in corners)
     revealed = [confirming(config) for config in (*own, max(corners, key=lambda c: c.epochs))]
     predicted = runs * searched
     if confirms:
-        predicted += len(search.confirm_seeds) * bytes_of_predictions(revealed)
+        predicted += len(search.strategy.confirm_seeds) * bytes_of_predictions(revealed)
     epochs = runs * longest + sum(confirmed)
     states = runs * max(len(search.fork_epochs(values)) for values in search.space.corners())
     seconds = [facts.seconds for result in results for facts in result.facts]
@@ -138,7 +138,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
         "kept_bytes": bytes_to_keep(planned, results, states),
         "prediction_bytes": summary["prediction_bytes"] + predicted,
         "search": {
-            "adaptive": search.sampler != "grid",
+            "adaptive": search.strategy.sampler != "grid",
             "points": len(study.points()) + to_ask,
             "points_known": asked,
             "runs_to_ask": runs + (len(study.points()) - asked) * len(study.seeds),

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixup_core.problem import Config, Problem
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 from sweeps.reading.strict_yaml import REFUSED, At
-from sweeps.reading.study_keys import ClaimKeys
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.readouts import ClaimReadout
 
@@ -50,27 +49,26 @@ class ClaimsReader:
         """Return what the sources say."""
         claims = []
         for at, words in self._read.filled(written, ("claims",), "claim").items():
-            keys = self._read.value(ClaimKeys, words, at)
-            if keys is not REFUSED:
-                claims.append(keys.claim())
-                self._check(at, claims[-1])
+            claim = self._read.value(Claim, words, at)
+            if claim is not REFUSED:
+                claims.append(claim)
+                self._check(at, claim.that)
         return tuple(claims)
 
-    def _check(self, at: At, claim: Claim) -> None:
+    def _check(self, at: At, that: Comparison) -> None:
         problem, arms = self._problem, self._arms or {}
-        sides = [side for side in (claim.left, claim.right) if isinstance(side, str)]
-        for side in sides:
-            self.check_arm(at, side)
-        if len({problem.population(arms[side]) for side in sides if side in arms}) > 1:
-            self._read.report(at, f"{' and '.join(sides)} are measured on different data")
-        if claim.metric not in problem.predicted:
-            self._check_metric(at, claim.metric)
-        elif claim.readout is not None:
-            told = f"{claim.metric} is of the last epoch, so it takes no readout of its own"
+        for arm in that.arms:
+            self.check_arm(at, arm)
+        if len({problem.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
+            self._read.report(at, f"{' and '.join(that.arms)} are measured on different data")
+        if that.metric not in problem.predicted:
+            self._check_metric(at, that.metric)
+        elif that.readout is not None:
+            told = f"{that.metric} is of the last epoch, so it takes no readout of its own"
             self._read.report(at, told)
         # Other metrics may be measured more often than the headline.
-        if claim.readout is not None and claim.metric in problem.headline:
-            self.check_readout(at, claim.readout)
+        if that.readout is not None and that.metric in problem.headline:
+            self.check_readout(at, that.readout)
 
     def check_readout(self, at: At, readout: ClaimReadout) -> None:
         """Report the first arm whose runs are too short for a read-out."""

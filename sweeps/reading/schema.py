@@ -4,18 +4,19 @@ import ast
 import functools
 import inspect
 import textwrap
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from itertools import pairwise
 from typing import Any, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
-from mixup_core.rules import RuleError
-from mixup_core.tree.building import built
-from mixup_core.tree.parts import REQUIRED, Leaf, Part, members, parts, words
+from mixup_core.tree.limits import limits
+from mixup_core.tree.parts import REQUIRED, Leaf, Part, members, parts, unmarked, words
+from sweeps.claims import Claim
 from sweeps.reading.arm_names import ARM_NAME
-from sweeps.reading.study_keys import KINDS, STUDY_NAME, ClaimKeys, EntryKeys, SearchKeys, StudyKeys
-from sweeps.reading.tree_paths import TreePaths, config_paths, stand_ins
+from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
+from sweeps.reading.tree_paths import TreePaths, config_paths
 
 Schema = dict[str, Any]
 
@@ -33,9 +34,8 @@ def study_schema() -> Schema:
     """
     schema = _schema(StudyKeys)
     properties = schema["properties"]
-    properties["study"]["pattern"] = f"^{STUDY_NAME}$"
     numbers = {"type": "object", "additionalProperties": {"type": "number"}}
-    properties["claims"] |= _list(_schema(ClaimKeys))
+    properties["claims"] |= _list(_schema(Claim))
     properties["references"] |= {"type": "object", "additionalProperties": numbers}
     cases, definitions = [], {"distribution": _entry()}
     for name in PROBLEMS:
@@ -115,6 +115,9 @@ def _schema(hint: Any) -> Schema:
         return {"enum": list(known)}
     if hint not in members(hint):
         return {"anyOf": [_schema(member) for member in members(hint)]}
+    if hint != unmarked(hint):
+        asked = [limit.keywords for limit in limits(hint)]
+        return dict(ChainMap(*asked, _schema(unmarked(hint))))
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _schema(get_args(hint)[0])}
     if not is_dataclass(hint):
@@ -133,40 +136,20 @@ def _schema(hint: Any) -> Schema:
     return about | whole
 
 
-def _field(kind: Any, part: Part) -> Schema:
+def _field(kind: type, part: Part) -> Schema:
     about = {"description": text} if (text := _texts(kind).get(part.name)) else {}
-    return _schema(part.hint) | about | _limits(kind, part)
-
-
-def _limits(kind: Any, part: Part) -> Schema:
-    """Return what the rules of a dataclass ask of one field alone, found by trying values."""
-    kinds = set(members(part.hint))
-
-    def holds(value: Any) -> bool:
-        try:
-            built(kind, stand_ins(kind) | {part.name: value})
-        except RuleError as error:
-            return part.name not in error.fields
-        return True
-
-    limits: Schema = {}
-    if tuple[int, ...] in kinds:
-        limits |= {} if holds(()) else {"minItems": 1}
-        limits |= {} if holds((1, 1)) else {"uniqueItems": True}
-    if kinds & {int, float}:
-        steps = (-1, 0, 1, 2) if int in kinds else (-1, 0, 0.5)
-        for below, value in pairwise(steps):
-            if not holds(below) and holds(value):
-                limits |= {"minimum": value} if value != 0.5 else {"exclusiveMinimum": 0}
-    return limits
+    return _schema(part.hint) | about
 
 
 @functools.cache
 def _texts(kind: type) -> Mapping[str, str]:
-    """Return the string under each field of a dataclass."""
+    """Return the string under each field of a dataclass, inherited ones included."""
+    texts: dict[str, str] = {}
+    for base in filter(is_dataclass, kind.__bases__):
+        texts |= _texts(base)
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
-    return {
+    return texts | {
         field.target.id: inspect.cleandoc(text.value.value)
         for field, text in pairwise(definition.body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)

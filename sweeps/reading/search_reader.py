@@ -9,12 +9,11 @@ from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
 from mixup_core.tree.parts import parts
 from mixup_core.tree.written_forms import spelled
-from sweeps.budget import Budget
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Fault, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.search import Search
+from sweeps.search import Search, SearchStrategy
 from sweeps.space import MAX_GRID, Categorical, Distribution, Parameter, Space
 
 KEYS: Final = TreePaths(SearchKeys)
@@ -61,38 +60,25 @@ class SearchReader:
         keys, gone = TreeReader(self._read.document, KEYS).section(written, SEARCH)
         if keys is None or "space" in gone:
             return None
-        is_grid = keys.sampler == "grid"
+        strategy = SearchStrategy(**{p.name: getattr(keys, p.name) for p in parts(SearchStrategy)})
+        is_grid = strategy.sampler == "grid"
         space = self._space(keys.space, is_grid=is_grid)
-        points = keys.points
+        points = strategy.points
         if is_grid:
             points = None if space is None else space.size()
             if points is not None and points > MAX_GRID:
                 self._read.report(SPACE, f"the grid has more than {MAX_GRID:,} points")
         elif points is None and "points" not in gone:
             self._read.report(SEARCH, "missing key 'points'")
-        names = (keys.objective,) if isinstance(keys.objective, str) else keys.objective
         if "objective" not in gone:
-            self._check_objectives(names)
-        self._check_seeds(keys, seeds)
+            self._check_objectives(strategy.objectives)
+        self._check_seeds(strategy, seeds)
         if space is None or points is None or self._read.faults:
             return None  # corners of what is wrong would repeat what was said of it
         base = self._base(space)
         if base is None or self._read.faults:
             return None
-        return Search(
-            base=base,
-            space=space,
-            points=points,
-            objectives=names,
-            sampler=keys.sampler,
-            seed=keys.seed,
-            prune_after=None if keys.prune is None else keys.prune.after,
-            budget=keys.budget or Budget(),
-            stop_after=None if keys.stop is None else keys.stop.after,
-            warm_start=keys.warm_start,
-            select=keys.select,
-            confirm_seeds=() if keys.confirm is None else keys.confirm.seeds,
-        )
+        return Search(base=base, space=space, points=points, strategy=strategy)
 
     def _check_objectives(self, names: Sequence[str]) -> None:
         at, known = (*SEARCH, "objective"), self._known
@@ -108,15 +94,16 @@ class SearchReader:
         if not names:
             self._read.report(at, "needs at least one")
 
-    def _check_seeds(self, keys: SearchKeys, seeds: Sequence[int]) -> None:
-        if keys.prune is not None and keys.prune.after >= len(seeds):
-            values = f"(after={keys.prune.after}, seeds={len(seeds)})"
+    def _check_seeds(self, strategy: SearchStrategy, seeds: Sequence[int]) -> None:
+        after = strategy.prune_after
+        if after is not None and after >= len(seeds):
+            values = f"({after=}, seeds={len(seeds)})"
             text = f"`2 <= after < number of seeds` must hold, got {values}."
             self._read.report((*SEARCH, "prune"), text)
-        if keys.stop is not None and len(seeds) < 2:
+        if strategy.stop is not None and len(seeds) < 2:
             text = "needs two seeds or more, whose spread is the noise"
             self._read.report((*SEARCH, "stop"), text)
-        if shared := sorted(set(seeds) & set(keys.confirm.seeds if keys.confirm else ())):
+        if shared := sorted(set(seeds) & set(strategy.confirm_seeds)):
             text = f"must be seeds that the search does not use, got {shared[:5]}"
             self._read.report((*SEARCH, "confirm"), text)
 

@@ -231,13 +231,13 @@ class StudyReader:
         search = reader.search(self._written["search"], few)
         if search is None:
             return None
-        num_confirming = (len(arms) + 1) * len(search.confirm_seeds)
+        num_confirming = (len(arms) + 1) * len(search.strategy.confirm_seeds)
         num_runs = (len(arms) + search.points) * len(few) + num_confirming
         corners = [search.config_of(values) for values in search.space.corners()]
         longest = max(config.epochs for config in (*corners, *arms.values()))
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
-        for config in (search.base, *arms.values()) if search.confirm_seeds else ():
+        for config in (search.base, *arms.values()) if search.strategy.confirm_seeds else ():
             for error in self._problem.feasibility(confirming(config)):
                 self._read.report(("search",), f"confirm: on what was held out too: {error}")
         return search

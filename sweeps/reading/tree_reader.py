@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
-from mixup_core.tree.parts import kind_name, members
+from mixup_core.tree.parts import kind_name, members, unmarked
 from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
@@ -67,7 +67,7 @@ class TreeReader:
             before = len(self.faults)
             tree, gone = TreeReader(self.document, TreePaths(kind)).section(value, at)
             return REFUSED if gone or len(self.faults) > before else tree
-        lists = [member for member in members(hint) if get_origin(member) is tuple]
+        lists = [kind for kind in map(unmarked, members(hint)) if get_origin(kind) is tuple]
         if lists and isinstance(value, list):
             item, _ = get_args(lists[0])
             items = tuple(self.value(item, part, (*at, n)) for n, part in enumerate(value))

@@ -64,7 +64,7 @@ class Proposals:
         self._search = study.search
         self._contents: dict[str, str] = {}
         self._taken = {_content(config) for config in study.arms.values()}
-        if study.search.sampler == "cmaes" and find_spec("cmaes") is None:
+        if study.search.strategy.sampler == "cmaes" and find_spec("cmaes") is None:
             raise SearchError("sampler cmaes needs the package cmaes: pip install cmaes")
         self._answering = partial(answering, url)
         with self._answering(), alone(database_file(url)):
@@ -72,7 +72,7 @@ class Proposals:
             self._study = optuna.create_study(
                 study_name=name_of(study),
                 storage=self._storage,
-                directions=["minimize"] * len(study.search.objectives),
+                directions=["minimize"] * len(study.search.strategy.objectives),
                 load_if_exists=True,
             )
             _name_objectives(self._study, study.search)
@@ -195,7 +195,7 @@ class Proposals:
     def settle(self) -> None:
         """Store that the last points gained nothing, by the rule of the search."""
         with self._answering():
-            self._study.set_user_attr(SETTLED, self._search.stop_after)
+            self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
     def _content_of(self, values: Mapping[str, Any]) -> str:
         name = repr(values)
@@ -215,9 +215,9 @@ _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
 
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
     """Yield what may be proposed next, the best first; to the last point of a countable space."""
-    if search.sampler != "grid":
+    if search.strategy.sampler != "grid":
         # TRAP 17: a reopened search with the seed it began with would repeat its first draws.
-        seed = search.seed * 1_000_003 + len(trials) * 1_009
+        seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
         seeds = [(seed + attempt) % 2**32 for attempt in range(2 * _TRIES)]
         for attempt in seeds[:_TRIES]:
             yield _drawn(search, trials, _sampler(search, attempt))
@@ -231,7 +231,9 @@ def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Cand
 
 def _drawn(search: Search, trials: Sequence[FrozenTrial], sampler: BaseSampler) -> _Candidate:
     """Return a draw on a copy of the search in memory."""
-    copy = optuna.create_study(directions=["minimize"] * len(search.objectives), sampler=sampler)
+    copy = optuna.create_study(
+        directions=["minimize"] * len(search.strategy.objectives), sampler=sampler
+    )
     copy.add_trials(trials)
     values = search.space.draw(_Suggest(copy.ask()))
     return values, copy.get_trials(deepcopy=False)[-1].system_attrs
@@ -283,7 +285,7 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
 
 
 def _sampler(search: Search, seed: int) -> BaseSampler:
-    match search.sampler:
+    match search.strategy.sampler:
         case "random":
             return RandomSampler(seed=seed)
         case "gp":
@@ -295,7 +297,7 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
         case "grid":
             raise AssertionError("a grid draws nothing")
         case _:
-            assert_never(search.sampler)
+            assert_never(search.strategy.sampler)
 
 
 def _content(config: Config) -> str:
@@ -305,7 +307,7 @@ def _content(config: Config) -> str:
 
 def _name_objectives(opened: optuna.Study, search: Search) -> None:
     """Let dashboards call the objectives by their names."""
-    names = list(search.objectives)
+    names = list(search.strategy.objectives)
     if opened.metric_names != names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)

@@ -101,10 +101,10 @@ def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
         return f"ended with its space, which has no more than {num_points} different points"
-    if search.stop_after is not None and attrs.get(SETTLED) == search.stop_after:
+    if search.strategy.stop_after is not None and attrs.get(SETTLED) == search.strategy.stop_after:
         return (
-            f"ended after {num_points} points: the last {search.stop_after} gained less than the "
-            "noise of the seeds"
+            f"ended after {num_points} points: the last {search.strategy.stop_after} gained less "
+            "than the noise of the seeds"
         )
     reason = search.budget.exceeded(attrs.get("hours", 0.0), attrs.get("gpu_hours", 0.0))
     return None if reason is None else f"{reason}, after {num_points} points"

@@ -69,7 +69,7 @@ class SearchSource:
         self._started_at = clock() - proposals.hours * SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
         self._trained = Spending()
-        if self._search.warm_start:
+        if self._search.strategy.warm_start:
             self.num_known = proposals.tell_known(self._known())
         points = proposals.points()
         self._points = {point.number: point for point in points}
@@ -136,7 +136,7 @@ class SearchSource:
     @property
     def _num_confirming(self) -> int:
         """Runs of the confirmation, which come last: of the winner and of the baselines."""
-        return len(self._search.confirm_seeds) * (len(self._bare.fixed) + 1)
+        return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         """Yield points that the store holds at every seed, with their objectives, simple first.
@@ -159,7 +159,7 @@ class SearchSource:
 
     def _more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         while True:
-            is_grid = self._search.sampler == "grid"
+            is_grid = self._search.strategy.sampler == "grid"
             if self._asks() and (is_grid or not self._joining):
                 # All points of a grid at once, so that stages are shared best.
                 self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
@@ -201,7 +201,7 @@ class SearchSource:
 
     def _has_settled(self) -> bool:
         """Return whether the last points gained nothing; what was read of a point is kept."""
-        after = self._search.stop_after
+        after = self._search.strategy.stop_after
         if after is None:
             return False
         points = self._points.values()
@@ -235,7 +235,7 @@ class SearchSource:
     def _begin(self, point: Point) -> None:
         """Let the first seeds of a point join: all of them, or those before pruning."""
         runs = self._runs(point)
-        first = runs[: self._search.prune_after]
+        first = runs[: self._search.strategy.prune_after]
         self._outstanding[point.number] = {run.key for run in first}
         self._joining += first
         ended = {run.key for run in first if self._has_ended(run)}
@@ -250,7 +250,7 @@ class SearchSource:
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
         rest = [run for run in runs if not self._has_ended(run)]
-        after = self._search.prune_after
+        after = self._search.strategy.prune_after
         first = values[:after]
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]
@@ -291,7 +291,7 @@ class SearchSource:
         if not confirmation_is_due(self._bare, points, failed):
             return
         self._is_over = True
-        if not self._search.confirm_seeds:
+        if not self._search.strategy.confirm_seeds:
             return
         self._winner = winner_of(self._bare, points, self._store)
         if self._winner is not None:
@@ -324,7 +324,7 @@ class SearchSource:
         return replace(planned, keep=planned.keep | {winning.config.epochs})
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
-        if self._search.sampler == "grid" and self._search.prune_after is None:
+        if self._search.strategy.sampler == "grid" and self._search.strategy.prune_after is None:
             return planned  # every run was planned at once, with the states that others need
         values = self._values_of.get(planned.run.arm)
         epochs = frozenset() if values is None else self._search.fork_epochs(values)
@@ -349,7 +349,7 @@ class SearchSource:
         if result.outcome != "complete":
             return None
         last = result.records[-1].metrics
-        return tuple(last[objective] for objective in self._search.objectives)
+        return tuple(last[objective] for objective in self._search.strategy.objectives)
 
     def _hours(self) -> float:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR

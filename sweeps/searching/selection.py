@@ -24,7 +24,7 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
     if search is None:
         return study
     grown = study.grown(history.points)
-    if not search.confirm_seeds or history.asks(search):
+    if not search.strategy.confirm_seeds or history.asks(search):
         return grown
     if not confirmation_is_due(study, history.points, failed=failures_of(grown.runs(), store)):
         return grown
@@ -52,7 +52,7 @@ def foreseen_study(study: Study) -> Study:
     These are all that differ from the arms and from each other (`Proposals.ask`).
     """
     search = study.search
-    if search is None or search.sampler != "grid":
+    if search is None or search.strategy.sampler != "grid":
         return study
     arms, seeds = dict(study.arms), dict(study.own_seeds)
     known = {
@@ -76,12 +76,12 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
     assert search is not None
     errors: dict[str, float] = {}
     complete = [point for point in points if point.state == "complete"]
-    if search.select == "val-1se":
+    if search.strategy.select == "val-1se":
         grown = study.grown(complete)
         for point in complete:
             results = read_results(grown.runs_of(point.arm), store)
             ends = [result.records[-1] for result in results if result.outcome == "complete"]
-            values = [record.metrics[search.objectives[0]] for record in ends]
+            values = [record.metrics[search.strategy.objectives[0]] for record in ends]
             errors[point.arm] = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return select_point(search, points, errors)
 
@@ -103,7 +103,7 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
     if not complete:
         return None
     best = min(complete, key=lambda point: (point.objectives[0], point.number))
-    if search.select == "val-mean":
+    if search.strategy.select == "val-mean":
         return best
     limit = best.objectives[0] + standard_errors.get(best.arm, 0.0)
     close = [point for point in complete if point.objectives[0] <= limit]

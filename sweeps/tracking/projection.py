@@ -235,7 +235,7 @@ class Projection:
     def _compared(self) -> str:
         """The metric that arms are sorted by."""
         search = self.study.search
-        return self.study.headline if search is None else search.objectives[0]
+        return self.study.headline if search is None else search.strategy.objectives[0]
 
     @property
     def _readout(self) -> Readout:

@@ -127,7 +127,7 @@ def _runs(study: Any) -> Iterator[tuple[str, Any]]:
         for seed in study.seeds:
             yield f"{point}, seed {seed}", dataclasses.replace(config, seed=seed)
     for arm, config in (study.arms | points).items():
-        for seed in study.search.confirm_seeds:
+        for seed in study.search.strategy.confirm_seeds:
             confirmation = dataclasses.replace(confirming(config), seed=seed)
             yield f"confirm {arm}, seed {seed}", confirmation
 

@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import Among, leaves, parts
+from mixup_core.tree.limits import limits
+from mixup_core.tree.parts import leaves, parts, words
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:
-    """Draw a value of a type as a study file writes it; ranges are not known here."""
+    """Draw a value of a type as a study file writes it, within the limits of single values."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        (among,) = (mark for mark in arguments[1:] if isinstance(mark, Among))
-        return st.sampled_from(among.names)
+        if known := words(hint):
+            return st.sampled_from(known)
+        allowed = list(limits(hint))
+        return spellings(arguments[0]).filter(lambda value: all(a.holds(value) for a in allowed))
     if origin in {Union, types.UnionType}:
         return st.one_of([spellings(member) for member in arguments])
     if origin is Literal:

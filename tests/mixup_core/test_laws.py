@@ -12,7 +12,7 @@ from mixup_core.tree.written_forms import spelled
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, 5e-324, 0.9e-6, 1.1e6, math.inf, math.nan])
 def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
-    with pytest.raises(ValueError, match=r"`1e-6 <= Beta\.alpha <= 1e6` must hold"):
+    with pytest.raises(ValueError, match=r"`1e-6 <= alpha <= 1e6` must hold"):
         Beta(alpha=alpha)
 
 

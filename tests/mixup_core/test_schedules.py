@@ -1,6 +1,7 @@
 """The law of every epoch: each boundary, each range, and what enters the keys."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -127,7 +128,10 @@ def test_ramps_stay_in_their_range_and_move_one_way(
 ) -> None:
     for rising in (Linear(start=start, end=end), Cosine(start=start, end=end)):
         alphas = _alphas(rising, epochs)
-        assert alphas == sorted(alphas, reverse=end < start)
+        for before, after in pairwise(alphas):
+            is_on_its_way = (after - before) * (end - start) >= 0
+            # Rounded to 12 digits, a ramp between near ends may step back by the last.
+            assert is_on_its_way or math.isclose(before, after, rel_tol=1e-11)
         assert all(0.999 * min(start, end) <= a <= 1.001 * max(start, end) for a in alphas)
     up, down = _alphas(Hard(base=base), epochs), _alphas(Easy(base=base), epochs)
     assert up == sorted(up)
@@ -189,7 +193,7 @@ def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
 @pytest.mark.parametrize(
     ("values", "rule", "fields"),
     [
-        ({"mix.switch_fraction": 1.5}, "0 <= mix.switch_fraction <= 1", ("mix.switch_fraction",)),
+        ({"mix.switch_fraction": 1.5}, "0 <= switch_fraction <= 1", ("mix.switch_fraction",)),
         ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1}, "a switch has an epoch or a fraction",
          ("mix.switch_fraction", "mix.switch_epoch")),
         ({"mix.schedule": "easy", "mix.law": "midpoint"}, "stands in the place of mix.law",

@@ -8,7 +8,15 @@ from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from sweeps.results import RunResult
-from sweeps.search import Point, PointState, Search, SearchHistory
+from sweeps.search import (
+    Confirmation,
+    Patience,
+    Point,
+    PointState,
+    Search,
+    SearchHistory,
+    SearchStrategy,
+)
 from sweeps.space import Integer, Parameter, Real, Space
 from sweeps.study import Run, Study
 
@@ -28,10 +36,12 @@ def search_study(*objectives: str) -> Study:
             Parameter(path="mix.switch_epoch", distribution=Integer(low=0, high=10)),
         )
     )
-    search = Search(
-        base=base, space=space, points=4, objectives=objectives or ("val/error",),
-        prune_after=None if objectives else 2, confirm_seeds=(10, 11, 12, 13),
-    )  # fmt: skip
+    strategy = SearchStrategy(
+        objective=objectives or ("val/error",),
+        prune=None if objectives else Patience(after=2),
+        confirm=Confirmation(seeds=(10, 11, 12, 13)),
+    )
+    search = Search(base=base, space=space, points=4, strategy=strategy)
     return replace(plain, arms=arms, search=search)
 
 

@@ -13,7 +13,7 @@ from synthetic import finish, make_study
 
 from mixup_core.rules import printable
 from reports.build import draft_report
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 
 HOSTILE = (
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
@@ -41,8 +41,8 @@ def _written(out: Path, texts: Sequence[str]) -> Path:
     study = make_study(arms=("erm", "midpoint"), seeds=tuple(range(len(errors) + 2)))
     claims = [
         Claim(
-            says=text, source=text, relation="less", left="midpoint", right="erm",
-            metric="test/error",
+            says=text, source=text,
+            that=Comparison(metric="test/error", less=("midpoint", "erm")),
         )
         for text in texts
     ]  # fmt: skip

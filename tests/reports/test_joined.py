@@ -18,14 +18,14 @@ from reports.predicted import gather_predictions
 from reports.runs import arrange
 from reports.tables import tabulate
 from reports.verdicts import verdicts_of
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 from sweeps.readouts import MeanOfLast
 from sweeps.results import RunResult
 from sweeps.study import Study
 
 CLAIM = Claim(
-    says="Uniform beats ERM", source="a paper", relation="less",
-    left="uniform", right="erm", metric="test/error",
+    says="Uniform beats ERM", source="a paper",
+    that=Comparison(metric="test/error", less=("uniform", "erm")),
 )  # fmt: skip
 
 
@@ -234,7 +234,8 @@ def test_what_tells_several_columns_apart_is_joined() -> None:
 
 
 def test_claims_about_predictions_are_judged_by_those_of_each_column() -> None:
-    study = replace(make_study(), claims=(replace(CLAIM, metric="predicted/calibration_error"),))
+    of_predicted = replace(CLAIM.that, metric="predicted/calibration_error")
+    study = replace(make_study(), claims=(replace(CLAIM, that=of_predicted),))
     here = replace(column(study), predictions=reader())
     there = column(study, place="copy")
     joined = join([here, there], command="")

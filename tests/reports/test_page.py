@@ -12,7 +12,7 @@ from reports.figures import Figure
 from reports.page import render_page
 from reports.provenance import describe
 from reports.tables import tabulate
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 from sweeps.results import RunResult
 from sweeps.study import Study
 
@@ -159,8 +159,8 @@ def test_claims_come_before_the_results(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     claim = Claim(
-        says="Uniform has less error", source="a paper", relation="less", left="uniform",
-        right="erm", metric="test/error",
+        says="Uniform has less error", source="a paper",
+        that=Comparison(metric="test/error", less=("uniform", "erm")),
     )  # fmt: skip
     study = replace(study, claims=(claim,))
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")

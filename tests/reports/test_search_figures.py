@@ -109,7 +109,8 @@ def test_random_points_have_an_expected_lowest_and_others_a_trace(grown: Study) 
     history = draw(grown)["search_history"]
     assert "expected_lowest" not in history.numbers
     assert "Dotted" not in history.caption
-    at_random = draw(replace(grown, search=replace(grown.search, sampler="random")))
+    random = replace(grown.search.strategy, sampler="random")
+    at_random = draw(replace(grown, search=replace(grown.search, strategy=random)))
     rows = list(csv.DictReader(io.StringIO(at_random["search_history"].numbers)))
     expected = [float(row["expected_lowest"]) for row in rows]
     assert expected[0] == pytest.approx((0.21 + 0.18 + 0.19) / 3)

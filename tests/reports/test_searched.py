@@ -176,7 +176,8 @@ def test_points_whose_runs_the_store_has_lost_are_reported_as_missing(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, rule: SelectionRule
 ) -> None:
     assert grown.search is not None
-    study = replace(grown, search=replace(grown.search, select=rule))
+    strategy = replace(grown.search.strategy, select=rule)
+    study = replace(grown, search=replace(grown.search, strategy=strategy))
     lost = {"point 0", "point 1"}
     results = [result for result in grown_results if result.run.arm not in lost]
     report = draft_report(study, results, data_checksums={}, command="x", history=HISTORY).write(

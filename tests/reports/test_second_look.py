@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import scipy.stats
 from synthetic import ended, make_study, rows_of
 
 from reports.build import draft_report
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 from sweeps.study import Study
 
 METRICS = ("test/error", "test/nll", "test/calibration_error", "train/loss", "train/excess_loss")
@@ -28,9 +29,10 @@ Rows = Sequence[Mapping[str, str]]
 
 def claimed(place: int) -> Claim:
     relation, left, right, margin = CLAIMS[place]
+    sides: dict[str, Any] = {relation: (left, right)}
     return Claim(
-        says=str(place), source="a paper", relation=relation, left=left, right=right,
-        metric="test/error", margin=margin,
+        says=str(place), source="a paper",
+        that=Comparison(metric="test/error", margin=margin, **sides),
     )  # fmt: skip
 
 

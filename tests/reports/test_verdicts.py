@@ -1,6 +1,7 @@
 import csv
 import io
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reports.predicted import MEASURES, gather_predictions
 from reports.runs import arrange
 from reports.tables import tabulate
 from reports.verdicts import Verdict, verdict_table, verdicts_csv, verdicts_of
-from sweeps.claims import Claim, Relation
+from sweeps.claims import Claim, Comparison, Relation
 from sweeps.readouts import Rise
 from sweeps.results import RunResult
 from sweeps.study import Study
@@ -24,11 +25,12 @@ def claim(
     left: str = "uniform",
     right: str | float = "erm",
     metric: str = "test/error",
-    margin: float | None = None,
+    **more: Any,
 ) -> Claim:
+    more |= {"metric": metric, relation: (left, right)}
     return Claim(
-        says=f"{left} {relation} {right}", source="a paper, table 1", relation=relation,
-        left=left, right=right, metric=metric, margin=margin,
+        says=f"{left} {relation} {right}", source="a paper, table 1",
+        that=Comparison(**more),
     )  # fmt: skip
 
 
@@ -63,7 +65,7 @@ def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
 
 
 def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -> None:
-    rises = replace(claim("greater", right=-0.001), readout=Rise())
+    rises = claim("greater", right=-0.001, readout=Rise())
     study = replace(make_study(), claims=(claim("less"), rises))
     results = [finish(run) for run in study.runs()]
     table = tabulate(study, results)
@@ -86,8 +88,8 @@ def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -
 
 
 def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
-    half = replace(claim("less"), factor=0.5)
-    study = replace(make_study(), claims=(claim("less"), half, replace(half, factor=2.0)))
+    half, double = (claim("less", factor=factor) for factor in (0.5, 2.0))
+    study = replace(make_study(), claims=(claim("less"), half, double))
     results = [finish(run) for run in study.runs()]
     table = tabulate(study, results)
     assert table.family.size == 2

@@ -29,9 +29,12 @@ def test_a_budget_says_which_limit_was_reached() -> None:
     assert Budget().limits == {}
 
 
-@pytest.mark.parametrize("name", ["hours", "gpu_hours", "runs"])
-def test_a_limit_is_positive(name: str) -> None:
-    with pytest.raises(RuleError, match=f"{name} > 0"):
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("hours", "hours > 0"), ("gpu_hours", "gpu_hours > 0"), ("runs", "runs >= 1")],
+)
+def test_a_limit_is_positive(name: str, rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
         Budget(**{name: 0})  # type: ignore[arg-type]
 
 

@@ -114,12 +114,12 @@ def test_a_bundled_search_is_blind_to_test_images_until_it_confirms(name: str) -
     study = load_study(name)
     search = study.search
     assert search is not None
-    assert (search.points >= 20, len(study.seeds) >= 3, len(search.confirm_seeds)) == (
+    assert (search.points >= 20, len(study.seeds) >= 3, len(search.strategy.confirm_seeds)) == (
         True,
         True,
         5,
     )
-    assert set(search.confirm_seeds).isdisjoint(study.seeds)
+    assert set(search.strategy.confirm_seeds).isdisjoint(study.seeds)
     assert all(not config.data.test for config in (search.base, *study.arms.values()))
     assert [parameter.path for parameter in search.space.parameters] == [
         "mix.law.alpha",

@@ -8,9 +8,10 @@ The file is read when a study is: it imports torch where it computes.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ema:
+class Ema(Checked):
     """An exponential moving average over steps of weights and of BatchNorm's statistics.
 
         average <- decay * average + (1 - decay) * weights, after each step; first the weights
@@ -30,16 +31,8 @@ class Ema:
 
     tag: ClassVar = "ema"
 
-    decay: float
-    """In (0, 1)."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the decay is out of range.
-        """
-        require(0 < self.decay < 1, "0 < decay < 1", self, "decay")
+    decay: Annotated[float, Range(0, 1, "()")]
+    """Share of the average that stays at each step."""
 
     def of(self, network: "nn.Module") -> "AveragedModel":
         """Return the average of a network's weights, which before the first step are its own."""

@@ -11,28 +11,21 @@ The file is read when a study is: it imports torch where it computes.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ByWidth:
+class _ByWidth(Checked):
     """A convolutional network whose stages widen with the first."""
 
     has_batch_norm: ClassVar = True
 
-    width: int | None = None
+    width: Count | None = None
     """Channels of the first stage; None: those of the source."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the width is not positive.
-        """
-        require(self.width is None or self.width >= 1, "width >= 1", self, "width")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,23 +114,14 @@ class EfficientNetV2S:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mlp:
+class Mlp(Checked):
     """A ReLU network over the flattened pixels."""
 
     name: ClassVar = "mlp"
     has_batch_norm: ClassVar = False
 
-    hidden: tuple[int, ...] | None = None
+    hidden: tuple[Count, ...] | None = None
     """Hidden layer sizes; None: 300, 100."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If a size is not positive.
-        """
-        fits = self.hidden is None or all(size >= 1 for size in self.hidden)
-        require(fits, "each hidden size >= 1", self, "hidden")
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, hidden layers 300 and 100 by default."""

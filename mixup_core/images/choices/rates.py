@@ -9,10 +9,12 @@ Each has a `tag`, its fields, and
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from mixup_core.keys import rounded
-from mixup_core.rules import RuleError, require
+from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Range, Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,22 +35,14 @@ class Constant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _WarmedUp:
+class _WarmedUp(Checked):
     """A schedule that may begin with a linear warm-up, `(step + 1) / steps of the warm-up`.
 
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (gradual warm-up, from near zero).
     """
 
-    warm_up: int = 0
-    """Epochs of the warm-up, at least 0; the schedule proper begins after them."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the warm-up is negative.
-        """
-        require(self.warm_up >= 0, "warm_up >= 0", self, "warm_up")
+    warm_up: Whole = 0
+    """Epochs of the warm-up; the schedule proper begins after them."""
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return what the rate is multiplied by at a 0-based step of the run."""
@@ -97,17 +91,8 @@ class Cosine(_WarmedUp):
 
     tag: ClassVar = "cosine"
 
-    end: float = 0.0
-    """Factor that the step after the last would have, in [0, 1]."""
-
-    def __post_init__(self) -> None:
-        """Check ranges.
-
-        Raises:
-            RuleError: If one is out of range.
-        """
-        _WarmedUp.__post_init__(self)
-        require(0 <= self.end <= 1, "0 <= end <= 1", self, "end")
+    end: Share = 0.0
+    """Factor that the step after the last would have."""
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         wave = (1 + math.cos(math.pi * step / (steps_per_epoch * epochs))) / 2
@@ -124,24 +109,20 @@ class Step(_WarmedUp):
 
     tag: ClassVar = "step"
 
-    at: tuple[int, ...]
+    at: tuple[Count, ...]
     """0-based epochs, growing, each after the warm-up."""
-    gamma: float = 0.1
-    """In (0, 1]."""
+    gamma: Annotated[float, Range(0, 1, "(]")] = 0.1
+    """What the rate is multiplied by at each of these epochs."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If one is out of range, or the epochs do not grow.
+            RuleError: If the epochs do not grow, or begin in the warm-up.
         """
-        _WarmedUp.__post_init__(self)
-        require(0 < self.gamma <= 1, "0 < gamma <= 1", self, "gamma")
-        if list(self.at) != sorted(set(self.at)) or (self.at and self.at[0] < max(1, self.warm_up)):
-            raise RuleError(
-                "epochs of steps grow, after epoch 0 and the warm-up",
-                {"at": self.at, "warm_up": self.warm_up},
-            )
+        grow = list(self.at) == sorted(set(self.at))
+        fits = grow and (not self.at or self.at[0] >= self.warm_up)
+        require(fits, "epochs of steps grow, after the warm-up", self, "at", "warm_up")
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         del epochs

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
@@ -12,6 +12,8 @@ from mixup_core.laws import Law
 from mixup_core.problem import Metric
 from mixup_core.rules import require
 from mixup_core.schedules import epoch_after
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
     from mixup_core.images.batches import Batch
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filter(Guided):
+class Filter(Guided, Checked):
     """The loss of those mixed images on which the student is behind, or ahead of, a teacher.
 
     Of each mixed image r = loss of the teacher - loss of the student, without a gradient. Where
@@ -39,25 +41,23 @@ class Filter(Guided):
 
     keep: Literal["low", "high", "all"] = "low"
     """`low` keeps r <= threshold, `high` the others, `all` every image (plain mixup)."""
-    threshold: float = 0.0
-    """Of r, in units of the loss; finite."""
-    warm_up: float = 0.25
-    """Fraction of the epochs that come first and filter nothing, in [0, 1]."""
-    stop: float = 1.0
-    """Fraction of the epochs after which nothing is filtered any more, in [warm_up, 1]."""
+    threshold: Annotated[float, Range(-math.inf, math.inf, "()")] = 0.0
+    """Of r, in units of the loss."""
+    warm_up: Share = 0.25
+    """Fraction of the epochs that come first and filter nothing."""
+    stop: Share = 1.0
+    """Fraction of the epochs after which nothing is filtered any more, at least `warm_up`."""
     norm: Literal["batch", "kept"] = "batch"
     """Whether the sum over the images kept is divided by the size of the batch or by their number.
     The loss of a batch of which none is kept is 0."""
 
-    def __post_init__(self) -> None:
-        """Check ranges.
+    def check(self) -> None:
+        """Check what no limit says.
 
         Raises:
-            RuleError: If one is out of range.
+            RuleError: If the filter stops before it begins.
         """
-        require(-math.inf < self.threshold < math.inf, "threshold is finite", self, "threshold")
-        fits = 0 <= self.warm_up <= self.stop <= 1
-        require(fits, "0 <= warm_up <= stop <= 1", self, "warm_up", "stop")
+        require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""

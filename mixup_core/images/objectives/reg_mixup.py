@@ -1,6 +1,5 @@
 """RegMixup: the loss of the images as they are, and beside it that of the mixed ones."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -9,7 +8,8 @@ from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Metric
-from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import NonNegative
 
 if TYPE_CHECKING:
     from mixup_core.images.batches import Batch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RegMixup:
+class RegMixup(Checked):
     """The loss of the images as they are, and beside it that of the mixed ones.
 
         loss(g(x), y) + eta * mixup loss
@@ -34,18 +34,10 @@ class RegMixup:
     metrics: ClassVar[Mapping[str, Metric]] = {}
     has_to_mix: ClassVar = True
 
-    eta: float = 1.0
-    """Weight of the mixup loss, at least 0 and finite. At 0 nothing is mixed: the run is ERM."""
+    eta: NonNegative = 1.0
+    """Weight of the mixup loss. At 0 nothing is mixed: the run is ERM."""
     reduction: Literal["sum", "mean"] = "sum"
     """`mean` takes half of the sum, as the authors' code does with one mean over both halves."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If eta is out of range.
-        """
-        require(0 <= self.eta < math.inf, "0 <= eta < inf", self, "eta")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""

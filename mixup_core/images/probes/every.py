@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Every:
+class Every(Checked):
     """Measured after some epochs on the network in evaluation mode; changes nothing in training.
 
     What a probe draws comes from streams of its own, and training images are seen unmixed (but for
@@ -17,13 +18,5 @@ class Every:
     views: ClassVar[Literal["single", "concat"] | None] = None
     """The views it is of; None: both."""
 
-    every: int | None = None
+    every: Count | None = None
     """Epochs from one measurement to the next; it divides `epochs`. None: `eval_every`."""
-
-    def __post_init__(self) -> None:
-        """Check the range.
-
-        Raises:
-            RuleError: If the number of epochs is not positive.
-        """
-        require(self.every is None or self.every >= 1, "every >= 1", self, "every")

@@ -19,7 +19,7 @@ MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})
         ("eval_every", 3, "eval_every divides epochs"),
         ("seed", -1, "0 <= seed <= 2\\^63-1"),
         ("seed", 2**63, "0 <= seed <= 2\\^63-1"),
-        ("mix.switch_epoch", -1, "mix.switch_epoch >= 0"),
+        ("mix.switch_epoch", -1, "switch_epoch >= 0"),
         ("mix.switch_epoch", 5, r"mix\.switch_epoch <= epochs"),
         ("mix.law_after", "midpoint", "a law_after has a switch_epoch"),
         ("optimizer.lr", 0.0, "0 < lr <= 1000"),

@@ -111,7 +111,7 @@ def test_schedules_share_the_stages_in_which_they_agree(config: TrainConfig) -> 
         ({"cosine": {"warm_up": -1}}, "warm_up >= 0"),
         ({"warm-up": 4}, "lr_schedule.warm_up < epochs"),
         ({"step": {"at": [3, 2]}}, "epochs of steps grow"),
-        ({"step": {"at": [0]}}, "epochs of steps grow"),
+        ({"step": {"at": [0]}}, "each of at >= 1"),
         ({"step": {"at": [1], "warm_up": 2}}, "epochs of steps grow"),
         ({"step": {"at": [1], "gamma": 0.0}}, "0 < gamma <= 1"),
         ({"step": {"at": [1], "gamma": 1.5}}, "0 < gamma <= 1"),

@@ -70,7 +70,8 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
     ("values", "rule"),
     [
         ({"points": 1}, "points >= 2"),
-        ({"classes": 4}, "2 <= classes <= points"),
+        ({"classes": 1}, "classes >= 2"),
+        ({"classes": 4}, "classes <= points"),
         ({"hidden": 0}, "hidden >= 1"),
         ({"lr": 0.0}, "0 < lr < inf"),
         ({"radius": 0.5}, "0 < radius < 0.5"),

@@ -130,6 +130,7 @@ def test_mixup_bends_the_boundary() -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
+        ({"points": 2}, "points >= 4"),
         ({"points": 5}, "points is even"),
         ({"noise": -0.1}, "0 <= noise < inf"),
         ({"separation": -0.1}, "0 <= separation < inf"),

@@ -161,14 +161,16 @@ def test_the_state_is_small() -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"switch_epoch": 17}, "0 <= switch_epoch <= epochs"),
+        ({"switch_epoch": -1}, "switch_epoch >= 0"),
+        ({"switch_epoch": 17}, "switch_epoch <= epochs"),
         ({"law_after": "midpoint"}, "a law_after has a switch_epoch"),
         ({"points": 1}, "points >= 2"),
         ({"dimension": 4}, "dimension > 4"),
         ({"patches": 1}, "patches >= 2"),
         ({"rarity": 1.5}, "0 <= rarity <= 1"),
         ({"noise_sd": 0.0}, "0 < noise_sd"),
-        ({"noise_features": 4}, "0 <= noise_features < patches"),
+        ({"noise_features": -1}, "noise_features >= 0"),
+        ({"noise_features": 4}, "noise_features < patches"),
         ({"noise_scale": -1.0}, "0 <= noise_scale"),
         ({"neurons": 0}, "neurons >= 1"),
         ({"initial_sd": 0.0}, "0 < initial_sd"),

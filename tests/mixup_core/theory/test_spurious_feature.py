@@ -83,6 +83,7 @@ def test_a_run_resumes_anywhere(law: Law) -> None:
         ({"spurious_mean": 0.0}, "0 < spurious_mean"),
         ({"first_sd": 0.0}, "0 < first_sd"),
         ({"decay": 0.0}, "0 < decay"),
+        ({"nodes": 0}, "2 <= nodes <= 1000"),
         ({"nodes": 5}, "nodes is even"),
         ({"epochs": 0}, "1 <= epochs"),
     ],

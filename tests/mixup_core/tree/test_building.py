@@ -74,7 +74,7 @@ def test_an_optional_choice_comes_and_goes() -> None:
         ({"days": 0}, "days >= 1", ("days",)),
         ({"road": {"winding": [{"law": "erm"}, {"law": "erm", "until": 0}]}}, "until >= 1",
          ("road.legs.1.until",)),
-        ({"road": {"winding": [{"law": {"beta": 0}}]}}, "1e-6 <= Beta.alpha <= 1e6",
+        ({"road": {"winding": [{"law": {"beta": 0}}]}}, "1e-6 <= alpha <= 1e6",
          ("road.legs.0.law.alpha",)),
         ({"stops": [{"law": "erm", "until": 0}]}, "until >= 1", ("stops.0.until",)),
         ({"stops": ["erm", {"until": 1}]}, "law is given", ("stops.1.law",)),

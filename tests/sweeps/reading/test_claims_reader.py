@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from study_files import ARMS, SMALL, read, refusals
 
-from sweeps.claims import Claim
+from sweeps.claims import Claim, Comparison
 from sweeps.readouts import Averaged, Last, MeanOfLast, Rise
 
 SOURCE = "source: arXiv:2210.13512, table 1"
@@ -39,23 +39,24 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     )
     first, second = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{more}").claims
     assert first == Claim(
-        says="Mixup wins", source="arXiv:2210.13512, table 1", relation="less",
-        left="uniform", right="erm", metric="test/error",
+        says="Mixup wins", source="arXiv:2210.13512, table 1",
+        that=Comparison(metric="test/error", less=("uniform", "erm")),
     )  # fmt: skip
-    assert (second.relation, second.left, second.right) == ("within", "erm", 0.078)
-    assert (second.margin, second.metric) == (0.002, "test/error_averaged")
+    that = second.that
+    assert (that.relation, that.left, that.right) == ("within", "erm", 0.078)
+    assert (that.margin, that.metric) == (0.002, "test/error_averaged")
 
 
 def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
     rises = CLAIM.replace("}", ", readout: rise}")
     last = CLAIM.replace("}", ", readout: {mean_of_last: 3}}")
     claims = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{rises}{last}").claims
-    assert [claim.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
+    assert [claim.that.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
 
 
 def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
     predicted = CLAIM.replace("test/error", "predicted/scaled_brier")
-    assert read(tmp_path, f"{ARMS}claims:\n{predicted}").claims[0].readout is None
+    assert read(tmp_path, f"{ARMS}claims:\n{predicted}").claims[0].that.readout is None
     (refusal,) = refusals(
         tmp_path, f"{ARMS}claims:\n{predicted.replace('}', ', readout: averaged}')}"
     )
@@ -69,7 +70,7 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
     text = f"{SMALL}grid: {{optimizer.lr: [0.1, 0.2]}}\nbaseline: lr=0.2\nclaims:\n{claim}"
     study = read(tmp_path, text)
     assert study.baseline == "lr=0.2"
-    assert study.claims[0].left == "lr=0.1"
+    assert study.claims[0].that.left == "lr=0.1"
 
 
 @pytest.mark.parametrize(
@@ -141,3 +142,49 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
     )
     (refusal,) = refusals(tmp_path, classes)
     assert "claims[0]: erm classes=3 and erm classes=2 are measured on different data" in refusal
+
+
+@pytest.mark.parametrize("field", ["says", "source"])
+def test_a_claim_of_a_file_holds_no_such_characters_either(tmp_path: Path, field: str) -> None:
+    for unseen in ("\\e[2J", "\\r", "\\u202e"):
+        texts = {"says": "a", "source": "b"} | {field: f'"{unseen}"'}
+        claim = (
+            f"- {{says: {texts['says']}, source: {texts['source']}, "
+            "that: {less: [uniform, erm], metric: test/error}}\n"
+        )
+        (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
+        assert f"`{field} has no control or text-direction characters` must hold" in refusal
+
+
+def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -> None:
+    claim = "claims: [{says: a, source: b, that: {less: [uniform, %s], metric: test/error, %s}}]\n"
+    given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
+    assert given[0].that.factor == 1000
+    (refusal,) = refusals(tmp_path, ARMS + claim % ("0.5", "factor: 1000"))
+    assert "`a factor is of a second arm` must hold" in refusal
+
+
+@pytest.mark.parametrize(
+    ("that", "problem"),
+    [
+        ("less: [uniform]",
+         "less: `less compares [ARM, ARM or number]` must hold, got (less=('uniform',))."),
+        ("less: [0.1, erm]",
+         "less: `less compares [ARM, ARM or number]` must hold, got (less=(0.1, 'erm'))."),
+        ("within: [uniform, erm]",
+         "within: `within, and it alone, has a margin` must hold, "
+         "got (margin=None, within=('uniform', 'erm'))."),
+        ("margin: 1, less: [uniform, erm]",
+         "margin: `within, and it alone, has a margin` must hold, "
+         "got (margin=1.0, less=('uniform', 'erm'))."),
+        ("greater: [erm, uniform], less: [uniform, erm]",
+         "less: `one of less, greater, at_least, at_most, within is given` must hold, "
+         "got (less=True, greater=True)."),
+    ],
+)  # fmt: skip
+def test_a_bad_relation_of_a_file_is_refused_at_its_key(
+    tmp_path: Path, that: str, problem: str
+) -> None:
+    claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}, metric: test/error}}\n"
+    (line,) = refusals(tmp_path, ARMS + claim)
+    assert line == f"10: claims[0].that.{problem}"

@@ -6,6 +6,8 @@ import pytest
 import yaml
 from searching import STUDY, read
 
+from sweeps.reading.schema import study_schema
+
 
 @pytest.mark.parametrize("off", [(), ("search.prune=null", "search.confirm=null")])
 def test_the_schema_accepts_what_is_read(
@@ -38,3 +40,40 @@ def test_the_schema_refuses_what_the_reader_would(
     broken = yaml.safe_load(read(tmp_path).source)
     broken["search"][key] = value
     assert not schema_of_studies.is_valid(broken)
+
+
+def test_the_schema_says_what_each_field_means_inherited_ones_too() -> None:
+    schema = study_schema()
+    images = schema["$defs"]["images"]["properties"]
+    assert images["lr_schedule.warm_up"]["description"].startswith("Epochs of the warm-up")
+    assert images["mix.schedule.start"]["description"] == "Alpha of the first epoch."
+    cases = [case["then"]["properties"]["search"]["properties"] for case in schema["allOf"]]
+    assert all(case["sampler"]["description"] == "How points are proposed." for case in cases)
+
+
+@pytest.mark.parametrize(
+    ("path", "inside", "outside"),
+    [
+        ("mix.law.alpha", (1e-6, 1, 1e6), (0, 1e7)),
+        ("optimizer.momentum", (0, 0.9), (-0.1, 1)),
+        ("data.num_train", (1, None), (0, 1.5)),
+        ("model.hidden", ([1, 2], None), ([0], ["a"])),
+        ("data.corruptions", (["fog"], []), (["fog", "fog"], ["mist"])),
+    ],
+)
+def test_the_schema_has_the_range_of_each_field(
+    path: str, inside: tuple[Any, ...], outside: tuple[Any, ...]
+) -> None:
+    field = study_schema()["$defs"]["images"]["properties"][path]
+    validator = jsonschema.Draft202012Validator(field)
+    assert all(map(validator.is_valid, inside))
+    assert not any(map(validator.is_valid, outside))
+
+
+def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() -> None:
+    """The gradients of linear views take more draws than their correlations do."""
+    field = study_schema()["$defs"]["linear-views"]["properties"]["quantity.draws"]
+    validator = jsonschema.Draft202012Validator(field)
+    assert [validator.is_valid(draws) for draws in (1, 2, 10_000_000, 10_000_001)] == [
+        False, True, True, False,
+    ]  # fmt: skip

@@ -107,7 +107,9 @@ def test_null_switches_a_part_of_a_search_off(tmp_path: Path) -> None:
     on = STUDY + "  prune: {after: 2}\n  budget: {hours: 2}\n  confirm: {seeds: [9]}\n"
     search = read(tmp_path, on).search
     assert search is not None
-    assert (search.prune_after, search.budget, search.confirm_seeds) == (2, Budget(hours=2), (9,))
+    strategy = search.strategy
+    assert (strategy.prune_after, strategy.confirm_seeds) == (2, (9,))
+    assert search.budget == Budget(hours=2)
     off = [f"search.{part}=null" for part in ("prune", "budget", "confirm")]
     assert read(tmp_path, on, *off).search == read(tmp_path).search
 

@@ -121,12 +121,12 @@ BAD = {
     "alpha beyond what there is": (
         "[0.1, 32.0]",
         "[0.1, 2e6]",
-        "13: search.space.mix.law.beta: `1e-6 <= Beta.alpha <= 1e6` must hold, got (alpha=200*",
+        "13: search.space.mix.law.beta: `1e-6 <= alpha <= 1e6` must hold, got (alpha=200*",
     ),
     "alpha evenly from 0": (
         "log_uniform: [0.1, 32.0]",
         "uniform: [0, 32]",
-        "13: search.space.mix.law.beta: `1e-6 <= Beta.alpha <= 1e6` must hold, got (alpha=0.0)*",
+        "13: search.space.mix.law.beta: `1e-6 <= alpha <= 1e6` must hold, got (alpha=0.0)*",
     ),
     "choice of nothing": (
         ALPHA,

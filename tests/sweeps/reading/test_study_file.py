@@ -156,7 +156,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "unknown law": (base("mix: {law: cutmix}"),
                     "2: base.mix.law: expected erm, midpoint or {beta: ALPHA}, got text 'cutmix'"),
     "alpha 0": (base("mix: {law: {beta: 0}}"),
-                "2: base.mix.law: `1e-6 <= Beta.alpha <= 1e6` must hold, got (alpha=0.0); "
+                "2: base.mix.law: `1e-6 <= alpha <= 1e6` must hold, got (alpha=0.0); "
                 "for lam = 1/2 write midpoint, for lam = 1 write erm."),
     "alpha is a boolean": (base("mix: {law: {beta: true}}"),
                            "2: base.mix.law: alpha: expected a number, got the boolean true"),
@@ -169,7 +169,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                              "2: base.mix.switch_epoch: `mix.switch_epoch <= epochs` must hold, "
                              "got (mix.switch_epoch=5, epochs=4)."),
     "switch before the start": (base("mix: {switch_epoch: -1}"),
-                                "2: base.mix.switch_epoch: `mix.switch_epoch >= 0` must hold, *"),
+                                "2: base.mix.switch_epoch: `switch_epoch >= 0` must hold, *"),
     "momentum of adam": (base("optimizer: {momentum: 0.9}"),
                          "2: base.optimizer.momentum: `momentum belongs to sgd` must hold, *"),
     "evaluation out of step": (base("eval_every: 3"),
@@ -177,9 +177,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
                    "3: seeds: expected an integer or a list of integers, got the boolean true"),
     "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
-                    "3: seeds: `seeds are at least one, *got (seeds=[])."),
+                    "3: seeds: `seeds are at least 1 and distinct` *got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds: `seeds are at least one, distinct, in 0..2^63-1` must hold, got "
+                   "3: seeds: `seeds are at least 1 and distinct` must hold, got "
                    "(seeds=[1])."),
     "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"),
                   "3: seeds[0]: expected an integer, *"),

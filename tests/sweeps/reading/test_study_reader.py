@@ -134,7 +134,7 @@ def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> 
     assert study.budget.limits == {"hours": 1.5, "runs": 3}
     assert (plain.budget.limits, plain.settings) == ({}, study.settings)
     assert refusals(tmp_path, TOY + "budget: {runs: 0}\n") == [
-        "5: budget.runs: `runs > 0` must hold, got (runs=0)."
+        "5: budget.runs: `runs >= 1` must hold, got (runs=0)."
     ]
 
 

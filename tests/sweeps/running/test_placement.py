@@ -5,6 +5,7 @@ import pytest
 from sweeps.budget import Budget
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Node, Placement, PlacementError, require_gpus
+from sweeps.study import Study
 
 TWO_GPUS = Node(cpus=8, gpus=2)
 HEAD = Node(cpus=0, gpus=0)
@@ -108,15 +109,16 @@ def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
     grid, search = load_study("digits"), load_study("search-alpha-switch")
     assert search.search is not None
     hours, gpu_hours = Budget(hours=1.0), Budget(hours=1.0, gpu_hours=5.0)
+
+    def searched(budget: Budget) -> Study:
+        strategy = replace(search.search.strategy, budget=budget)
+        return replace(search, search=replace(search.search, strategy=strategy))
+
     on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=4, can_grow=False)
     on_gpus = Placement(device="cpu").on([TWO_GPUS], runs=4, can_grow=False)
     for path, unlimited, limited in (
         ("budget", replace(grid, budget=hours), replace(grid, budget=gpu_hours)),
-        (
-            "search.budget",
-            replace(search, search=replace(search.search, budget=hours)),
-            replace(search, search=replace(search.search, budget=gpu_hours)),
-        ),
+        ("search.budget", searched(hours), searched(gpu_hours)),
     ):
         require_gpus(unlimited, on_cpus)
         require_gpus(limited, on_gpus)

@@ -520,7 +520,7 @@ def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
     proposals = Proposals(study, str(tmp_path / "journal.log"))
     source = SearchSource(study, Store(str(tmp_path / "store")), proposals)
     asked = len(study.seeds) * search.points
-    last, seeds = len(search.confirm_seeds) * 3, len(study.seeds)
+    last, seeds = len(search.strategy.confirm_seeds) * 3, len(study.seeds)
     assert source.outlook(1) == Outlook(num_runs=asked, at_once=seeds, num_last=last)
     source.more(())  # the arms
     source.more(())

@@ -1,0 +1,90 @@
+"""Checked dataclasses: every limit of every field is kept to, then the rules of their own."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import pytest
+
+from mixup_core.rules import RuleError, require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Distinct, Matching, Range, Share, Whole
+from mixup_core.tree.parts import Among
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crate(Checked):
+    bottles: Count = 6
+    full: Share | None = None
+    label: Annotated[str, Matching("[a-z]*", "is a-z")] = ""
+    kind: Annotated[str, Among(("wood", "wire"))] = "wood"
+    rows: Whole | Annotated[tuple[Count, ...], Distinct(1)] = 0
+    weight: Annotated[float, Range(0, 1, "()", hint="give it in tonnes")] = 0.1
+
+    def check(self) -> None:
+        require(self.rows != 7, "rows != 7", self, "rows")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pallet(Crate):
+    crates: Count = 1
+
+
+def broken(of: Any = Crate, **values: Any) -> RuleError:
+    with pytest.raises(RuleError) as caught:
+        of(**values)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("values", "rule", "got"),
+    [
+        ({"bottles": 0}, "bottles >= 1", 0),
+        ({"full": 1.5}, "0 <= full <= 1", 1.5),
+        ({"label": "A"}, "label is a-z", "A"),
+        ({"kind": "tin"}, "kind is one of wood, wire", "tin"),
+        ({"rows": -1}, "rows >= 0", -1),
+        ({"rows": ()}, "rows are at least 1 and distinct", []),
+        ({"rows": (1, 2, 1, 2, 3)}, "rows are at least 1 and distinct", [1, 2]),
+        ({"rows": (1, 0, -1)}, "each of rows >= 1", [0, -1]),
+        ({"rows": tuple(range(-9, 0))}, "each of rows >= 1", [-9, -8, -7, -6, -5]),
+        ({"rows": 7}, "rows != 7", 7),
+    ],
+)
+def test_a_value_beyond_its_limit_is_refused_by_its_rule(
+    values: dict[str, Any], rule: str, got: object
+) -> None:
+    (name,) = values
+    for error in (broken(**values), broken(Pallet, **values)):
+        assert (error.rule, error.values, error.fields) == (rule, {name: got}, (name,))
+
+
+def test_values_within_their_limits_are_taken() -> None:
+    crate = Crate(bottles=1, full=1.0, label="a", kind="wire", rows=(3, 1), weight=0.9)
+    assert (crate.rows, Crate().full) == ((3, 1), None)
+    assert Pallet(crates=2).bottles == 6
+
+
+def test_the_hint_of_a_limit_ends_its_message() -> None:
+    message = "`0 < weight < 1` must hold, got (weight=2); give it in tonnes."
+    assert str(broken(weight=2)) == message
+
+
+def test_limits_come_before_rules_that_may_rely_on_them() -> None:
+    assert broken(bottles=0, rows=7).fields == ("bottles",)
+
+
+def test_what_inherits_is_checked_by_all_limits() -> None:
+    assert broken(Pallet, crates=0).rule == "crates >= 1"
+    assert broken(Pallet, rows=7).rule == "rows != 7"
+
+
+def test_a_copy_is_checked_again_and_holds_nothing_beside_its_fields() -> None:
+    with pytest.raises(RuleError, match="bottles >= 1"):
+        replace(Crate(), bottles=-1)
+    assert not hasattr(Crate(), "__dict__")
+
+
+def test_only_what_may_be_none_is() -> None:
+    assert Crate(full=None) == Crate()
+    with pytest.raises(TypeError):
+        Crate(bottles=None)  # type: ignore[arg-type]
