@@ -358,7 +358,7 @@ def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
         for claim in study.claims
         if claim.that.metric == study.headline
         and claim.that.readout in (None, study.readout)
-        and claim.that.factor == 1
+        and claim.that.times == 1
         and can_be_judged(claim, study)
     ]
     if has_differing_populations(study):

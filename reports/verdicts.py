@@ -87,12 +87,12 @@ _JudgedBy = tuple[str, ClaimReadout, float]
 
 
 def _judged_by(study: Study, claim: Claim) -> _JudgedBy:
-    return claim.that.metric, claim.that.readout or study.readout, claim.that.factor
+    return claim.that.metric, claim.that.readout or study.readout, claim.that.times
 
 
 def _right(that: Comparison) -> str | float:
     """Return the right side of a comparison, by the name its values have in a family."""
-    return that.right if that.factor == 1 else _times(that.factor, str(that.right))
+    return that.right if that.times == 1 else _times(that.times, str(that.right))
 
 
 def _times(factor: float, arm: str) -> str:

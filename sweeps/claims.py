@@ -34,7 +34,7 @@ class Comparison(Checked):
     """[A, B]: they lie within `margin` of each other."""
     margin: Positive | None = None
     """Of `within`, in the unit of the metric."""
-    factor: Positive = 1.0
+    factor: Positive | None = None
     """The second side, then an arm, counts this many times: 1000 asks for a ratio."""
     readout: ClaimReadout | None = None
     """Which number of a run is compared; that of the study if absent."""
@@ -55,7 +55,7 @@ class Comparison(Checked):
         require(fits, f"{names[0]} compares [ARM, ARM or number]", self, names[0])
         fits = (self.margin is not None) == (names == ["within"])
         require(fits, "within, and it alone, has a margin", self, "margin", names[0])
-        fits = self.factor == 1 or isinstance(sides[1], str)
+        fits = self.factor is None or isinstance(sides[1], str)
         require(fits, "a factor is of a second arm", self, "factor", names[0])
 
     @property
@@ -72,6 +72,11 @@ class Comparison(Checked):
     def right(self) -> str | float:
         """The second side: an arm, or a number in the unit of the metric."""
         return self._sides()[1]
+
+    @property
+    def times(self) -> float:
+        """How many times the second side counts."""
+        return 1.0 if self.factor is None else self.factor
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
     that = Comparison(metric="test/error", margin=margin, **sides)
     assert (that.relation, that.left, that.right) == (relation, "a", other)
     assert that.arms == (("a", "b") if other == "b" else ("a",))
-    assert (that.factor, that.readout) == (1.0, None)
+    assert (that.factor, that.times, that.readout) == (None, 1.0, None)
+    assert Comparison(metric="test/error", less=("a", "b"), factor=1000.0).times == 1000
 
 
 def test_no_relation_and_several_are_refused_those_given_blamed_first() -> None:
