@@ -14,10 +14,10 @@ underflow. NumPy, which draws in float64, has no others below 1e-102 either."""
 MAX_ALPHA = 1e6
 """Beyond it a Beta law cannot be told from midpoint: its sd is below 4e-4."""
 
-Alpha = Annotated[
-    float, Range(MIN_ALPHA, MAX_ALPHA, hint="for lam = 1/2 write midpoint, for lam = 1 write erm")
-]
+Alpha = Annotated[float, Range(MIN_ALPHA, MAX_ALPHA)]
 """Both shape parameters of a Beta law."""
+
+_LIMITS_OF_LAMBDA = "for lam = 1/2 write midpoint, for lam = 1 write erm"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ class Beta(Checked):
 
     tag: ClassVar = "beta"
 
-    alpha: Alpha
+    alpha: Annotated[float, Range(MIN_ALPHA, MAX_ALPHA, hint=_LIMITS_OF_LAMBDA)]
     """Both shape parameters. At 1 the law is uniform on [0, 1]."""
 
 

@@ -38,6 +38,9 @@ MAX_SEED = 2**63 - 1
 Seed = Annotated[int, Range(0, MAX_SEED)]
 """Names all random draws of a run."""
 
+OneRecord = Annotated[int, Range(1, 1, hint="there is one record")]
+"""Epochs of what is computed at once."""
+
 
 class DivergedError(ArithmeticError):
     """A value is no longer finite; computing the run again would only find the same."""

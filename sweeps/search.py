@@ -22,7 +22,7 @@ PointState = Literal["open", "complete", "pruned", "failed"]
 
 MAX_POINTS = 10_000
 
-Seeds = Annotated[tuple[Seed, ...], Distinct(1)]
+Seeds = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 """Of runs that are compared."""
 
 CONFIRM = "confirm "
@@ -79,7 +79,7 @@ class Confirmation(Checked):
 class SearchStrategy(Checked):
     """How a space is searched, as a study file says it."""
 
-    objective: str | tuple[str, ...]
+    objective: str | Annotated[tuple[str, ...], Distinct(may_be_empty=False)]
     """Metrics of the last epoch, each minimised as a mean over seeds. Several give a Pareto front;
     the first decides what is confirmed."""
     points: Annotated[int, Range(1, MAX_POINTS)] | None = None
@@ -108,7 +108,7 @@ class SearchStrategy(Checked):
             RuleError: If the parts contradict each other.
         """
         points, is_grid = self.points, self.sampler == "grid"
-        several = isinstance(self.objective, tuple) and len(self.objective) > 1
+        several = len(self.objectives) > 1
         require(not (several and self.prune), "prune is for one objective", self, "prune")
         require(not (several and self.stop), "stop is for one objective", self, "stop")
         require(not (is_grid and self.stop), "a grid takes all of its points", self, "stop")
@@ -124,7 +124,7 @@ class SearchStrategy(Checked):
     @property
     def objectives(self) -> tuple[str, ...]:
         """The metrics that are minimised."""
-        return (self.objective,) if isinstance(self.objective, str) else self.objective
+        return (self.objective,) if isinstance(self.objective, str) else tuple(self.objective)
 
     @property
     def prune_after(self) -> int | None:
@@ -153,12 +153,12 @@ class Search:
     """Configuration that points change, as a search may train it (`HeldOut.hidden`)."""
     space: Space
     points: int
-    """Points to try."""
+    """Points to try: of a grid all, where the strategy names none."""
     strategy: SearchStrategy
 
     @property
     def budget(self) -> Budget:
-        """When no more points are asked for."""
+        """When no more points are asked for: never, where the strategy names none."""
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:

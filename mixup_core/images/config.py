@@ -21,8 +21,7 @@ from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.seeding import Purpose, Seeds
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Distinct, Range, Share, Whole
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
 
 VARIED: dict[str, tuple[Purpose, ...]] = {
     "subset": ("training subset",),

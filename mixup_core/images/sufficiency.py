@@ -7,7 +7,7 @@ from typing import ClassVar
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.needs import ImageData, described, memory
 from mixup_core.laws import Beta, Erm, Law
-from mixup_core.problem import Keying, Metric, Problem, Seed
+from mixup_core.problem import Keying, Metric, OneRecord, Problem, Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 
@@ -30,8 +30,8 @@ class SufficiencyConfig(Checked):
     """Which images, and of which training subset; single views, no validation images."""
     law: Law = field(default_factory=lambda: Beta(alpha=1024.0))
     """How the weight lam is drawn, one for each mixed image."""
-    epochs: int = 1
-    """There is one record."""
+    epochs: OneRecord = 1
+    """What is measured is measured once."""
     seed: Seed = 0
     """Names the subset and the mixed images."""
 
@@ -39,15 +39,13 @@ class SufficiencyConfig(Checked):
         """Check what no limit says.
 
         Raises:
-            RuleError: If the images are others than can be measured, the law does not mix, or there
-                is more than one epoch.
+            RuleError: If the images are others than can be measured, or the law does not mix.
         """
         for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
             given = getattr(self.data, name)
             if given != value:
                 raise RuleError(f"data.{name} is {value} in sufficiency", {f"data.{name}": given})
         require(self.law != Erm(), "sufficiency has a law that mixes", self, "law")
-        require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:

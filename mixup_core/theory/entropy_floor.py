@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Metric, Problem, Seed
-from mixup_core.rules import require
+from mixup_core.problem import Metric, OneRecord, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
@@ -32,18 +31,10 @@ class EntropyFloorConfig(Checked):
     target: Annotated[float, Range(0, 1, "[)")] | None = None
     """A floor to come close to, in nats: its distance to the estimate is what a search over the law
     may minimise. None: no distance is measured."""
-    epochs: int = 1
-    """A closed form has one record."""
+    epochs: OneRecord = 1
+    """A closed form has one."""
     seed: Seed = 0
     """Names the draws."""
-
-    def check(self) -> None:
-        """Check what no limit says.
-
-        Raises:
-            RuleError: If there is not one record.
-        """
-        require(self.epochs == 1, "epochs == 1", self, "epochs", hint="there is one record")
 
 
 def entropy_floor(law: Law, classes: int) -> float:

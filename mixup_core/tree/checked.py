@@ -2,19 +2,24 @@
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
 
 from mixup_core.rules import RuleError
-from mixup_core.tree.limits import Limit, limits
-from mixup_core.tree.parts import members, parts, unmarked
+from mixup_core.tree.limits import Limit
+from mixup_core.tree.parts import Part, limits, members, parts, unmarked
 
 _MAX_SHOWN = 5
 """Wrong items of a list that a message names."""
 
 
 class Checked:
-    """Base of frozen dataclasses that hold only what their types and their own rules allow."""
+    """Base of frozen dataclasses that hold only what their types and their own rules allow.
+
+    Limits are those of a field's type, of one type and None, and of a list and its items. Of a
+    union of other types, one alone may be no list.
+    """
 
     __slots__ = ()
 
@@ -25,45 +30,73 @@ class Checked:
             RuleError: If one does not hold.
         """
         kind: Any = type(self)
-        for name, limit, of, may_be_none in _limits(kind):
-            value = getattr(self, name)
-            if (value is None and may_be_none) or isinstance(value, tuple) != (of != "value"):
-                continue
-            if of != "items" and not limit.holds(value):
-                got = _repeated(value) if of == "list" else value
-                raise RuleError(limit.rule(name), {name: got}, hint=limit.hint)
-            if of == "items" and (wrong := [item for item in value if not limit.holds(item)]):
-                rule = limit.rule(f"each of {name}")
-                raise RuleError(rule, {name: wrong[:_MAX_SHOWN]}, hint=limit.hint)
+        for field in _limited(kind):
+            field.check(getattr(self, field.name))
         self.check()
 
     def check(self) -> None:
         """Check what no limit says, with `mixup_core.rules.require`; nothing by default."""
 
 
-_Of = Literal["value", "list", "items"]
-
-
 @functools.cache
-def _limits(kind: Any) -> tuple[tuple[str, Limit, _Of, bool], ...]:
-    """Return each limit of each field: its name, the limit, of what of it, and if it may be None.
-
-    Kept, because a study of 10,000 runs asks a million times.
-    """
-    return tuple(
-        (part.name, limit, of, type(None) in members(part.hint))
-        for part in parts(kind) for limit, of in _found(part.hint)
-    )  # fmt: skip
+def _limited(kind: Any) -> "tuple[_Limited, ...]":
+    """Return the fields of a dataclass that have a limit; kept, as each value made asks."""
+    return tuple(field for field in map(_field, parts(kind)) if field.has_any)
 
 
-def _found(hint: Any) -> Iterator[tuple[Limit, _Of]]:
-    for member in members(hint):
-        is_list = get_origin(unmarked(member)) is tuple
-        yield from ((limit, "list" if is_list else "value") for limit in limits(member))
-        if is_list:
-            item, *_ = get_args(unmarked(member))
-            yield from ((limit, "items") for limit in limits(item))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Limited:
+    """A field, and the limits of its type."""
+
+    name: str
+    may_be_none: bool
+    forms: frozenset[bool]
+    """Whether it is a list: both, where it may be one or none."""
+    of_value: tuple[Limit, ...]
+    of_list: tuple[Limit, ...]
+    of_items: tuple[Limit, ...]
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.of_value or self.of_list or self.of_items)
+
+    def check(self, value: Any) -> None:
+        """Check a value of the field.
+
+        Raises:
+            RuleError: If it is beyond a limit.
+        """
+        if value is None and self.may_be_none:
+            return
+        is_list = isinstance(value, list | tuple) if len(self.forms) > 1 else True in self.forms
+        for limit in self.of_items if is_list else ():
+            if wrong := [item for item in value if not limit.holds(item)]:
+                raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
+        for limit in self.of_list if is_list else self.of_value:
+            if not limit.holds(value):
+                raise self._error(limit, self.name, _repeated(value) if is_list else value)
+
+    def _error(self, limit: Limit, subject: str, got: Any) -> RuleError:
+        return RuleError(limit.rule(subject), {self.name: got}, hint=limit.hint)
 
 
-def _repeated(items: tuple[Any, ...]) -> list[Any]:
+def _field(part: Part) -> _Limited:
+    kinds = [member for member in members(part.hint) if member is not type(None)]
+    lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
+    items = [get_args(unmarked(member))[0] for member in lists]
+    return _Limited(
+        name=part.name,
+        may_be_none=type(None) in members(part.hint),
+        forms=frozenset(member in lists for member in kinds),
+        of_value=_all(member for member in kinds if member not in lists),
+        of_list=_all(lists),
+        of_items=_all(items),
+    )
+
+
+def _all(hints: Iterable[Any]) -> tuple[Limit, ...]:
+    return tuple(limit for hint in hints for limit in limits(hint))
+
+
+def _repeated(items: Iterable[Any]) -> list[Any]:
     return [item for item, times in Counter(items).items() if times > 1][:_MAX_SHOWN]

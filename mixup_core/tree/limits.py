@@ -2,35 +2,37 @@
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from mixup_core.tree.parts import marks
 
-
-@runtime_checkable
-class Limit(Protocol):
+class Limit(ABC):
     """A mark that says which values of a type are allowed."""
 
-    @property
-    def hint(self) -> str:
-        """What to write instead, for messages; empty if there is nothing to say."""
+    __slots__ = ()
 
+    hint: str = ""
+    """What to write instead, for messages."""
+
+    @abstractmethod
     def holds(self, value: Any) -> bool:
         """Return whether a value is allowed."""
 
+    @abstractmethod
     def rule(self, name: str) -> str:
         """Return the rule of a field for messages: `epochs >= 1`."""
 
     @property
+    @abstractmethod
     def keywords(self) -> dict[str, Any]:
         """What JSON Schema asks instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Marks a number between two bounds: `Annotated[float, Range(0, 1, "[)")]` is in 0 <= x < 1."""
+@dataclass(frozen=True)
+class Range(Limit):
+    """A number between two bounds: `Annotated[float, Range(0, 1, "[)")]` is in 0 <= x < 1."""
 
     low: float
     high: float = math.inf
@@ -38,7 +40,6 @@ class Range:
     ends: Literal["[]", "[)", "(]", "()"] = "[]"
     """A square bracket where the bound is included."""
     hint: str = ""
-    """What to write instead, for messages."""
 
     def holds(self, value: float) -> bool:
         """Return whether a number is within the bounds; NaN is in none."""
@@ -48,6 +49,8 @@ class Range:
 
     def rule(self, name: str) -> str:
         """Return the range as a rule for messages: `epochs >= 1`, `0 < lr < inf`."""
+        if self.low == self.high:
+            return f"{name} == {_spelled(self.low)}"
         if self.high == math.inf and self.ends[1] == "]":
             return f"{name} {'>' if self.ends[0] == '(' else '>='} {_spelled(self.low)}"
         first, second = ("<" if end in "()" else "<=" for end in self.ends)
@@ -62,38 +65,41 @@ class Range:
             key: at for key, at in {low: self.low, high: self.high}.items() if math.isfinite(at)
         }
 
+    @property
+    def inside(self) -> float:
+        """Some number within: 1 if that is, a whole one if there is one beside a bound."""
+        near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
+        return next(number for number in near if math.isfinite(number) and self.holds(number))
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
-    """Marks a list without repetitions: `Annotated[tuple[Seed, ...], Distinct(1)]`."""
 
-    at_least: int = 0
-    """Items."""
-    hint: str = ""
+@dataclass(frozen=True)
+class Distinct(Limit):
+    """A list without repetitions: `Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]`."""
 
-    def holds(self, value: tuple[Any, ...]) -> bool:
-        """Return whether no item stands twice, and there are enough."""
-        return self.at_least <= len(value) == len(set(value))
+    may_be_empty: bool = True
+
+    def holds(self, value: Collection[Any]) -> bool:
+        """Return whether no item stands twice, and there is one if there must be."""
+        return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
         """Return the rule for messages."""
-        return f"{name} are {f'at least {self.at_least} and ' * bool(self.at_least)}distinct"
+        return f"items of {name} are distinct{'' if self.may_be_empty else ', at least one'}"
 
     @property
     def keywords(self) -> dict[str, Any]:
         """What JSON Schema asks instead."""
-        return {"uniqueItems": True, "minItems": self.at_least}
+        return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """Marks text that a pattern describes: `Annotated[str, Matching("[a-z]+", "is a-z")]`."""
+@dataclass(frozen=True)
+class Matching(Limit):
+    """Text that a pattern describes: `Annotated[str, Matching("[a-z]+", "is a-z")]`."""
 
     pattern: str
     """Regular expression of all of the text."""
     meaning: str
     """What it asks, as a predicate of the field."""
-    hint: str = ""
 
     def holds(self, value: str) -> bool:
         """Return whether all of a text matches."""
@@ -106,7 +112,27 @@ class Matching:
     @property
     def keywords(self) -> dict[str, Any]:
         """What JSON Schema asks instead."""
-        return {"pattern": f"^{self.pattern}$"}
+        return {"pattern": f"^(?:{self.pattern})$"}
+
+
+@dataclass(frozen=True)
+class Among(Limit):
+    """Text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
+
+    names: Collection[str] = field(hash=False)
+
+    def holds(self, value: str) -> bool:
+        """Return whether a text is one of the names."""
+        return value in self.names
+
+    def rule(self, name: str) -> str:
+        """Return the rule for messages."""
+        return f"{name} is one of {', '.join(self.names)}"
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What JSON Schema asks instead."""
+        return {"enum": list(self.names)}
 
 
 Count = Annotated[int, Range(1)]
@@ -126,14 +152,10 @@ PlainText = Annotated[
 """Text that changes nothing of how others are shown."""
 
 
-def limits(hint: Any) -> Iterator[Limit]:
-    """Yield the limits that a type is marked with."""
-    yield from (mark for mark in marks(hint) if isinstance(mark, Limit))
-
-
 def _spelled(bound: float) -> str:
     """Return a bound as people write it: `0.5`, `1e6`, `2^63-1`."""
     if isinstance(bound, int):
         is_all_ones = bound > 2**30 and bound & (bound + 1) == 0
         return f"2^{bound.bit_length()}-1" if is_all_ones else str(bound)
-    return f"{bound:g}".replace("e-0", "e-").replace("e+0", "e")
+    brief = f"{bound:g}".replace("e-0", "e-").replace("e+0", "e")
+    return brief if float(brief) == bound else repr(bound)

@@ -3,33 +3,14 @@
 import dataclasses
 import functools
 import types
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from mixup_core.tree.limits import Among, Limit
+
 REQUIRED: Final = dataclasses.MISSING
 """Default of a field without one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Among:
-    """Marks text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
-
-    names: Collection[str] = dataclasses.field(hash=False)
-    hint: str = ""
-
-    def holds(self, value: object) -> bool:
-        """Return whether a value is one of the names."""
-        return value in self.names
-
-    def rule(self, name: str) -> str:
-        """Return the rule of a field for messages."""
-        return f"{name} is one of {', '.join(self.names)}"
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
-        return {"enum": list(self.names)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,12 +87,13 @@ def words(hint: Any) -> tuple[Any, ...]:
     """Return the values, mostly texts, that a type lists by literals or names; else none."""
     if get_origin(hint) is Literal:
         return get_args(hint)
-    return tuple(name for mark in marks(hint) if isinstance(mark, Among) for name in mark.names)
+    return tuple(name for mark in limits(hint) if isinstance(mark, Among) for name in mark.names)
 
 
-def marks(hint: Any) -> tuple[Any, ...]:
-    """Return what a type is annotated with."""
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+def limits(hint: Any) -> tuple[Limit, ...]:
+    """Return the limits that a type is marked with."""
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return tuple(mark for mark in marks if isinstance(mark, Limit))
 
 
 def unmarked(hint: Any) -> Any:

@@ -50,9 +50,8 @@ def expected(hint: Any) -> str:
 
 
 def _plural(hint: Any) -> str:
-    return {int: "integers", float: "numbers", str: "texts"}.get(
-        unmarked(hint), f"({expected(hint)})"
-    )
+    plain = {} if words(hint) else {int: "integers", float: "numbers", str: "texts"}
+    return plain.get(unmarked(hint), f"({expected(hint)})")
 
 
 def _spelling_of(kind: Any) -> str:

@@ -8,11 +8,10 @@ from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from itertools import pairwise
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
-from mixup_core.tree.limits import limits
-from mixup_core.tree.parts import REQUIRED, Leaf, Part, members, parts, unmarked, words
+from mixup_core.tree.parts import REQUIRED, Leaf, Part, limits, members, parts, unmarked
 from sweeps.claims import Claim
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
@@ -111,8 +110,8 @@ def _distribution(value: Schema) -> Schema:
 
 def _schema(hint: Any) -> Schema:
     """Return the JSON Schema of the values of a type, as study files write them."""
-    if known := words(hint):
-        return {"enum": list(known)}
+    if get_origin(hint) is Literal:
+        return {"enum": list(get_args(hint))}
     if hint not in members(hint):
         return {"anyOf": [_schema(member) for member in members(hint)]}
     if hint != unmarked(hint):

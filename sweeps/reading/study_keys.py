@@ -8,8 +8,8 @@ from typing import Annotated
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Matching, PlainText, Positive
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among, Count, Matching, PlainText, Positive
+from mixup_core.tree.parts import parts
 from sweeps.budget import Budget
 from sweeps.readouts import Last, Readout
 from sweeps.search import SearchStrategy, Seeds
@@ -81,6 +81,11 @@ class SearchKeys(SearchStrategy):
 
     space: object
     """Dotted path to the values it may take."""
+
+    def strategy(self) -> SearchStrategy:
+        """Return the rest, which compares and travels without what was written of the space."""
+        names = [part.name for part in parts(SearchStrategy)]
+        return SearchStrategy(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

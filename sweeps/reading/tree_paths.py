@@ -9,8 +9,8 @@ from typing import Any, get_args, get_origin
 from mixup_core.problem import DataError, Problem
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built
-from mixup_core.tree.limits import Range, limits
-from mixup_core.tree.parts import REQUIRED, Leaf, leaves, members, parts, unmarked, words
+from mixup_core.tree.limits import Range
+from mixup_core.tree.parts import REQUIRED, Leaf, leaves, limits, members, parts, unmarked, words
 from sweeps.reading.strict_yaml import REFUSED, At
 
 
@@ -136,8 +136,8 @@ def stand_in(hint: Any) -> Any:
         return None
     first, *_ = members(hint)
     for limit in limits(first):
-        if isinstance(limit, Range) and not limit.holds(1):
-            return limit.low if limit.holds(limit.low) else (limit.low + limit.high) / 2
+        if isinstance(limit, Range):
+            return limit.inside
     kind = unmarked(first)
     if get_origin(kind) is tuple:
         return (stand_in(get_args(kind)[0]),)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
-from mixup_core.tree.limits import limits
-from mixup_core.tree.parts import leaves, parts, words
+from mixup_core.tree.parts import leaves, limits, parts, words
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:

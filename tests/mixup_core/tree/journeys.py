@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import require
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,8 +7,7 @@ import pytest
 
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count, Distinct, Matching, Range, Share, Whole
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among, Count, Distinct, Matching, Range, Share, Whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +16,7 @@ class Crate(Checked):
     full: Share | None = None
     label: Annotated[str, Matching("[a-z]*", "is a-z")] = ""
     kind: Annotated[str, Among(("wood", "wire"))] = "wood"
-    rows: Whole | Annotated[tuple[Count, ...], Distinct(1)] = 0
+    rows: Whole | Annotated[tuple[Count, ...], Distinct(may_be_empty=False)] = 0
     weight: Annotated[float, Range(0, 1, "()", hint="give it in tonnes")] = 0.1
 
     def check(self) -> None:
@@ -43,8 +42,8 @@ def broken(of: Any = Crate, **values: Any) -> RuleError:
         ({"label": "A"}, "label is a-z", "A"),
         ({"kind": "tin"}, "kind is one of wood, wire", "tin"),
         ({"rows": -1}, "rows >= 0", -1),
-        ({"rows": ()}, "rows are at least 1 and distinct", []),
-        ({"rows": (1, 2, 1, 2, 3)}, "rows are at least 1 and distinct", [1, 2]),
+        ({"rows": ()}, "items of rows are distinct, at least one", []),
+        ({"rows": (1, 2, 1, 2, 3)}, "items of rows are distinct, at least one", [1, 2]),
         ({"rows": (1, 0, -1)}, "each of rows >= 1", [0, -1]),
         ({"rows": tuple(range(-9, 0))}, "each of rows >= 1", [-9, -8, -7, -6, -5]),
         ({"rows": 7}, "rows != 7", 7),
@@ -88,3 +87,20 @@ def test_only_what_may_be_none_is() -> None:
     assert Crate(full=None) == Crate()
     with pytest.raises(TypeError):
         Crate(bottles=None)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rack(Checked):
+    holes: Annotated[tuple[Count, ...], Distinct()] | None = None
+
+
+@pytest.mark.parametrize(("holes", "rule"), [([0], "each of holes >= 1"), ([1, 1], "items of")])
+def test_a_python_list_is_checked_as_a_tuple(holes: list[int], rule: str) -> None:
+    assert broken(Rack, holes=holes).rule.startswith(rule)
+    assert broken(Rack, holes=tuple(holes)).rule.startswith(rule)
+
+
+def test_a_value_of_another_shape_is_a_wrong_type_and_never_taken() -> None:
+    for of, values in ((Rack, {"holes": 3}), (Crate, {"bottles": (0,)}), (Crate, {"weight": "1"})):
+        with pytest.raises(TypeError):
+            of(**values)

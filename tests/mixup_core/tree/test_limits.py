@@ -2,7 +2,7 @@
 
 import json
 import math
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mixup_core.problem import MAX_SEED, Seed
 from mixup_core.tree.limits import (
+    Among,
     Count,
     Distinct,
     Limit,
@@ -21,9 +22,8 @@ from mixup_core.tree.limits import (
     Range,
     Share,
     Whole,
-    limits,
 )
-from mixup_core.tree.parts import Among
+from mixup_core.tree.parts import limits
 
 # A range, the rule for a field `x`, numbers that it holds, and others.
 RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
@@ -37,6 +37,8 @@ RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
                (math.inf, -math.inf)),
     "powers of ten": (Range(1e-6, 1e6), "1e-6 <= x <= 1e6", (1e-6, 1e6), (9e-7, 1.1e6)),
     "bits": (Range(0, 2**31 - 1), "0 <= x <= 2^31-1", (2**31 - 1,), (2**31,)),
+    "one": (Range(1, 1), "x == 1", (1,), (0, 2)),
+    "many digits": (Range(0.1234567, 1), "0.1234567 <= x <= 1", (0.2,), (0.1234566,)),
     "few bits": (Range(0, 1023), "0 <= x <= 1023", (1023,), (1024,)),
 }  # fmt: skip
 
@@ -53,6 +55,7 @@ def test_a_range_holds_what_its_rule_says(name: str) -> None:
 def test_json_schema_refuses_what_a_range_does_among_finite_numbers(name: str) -> None:
     limit, _, inside, outside = RANGES[name]
     json.dumps(limit.keywords, allow_nan=False)
+    assert limit.holds(limit.inside)
     schema = jsonschema.Draft202012Validator({"type": "number", **limit.keywords})
     for value in filter(math.isfinite, (*inside, *outside)):
         assert schema.is_valid(value) == limit.holds(value)
@@ -76,22 +79,25 @@ def test_the_named_ranges_are_what_they_are_called(value: float) -> None:
         assert limit.holds(value) == is_held
 
 
-def test_a_distinct_list_has_no_item_twice_and_as_many_as_it_must() -> None:
-    assert Distinct().holds(())
-    assert Distinct(2).holds((1, 2))
-    assert not any(Distinct(2).holds(items) for items in [(), (1,), (1, 1), (1, 2, 1)])
-    assert Distinct().rule("seeds") == "seeds are distinct"
-    assert Distinct(1).rule("seeds") == "seeds are at least 1 and distinct"
-    schema = jsonschema.Draft202012Validator({"type": "array", **Distinct(2).keywords})
-    assert [schema.is_valid(items) for items in ([1], [1, 1], [1, 2])] == [False, False, True]
+def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
+    some = Distinct(may_be_empty=False)
+    assert [Distinct().holds(items) for items in ((), (1, 2), (1, 2, 1))] == [True, True, False]
+    assert [some.holds(items) for items in ((), (1,), (1, 1))] == [False, True, False]
+    assert Distinct().rule("seeds") == "items of seeds are distinct"
+    assert some.rule("seeds") == "items of seeds are distinct, at least one"
+    for limit in (Distinct(), some):
+        schema = jsonschema.Draft202012Validator({"type": "array", **limit.keywords})
+        for items in ([], [1], [1, 1], [1, 2]):
+            assert schema.is_valid(items) == limit.holds(items)
 
 
 def test_a_pattern_is_of_the_whole_text() -> None:
-    limit = Matching("[a-z]+", "is a-z")
+    limit = Matching("[a-z]+|A", "is a-z")
     assert limit.rule("name") == "name is a-z"
     assert [limit.holds(text) for text in ("ab", "", "a1", "a\n", "1a")] == [True] + [False] * 4
     schema = jsonschema.Draft202012Validator({"type": "string", **limit.keywords})
-    assert [schema.is_valid(text) for text in ("ab", "", "a1", "1a")] == [True] + [False] * 3
+    for text in ("ab", "A", "", "a1", "1a", "aA", "Aa"):
+        assert schema.is_valid(text) == limit.holds(text)
 
 
 def test_plain_text_may_have_lines_and_any_letter_that_leaves_others_as_they_are() -> None:
@@ -102,10 +108,18 @@ def test_plain_text_may_have_lines_and_any_letter_that_leaves_others_as_they_are
 
 @pytest.mark.parametrize("limit", [Range(1), Distinct(), Matching("a", "is a"), Among(("a",))])
 def test_limits_are_told_from_other_marks(limit: Limit) -> None:
-    assert list(limits(Annotated[Any, "a remark", limit])) == [limit]
+    assert limits(Annotated[Any, "a remark", limit]) == (limit,)
+    assert limits(int) == ()
     assert limit.hint == ""
-    assert list(limits(int)) == []
-    assert len(get_args(Count)) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [(Range(0), 1), (Range(2), 2), (Range(4, ends="(]"), 5), (Range(0, 0.5, "()"), 0.25),
+     (Range(1, math.inf, "()"), 2), (Range(-math.inf, 0), 0), (Range(-math.inf, 0, "()"), -1)],
+)  # fmt: skip
+def test_some_number_is_inside_every_range(limit: Range, value: float) -> None:
+    assert limit.inside == value
 
 
 def test_names_are_a_limit_too() -> None:

@@ -8,7 +8,7 @@ from journeys import JOURNEY, Bike, Leg, Ramp
 
 from mixup_core.laws import Law
 from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among, Range
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 
@@ -21,6 +21,10 @@ from mixup_core.tree.spelling_errors import SpellingError, expected
         (Literal["up", 2], "one of up, 2"),
         (Annotated[str, Among(("inn", "tent"))], "one of inn, tent"),
         (Annotated[int, "unmarked"], "an integer"),
+        (Annotated[int, Range(1)] | Annotated[int, Range(2)], "an integer"),
+        (Annotated[int, Range(1)] | None, "an integer or null"),
+        (tuple[Annotated[int, Range(1)], ...], "a list of integers"),
+        (tuple[Annotated[str, Among(("inn", "tent"))], ...], "a list of (one of inn, tent)"),
         (tuple[int, ...], "a list of integers"),
         (tuple[float, ...] | None, "a list of numbers or null"),
         (tuple[str, ...], "a list of texts"),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from mixup_core.rules import require
-from mixup_core.tree.parts import Among
+from mixup_core.tree.limits import Among
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,11 @@ BAD = {
         "16: *only val/* may be searched*",
     ),
     "unknown objective": ("val/error", "val/eror", "16: *(did you mean val/error?)"),
-    "objective twice": ("val/error", "[val/error, val/error]", "16: *got 'val/error' twice"),
+    "objective twice": (
+        "val/error",
+        "[val/error, val/error]",
+        "16: *items of objective are distinct*",
+    ),
     "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
     "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),
     "points of nothing": ("points: 6", "points: null", "11: search: missing key 'points'"),
@@ -36,7 +40,7 @@ BAD = {
     "pruning after all seeds": (
         "points: 6",
         "points: 6\n  prune: {after: 3}",
-        "16: search.prune: `2 <= after < number of seeds` must hold, got (after=3, seeds=3).",
+        "16: search.prune: `after < number of seeds` must hold, got (after=3, seeds=3).",
     ),
     "negative budget": (
         "points: 6",

@@ -177,9 +177,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
                    "3: seeds: expected an integer or a list of integers, got the boolean true"),
     "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
-                    "3: seeds: `seeds are at least 1 and distinct` *got (seeds=[])."),
+                    "3: seeds: `items of seeds are distinct, at least one` *got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds: `seeds are at least 1 and distinct` must hold, got "
+                   "3: seeds: `items of seeds are distinct, at least one` must hold, got "
                    "(seeds=[1])."),
     "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"),
                   "3: seeds[0]: expected an integer, *"),

@@ -18,7 +18,7 @@ from sweeps.readouts import Last
 from sweeps.search import Confirmation
 from sweeps.space import Integer, Real
 
-DISTINCT = "seeds are at least 1 and distinct"
+DISTINCT = "items of seeds are distinct, at least one"
 IN_RANGE = "0 <= each of seeds <= 2^63-1"
 PLAIN = "has no control or text-direction characters"
 

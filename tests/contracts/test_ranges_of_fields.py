@@ -1,0 +1,66 @@
+"""Every dataclass that a study file can make keeps to the limits that its types show."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import built
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Range
+from mixup_core.tree.parts import limits, members, parts, unmarked
+from sweeps.budget import Budget
+from sweeps.claims import Claim
+from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
+from sweeps.reading.tree_paths import stand_ins
+from sweeps.space import Categorical, Integer, Real
+
+
+def _reached(hint: Any) -> Iterator[Any]:
+    """Yield the dataclasses that a value of a type may hold, itself first."""
+    for member in map(unmarked, members(hint)):
+        if get_origin(member) is tuple:
+            yield from _reached(get_args(member)[0])
+        elif dataclasses.is_dataclass(member):
+            yield member
+            for part in parts(member):
+                yield from _reached(part.hint)
+
+
+CONFIGS = [problem_named(name).config for name in PROBLEMS]
+SECTIONS = [StudyKeys, SearchKeys, EntryKeys, Claim, Budget, Real, Integer, Categorical]
+KINDS = list(dict.fromkeys(kind for hint in (*CONFIGS, *SECTIONS) for kind in _reached(hint)))
+RANGED = [
+    pytest.param(kind, part.name, limit, id=f"{kind.__name__}.{part.name}")
+    for kind in KINDS
+    for part in parts(kind)
+    for member in members(part.hint)
+    for limit in limits(member)
+    if isinstance(limit, Range)
+]
+
+
+def test_all_that_has_limits_keeps_to_them() -> None:
+    assert len(KINDS) > 60
+    assert len(RANGED) > 100
+    for kind in KINDS:
+        is_limited = any(limits(member) for part in parts(kind) for member in members(part.hint))
+        assert issubclass(kind, Checked) or not is_limited, kind
+        assert "__post_init__" not in vars(kind), f"{kind} goes round its limits"
+
+
+@pytest.mark.parametrize(("kind", "field", "limit"), RANGED)
+def test_a_number_beyond_its_range_is_refused_by_its_field(
+    kind: Any, field: str, limit: Range
+) -> None:
+    near = (limit.low, limit.low - 1, limit.high, limit.high + 1)
+    beyond = [number for number in near if not limit.holds(number)]
+    assert beyond
+    for number in beyond:
+        with pytest.raises(RuleError) as caught:
+            built(kind, stand_ins(kind) | {field: number})
+        assert caught.value.fields == (field,)
+        assert caught.value.rule == limit.rule(field)
