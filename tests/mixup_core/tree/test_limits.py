@@ -66,15 +66,15 @@ def test_json_schema_refuses_what_a_range_does_among_finite_numbers(name: str) -
 @example(1)
 @example(MAX_SEED)
 def test_the_named_ranges_are_what_they_are_called(value: float) -> None:
-    named: dict[Any, bool] = {
-        Count: value >= 1,
-        Whole: value >= 0,
-        Positive: 0 < value < math.inf,
-        NonNegative: 0 <= value < math.inf,
-        Share: 0 <= value <= 1,
-        Seed: 0 <= value <= MAX_SEED,
-    }
-    for hint, is_held in named.items():
+    named: list[tuple[Any, bool]] = [
+        (Count, value >= 1),
+        (Whole, value >= 0),
+        (Positive, 0 < value < math.inf),
+        (NonNegative, 0 <= value < math.inf),
+        (Share, 0 <= value <= 1),
+        (Seed, 0 <= value <= MAX_SEED),
+    ]
+    for hint, is_held in named:
         (limit,) = limits(hint)
         assert limit.holds(value) == is_held
 
@@ -127,3 +127,4 @@ def test_names_are_a_limit_too() -> None:
     assert (limit.holds("inn"), limit.holds("hut")) == (True, False)
     assert limit.rule("place") == "place is one of inn, tent"
     assert limit.keywords == {"enum": ["inn", "tent"]}
+    assert isinstance(hash(Among({"inn": 1})), int)  # a registry is a dict

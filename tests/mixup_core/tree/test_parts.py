@@ -1,10 +1,23 @@
 """Parts say what a field may hold; leaves are the paths of a type, each there once."""
 
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
+
 import pytest
 from journeys import Bike, Journey, Leg, Stay, Winding
 
 from mixup_core.laws import Erm
-from mixup_core.tree.parts import REQUIRED, kind_name, leaves, members, parts
+from mixup_core.tree.limits import Among, Range
+from mixup_core.tree.parts import (
+    REQUIRED,
+    kind_name,
+    leaves,
+    limits,
+    members,
+    parts,
+    unmarked,
+    words,
+)
 
 PARTS = {part.name: part for part in parts(Journey)}
 
@@ -44,6 +57,47 @@ def test_the_kind_of_a_choice_is_its_tag_or_its_name() -> None:
 def test_a_union_has_members_and_any_other_type_is_its_own() -> None:
     assert members(int | None) == (int, type(None))
     assert members(tuple[int, ...]) == (tuple[int, ...],)
+
+
+def test_a_type_is_told_from_its_limits() -> None:
+    assert unmarked(Annotated[int, Range(1)]) is int
+    assert (unmarked(int), unmarked(tuple[int, ...])) == (int, tuple[int, ...])
+    assert limits(Annotated[int, Range(1), "a remark", Range(2)]) == (Range(1), Range(2))
+    assert limits(int) == limits(int | None) == limits(Annotated[Range, "of no number"]) == ()
+
+
+def test_words_are_those_of_literals_and_names() -> None:
+    assert words(Literal["up", 2]) == ("up", 2)
+    assert words(Annotated[str, Among({"inn": 1, "tent": 2})]) == ("inn", "tent")
+    assert words(Annotated[int, Range(1)]) == words(int) == words(tuple[str, ...]) == ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Short:
+    tag: ClassVar = "short"
+    miles: Annotated[int, Range(1, 9)] = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Long:
+    tag: ClassVar = "long"
+    miles: Annotated[int, Range(10)] = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Walk:
+    way: Short | Long = field(default_factory=Short)
+    rests: Annotated[int, Range(0)] = 0
+
+
+def test_a_leaf_that_kinds_share_may_be_what_any_of_them_takes() -> None:
+    found = leaves(Walk)
+    assert list(found) == ["way", "way.miles", "rests"]
+    assert members(found["way.miles"].part.hint) == (
+        Annotated[int, Range(1, 9)], Annotated[int, Range(10)],
+    )  # fmt: skip
+    assert found["way.miles"].part.default == 1
+    assert found["rests"].part.hint == Annotated[int, Range(0)]
 
 
 def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
