@@ -4,7 +4,7 @@ import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.limits import Limit
@@ -17,8 +17,8 @@ _MAX_SHOWN = 5
 class Checked:
     """Base of frozen dataclasses that hold only what their types and their own rules allow.
 
-    Limits are those of a field's type, of one type and None, and of a list and its items. Of a
-    union of other types, one alone may be no list.
+    The limits of a field are those that its type is marked with; the items of a list have their
+    own. In a union, one type that is no list may have limits, and one list.
     """
 
     __slots__ = ()
@@ -50,8 +50,7 @@ class _Limited:
 
     name: str
     may_be_none: bool
-    forms: frozenset[bool]
-    """Whether it is a list: both, where it may be one or none."""
+    takes: Literal["value", "list", "either"]
     of_value: tuple[Limit, ...]
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
@@ -68,7 +67,9 @@ class _Limited:
         """
         if value is None and self.may_be_none:
             return
-        is_list = isinstance(value, list | tuple) if len(self.forms) > 1 else True in self.forms
+        is_list = self.takes == "list" or (
+            self.takes == "either" and isinstance(value, list | tuple)
+        )
         for limit in self.of_items if is_list else ():
             if wrong := [item for item in value if not limit.holds(item)]:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
@@ -84,10 +85,11 @@ def _field(part: Part) -> _Limited:
     kinds = [member for member in members(part.hint) if member is not type(None)]
     lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
     items = [get_args(unmarked(member))[0] for member in lists]
+    takes: Literal["value", "list", "either"] = "list" if lists else "value"
     return _Limited(
         name=part.name,
         may_be_none=type(None) in members(part.hint),
-        forms=frozenset(member in lists for member in kinds),
+        takes=takes if len(lists) in {0, len(kinds)} else "either",
         of_value=_all(member for member in kinds if member not in lists),
         of_list=_all(lists),
         of_items=_all(items),
