@@ -45,6 +45,8 @@ def main() -> None:
         beside.stage(task.study.runs()[0])
         launch.stage(task.study.runs()[0])
         time.sleep(BEFORE_SECONDS)
+        if launch.process.poll() is not None:
+            raise SystemExit(f"the runs ended before the outage: more epochs, {options.epochs=}")
         server.kill()
         gone_from = time.time()
         with suppress(TimeoutExpired):
