@@ -205,19 +205,26 @@ def _store(store: Store, run: Run, error: float) -> None:
     epochs = run.config.epochs
     store.write(
         stage_keys(run.config)[-1],
-        records=[EpochRecord(epoch=e, metrics={"val/error": error}) for e in range(epochs)],
+        records=[
+            EpochRecord(epoch=e, metrics={"val/error": error, "val/nll": 1.0})
+            for e in range(epochs)
+        ],
         facts=[EpochFacts(seconds=1.0, stored_at_ms=e) for e in range(epochs)],
         environment={},
         state=None,
     )
 
 
+@pytest.mark.parametrize("objective", ["val/error", "[val/error, val/nll]"])
 @pytest.mark.parametrize(("rule", "winner"), [("val-mean", 0), ("val-1se", 1)])
 def test_the_winner_is_chosen_by_the_spread_that_the_store_holds(
-    tmp_path: Path, store: Store, rule: str, winner: int
+    tmp_path: Path, store: Store, rule: str, winner: int, objective: str
 ) -> None:
-    """Seeds of the best spread by 0.01, so its mean by 0.00577: 0.1055 is close, 0.106 is not."""
-    study = read(tmp_path, overrides(rule))
+    """Seeds of the best spread by 0.01, so its mean by 0.00577: 0.1055 is close, 0.106 is not.
+
+    Of several objectives the first decides: the second has no spread.
+    """
+    study = read(tmp_path, overrides(rule), f"search.objective={objective}")
     points = [
         point(0, 0.1, alpha=8.0), point(1, 0.1055, alpha=2.0), point(2, 0.106, alpha=2.0, switch=0),
         replace(point(3), state="pruned"),
