@@ -16,6 +16,7 @@ _MS_PER_HOUR = 3_600_000
 SECONDS_PER_HOUR = 3_600
 
 Hours = Annotated[float, Range(0, math.inf, "(]")]
+"""More than 0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

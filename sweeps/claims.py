@@ -12,8 +12,8 @@ Relation = Literal["less", "greater", "at_least", "at_most", "within"]
 """`less`, `greater`: the left side differs from the right at 5 %. `at_least`, `at_most`: it is not
 told to be on the other side. `within`: it lies within the margin of the right side."""
 
-
 Sides = tuple[str | float, ...]
+"""[ARM, ARM or number]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

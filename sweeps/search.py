@@ -21,6 +21,7 @@ SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
 
 MAX_POINTS = 10_000
+"""Points of a search."""
 
 Seeds = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 """Of runs that are compared."""

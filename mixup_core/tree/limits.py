@@ -30,7 +30,7 @@ class Limit(ABC):
         """What JSON Schema asks instead."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Range(Limit):
     """A number between two bounds: `Annotated[float, Range(0, 1, "[)")]` is in 0 <= x < 1."""
 
@@ -72,7 +72,7 @@ class Range(Limit):
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Distinct(Limit):
     """A list without repetitions: `Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]`."""
 
@@ -92,7 +92,7 @@ class Distinct(Limit):
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Matching(Limit):
     """Text that a pattern describes: `Annotated[str, Matching("[a-z]+", "is a-z")]`."""
 
@@ -115,7 +115,7 @@ class Matching(Limit):
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Among(Limit):
     """Text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
 
@@ -138,8 +138,11 @@ class Among(Limit):
 Count = Annotated[int, Range(1)]
 """How many of something that must be there."""
 Whole = Annotated[int, Range(0)]
+"""How many, or which counted from 0."""
 Positive = Annotated[float, Range(0, math.inf, "()")]
+"""More than 0, and finite."""
 NonNegative = Annotated[float, Range(0, math.inf, "[)")]
+"""0 or more, and finite."""
 Share = Annotated[float, Range(0, 1)]
 """Part of a whole, from none to all of it."""
 PlainText = Annotated[

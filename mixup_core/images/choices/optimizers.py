@@ -25,6 +25,7 @@ MAX_RATE = 1000.0
 whatever its gradient is, and one of SGD by as much at a gradient of 1."""
 
 Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
+"""A learning rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
