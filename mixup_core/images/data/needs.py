@@ -81,11 +81,10 @@ class ImageData:
 
 def described(data: DataConfig) -> DatasetInfo:
     """Return what is known of a data set; a folder with a digest is scanned once."""
-    is_fixed = data.folder is None or data.digest is not None
-    return _described(data) if is_fixed else describe(data)
+    return describe(data) if data.digest is None else _scanned(data)
 
 
-_described = lru_cache(maxsize=64)(describe)
+_scanned = lru_cache(maxsize=64)(describe)
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:

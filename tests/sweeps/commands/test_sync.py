@@ -25,7 +25,16 @@ def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
     command_line: Callable[..., CommandLine], verb: str
 ) -> None:
     """The database is held once a few runs are in it, so that `run` comes to its last words."""
-    mixsweep = command_line()
+    homes = (command_line() for _ in range(5))
+    mixsweep = next(home for home in homes if _was_interrupted(home, verb))
+    mixsweep("sync", "digits")
+    with closing(sqlite3.connect(mixsweep.home / "mlflow.db")) as connection:
+        assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
+        assert len(connection.execute(STATUSES).fetchall()) == 1
+
+
+def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
+    """Return whether the signal came before all was said; on a busy machine it may be too late."""
     train(mixsweep.home)
     process = mixsweep.start(verb, "digits")
     database = mixsweep.home / "mlflow.db"
@@ -44,15 +53,14 @@ def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.5)
         connection.execute("ROLLBACK")
-        _, said = process.communicate(timeout=60)
+        out, said = process.communicate(timeout=60)
+        if out.endswith("are in MLflow\n"):
+            return False
         assert (process.returncode, "Traceback" in said) == (130, False), said
         statuses = dict(connection.execute(STATUSES).fetchall())
         assert statuses.keys() <= {"FINISHED", "KILLED"}
         assert sum(statuses.values()) >= 1
-    mixsweep("sync", "digits")
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute(STATUSES).fetchall()[0][0] == "FINISHED"
-        assert len(connection.execute(STATUSES).fetchall()) == 1
+    return True
 
 
 @pytest.mark.slow
