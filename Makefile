@@ -92,7 +92,7 @@ format: $(DEV)
 PAGE ?= runs/theory
 
 theory: $(READY)
-	$(BIN)/python -m reports.manuscript reports/manuscripts/theory.md --out $(PAGE)
+	$(BIN)/python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --out $(PAGE)
 
 # Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
 # of new runs are added, and none is changed.

@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).resolve().parent
 
 
 class BuildWithCommit(build_py):
-    """Adds `reports/built_from.json`, which `reports.provenance.describe_code` reads."""
+    """Adds `reports/built_from.json`, which `reports.numbers.provenance.describe_code` reads."""
 
     def run(self) -> None:
         """Copy the packages, then note the commit; without git there is none to note."""

@@ -11,8 +11,8 @@
     results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
 
-A study is a value (`sweeps.study.Study`): `arms`, `seeds`, `runs()`. It is trained with resume,
-tracking and reports by `mixsweep run` alone; nothing here starts Ray or writes a file.
+A study is a value (`sweeps.study.study.Study`): `arms`, `seeds`, `runs()`. It is trained with
+resume, tracking and reports by `mixsweep run` alone; nothing here starts Ray or writes a file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING
 from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
 from sweeps.commands.request import Request
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult, read_predictions
-from sweeps.study import Run, Study
+from sweeps.state.results import RunResult, read_predictions
+from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reports.figures import Figure
+    from reports.figures.canvas import Figure
 
 __all__ = ["Results", "load", "read_study", "train"]
 
@@ -54,21 +54,21 @@ class Results:
     @cached_property
     def arms(self) -> "pd.DataFrame":
         """The columns of `table.csv`, one row per arm: means, intervals, paired differences."""
-        from reports.frames import arms_frame
+        from reports.tables.frames import arms_frame
 
         return arms_frame(self.study, self.stored)
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
         """The columns of `runs.csv`, one row per run."""
-        from reports.frames import runs_frame
+        from reports.tables.frames import runs_frame
 
         return runs_frame(self.study, self.stored)
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":
         """One row per run and stored epoch, with every metric."""
-        from reports.frames import epochs_frame
+        from reports.tables.frames import epochs_frame
 
         return epochs_frame(self.study, self.stored)
 
@@ -77,7 +77,7 @@ class Results:
         """One row per finished run and validation or test image: split, index, label, logits."""
         import pandas as pd
 
-        from reports.frames import prediction_frames
+        from reports.tables.frames import prediction_frames
 
         read = partial(read_predictions, store=self._store)
         found = list(prediction_frames(self.study, self.stored, read))
@@ -86,7 +86,7 @@ class Results:
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:
         """The figures of the report by name."""
-        from reports.build import draw_report
+        from reports.pages.build import draw_report
 
         history = self._request.weighed_history
         return {f.name: f for f in draw_report(self.study, self.stored, history)}

@@ -311,7 +311,7 @@ class Problem:
     metrics: Mapping[str, Metric]
     """In the order of columns. A metric that is not here is shown as a number by its own name."""
     predicted: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics that reports compute from predictions of the last epoch (`reports.predicted`):
+    """Metrics computed from predictions of the last epoch (`reports.numbers.predicted`):
     claims may be about them, and no record holds them."""
     headline: tuple[str, ...]
     """What a report compares arms by: the first of these that the arms measure."""

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from sweeps.signals import hear, leave_saying_so
+from sweeps.machine.signals import hear, leave_saying_so
 
 
 def main() -> NoReturn:

@@ -27,12 +27,12 @@ from sweeps.commands.submission import submit
 from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
+from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
-from sweeps.search import SearchError
-from sweeps.signals import GOES_ON, INTERRUPTED, hear, leave
-from sweeps.sqlite_files import DatabaseError
+from sweeps.study.search import SearchError
 
 _REFUSALS = (
     StudyError, DataError, StoreError, DatabaseError, PlacementError, RefusedError, SearchError,
@@ -102,7 +102,7 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
 
 
 def _say_version(context: click.Context) -> NoReturn:
-    from reports.provenance import describe_code, installed_versions, spell_code
+    from reports.numbers.provenance import describe_code, installed_versions, spell_code
 
     code = describe_code()
     commit = "" if code is None else f", {spell_code(code)}"

@@ -7,7 +7,7 @@ import mixsweep
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.study import Run
+from sweeps.study.study import Run
 
 
 def train_into(store: Path, runs: Iterable[Run]) -> None:

@@ -17,9 +17,9 @@ from sweeps.commands.request import (
     json_option,
     set_option,
 )
-from sweeps.home import Home, masked
+from sweeps.machine.home import Home, masked
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_predictions
+from sweeps.state.results import read_predictions
 
 
 @click.command()
@@ -106,7 +106,7 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
 def _head_to_head(
     requests: Sequence[Request], arms: tuple[str, str], metric: str | None, *, as_json: bool
 ) -> int:
-    from reports.head_to_head import Side, head_to_head
+    from reports.tables.head_to_head import Side, head_to_head
 
     first, second = (_arm(name, requests) for name in arms)
     sides = [
@@ -131,8 +131,8 @@ def _head_to_head(
 def _side_by_side(
     requests: Sequence[Request], metric: str | None, out: Path | None, *, as_json: bool
 ) -> int:
-    from reports.files import replace_files
-    from reports.joined import Column, join
+    from reports.pages.files import replace_files
+    from reports.tables.joined import Column, join
 
     if metric is not None:
         raise RefusedError(

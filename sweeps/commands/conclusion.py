@@ -23,14 +23,14 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
 from mixup_core.store.manifests import seal, unseal
 from mixup_core.store.notes import LARGEST
-from reports.provenance import describe_code, installed_versions
+from reports.numbers.provenance import describe_code, installed_versions
 from sweeps.commands.request import Request
-from sweeps.results import RunResult
-from sweeps.sqlite_files import database_file
+from sweeps.machine.sqlite_files import database_file
+from sweeps.state.results import RunResult
 from sweeps.tracking.database import Contents, contents_of
 
 if TYPE_CHECKING:
-    from reports.build import Report
+    from reports.pages.build import Report
 
 _PACKAGES = ("mixup_core", "sweeps", "reports")
 _SOURCES = {".py", ".yaml", ".html"}

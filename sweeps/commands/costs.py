@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from mixup_core.problem import Config, problem_of
-from sweeps.results import RunResult
-from sweeps.stages import Plan
+from sweeps.state.results import RunResult
+from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:

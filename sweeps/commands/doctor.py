@@ -11,7 +11,7 @@ import torch
 
 from mixup_core.images.kernel import COMPILER
 from mixup_core.problem import all_data_needs
-from sweeps.home import Home
+from sweeps.machine.home import Home
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")
 _LOW_DISK_GB = 2.0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sweeps.processes import end_children
-from sweeps.signals import INTERRUPTED, hear, leave
+from sweeps.machine.processes import end_children
+from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 
 @dataclass(kw_only=True, slots=True)

@@ -10,7 +10,7 @@ import click
 
 from mixup_core.temporary import temporary_folder
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
-from sweeps.results import read_predictions
+from sweeps.state.results import read_predictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +54,13 @@ def export(request: Request, out: Path | None, predictions: bool) -> int:
 
 
 def _epochs(request: Request) -> "Iterator[pd.DataFrame]":
-    from reports.frames import epochs_frame
+    from reports.tables.frames import epochs_frame
 
     yield epochs_frame(request.grown, request.results())
 
 
 def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
-    from reports.frames import prediction_frames
+    from reports.tables.frames import prediction_frames
 
     yield from prediction_frames(
         request.grown, request.results(), lambda result: read_predictions(result, request.store)

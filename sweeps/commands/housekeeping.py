@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
-from sweeps.failures import diverged
-from sweeps.study import Study
+from sweeps.state.failures import diverged
+from sweeps.study.study import Study
 
 _SPARE = 2
 """Newest states of an unfinished run that stay: the second serves if the first proves damaged."""

@@ -16,7 +16,7 @@ from sweeps.commands.request import (
     on_study,
 )
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies
 

@@ -9,9 +9,9 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.request import DONE, home_option, json_option, store_option
-from sweeps.home import Home
 from sweeps.leasing.lease import Lease
-from sweeps.ledger import Launch, launches
+from sweeps.machine.home import Home
+from sweeps.state.ledger import Launch, launches
 
 
 @click.command("list")
@@ -41,7 +41,7 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 def _rows(place: Home) -> list[dict[str, Any]]:
     """Return one row per study and settings, by name, the newest launch first."""
-    from reports.shelf import standing
+    from reports.pages.shelf import standing
 
     store = Store(place.store)
     found = launches(store)

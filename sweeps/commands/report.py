@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
-from sweeps.results import RunResult, ended_on_budget, read_predictions
-from sweeps.study import Study
+from sweeps.state.results import RunResult, ended_on_budget, read_predictions
+from sweeps.study.study import Study
 
 if TYPE_CHECKING:
-    from reports.build import Report
-    from reports.page import Tracked
+    from reports.pages.build import Report
+    from reports.pages.page import Tracked
     from sweeps.commands.conclusion import Conclusion
 
 
@@ -89,9 +89,9 @@ def write_report(
         The report, and whether it is the one to show for these settings: a finished one is not
         replaced by one that lacks runs.
     """
-    from reports.build import draft_report
-    from reports.provenance import is_finished
-    from reports.shelf import place_of, spell_place
+    from reports.numbers.provenance import is_finished
+    from reports.pages.build import draft_report
+    from reports.pages.shelf import place_of, spell_place
 
     folder = out or request.home.report_of(request.study.name)
     finished = is_finished(study, results, request.history)
@@ -115,7 +115,7 @@ def write_report(
 
 def _tracked(request: Request) -> "Tracked | None":
     """Return where MLflow shows the study, if it is in the home and knows of it."""
-    from reports.page import Tracked
+    from reports.pages.page import Tracked
     from sweeps.tracking.database import experiment_in
     from sweeps.tracking.links import links_of
 

@@ -13,18 +13,18 @@ from typing import Any, Literal
 import click
 
 from mixup_core.store.checkpoints import Store
-from sweeps.home import Home, masked
-from sweeps.ledger import launches, spell_differences
+from sweeps.machine.home import Home, masked
+from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult, read_results
-from sweeps.search import SearchHistory
 from sweeps.searching.selection import grown_study
-from sweeps.sqlite_files import require_search, require_tracking
-from sweeps.study import Study
+from sweeps.state.ledger import launches, spell_differences
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Study
 from sweeps.tracking.database import require_artifacts
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
-"""Exit codes; the one of an interrupt is `sweeps.signals.INTERRUPTED`."""
+"""Exit codes; the one of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
 
 home_option = click.option(
     "--home",

@@ -29,14 +29,14 @@ from sweeps.commands.request import (
 )
 from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
 from sweeps.leasing.lease import Lease
-from sweeps.ledger import enter
-from sweeps.results import RunResult, ended_on_budget, read_results
+from sweeps.machine.scratch import clear_scratch
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
-from sweeps.scratch import clear_scratch
-from sweeps.stages import Plan, plan_study
-from sweeps.study import Study
+from sweeps.state.ledger import enter
+from sweeps.state.results import RunResult, ended_on_budget, read_results
+from sweeps.state.stages import Plan, plan_study
+from sweeps.study.study import Study
 
 if TYPE_CHECKING:
     from sweeps.searching.sources import RunSource
@@ -112,7 +112,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 if is_over:
                     results = request.results()
                 else:
-                    tracker.load_ahead("reports.build")
+                    tracker.load_ahead("reports.pages.build")
                     again = partial(_source_again, request, keep_final_states)
                     # From here on `source` is the one in training, however that ends.
                     for source, placement in with_room(source, again, placement):  # noqa: B020

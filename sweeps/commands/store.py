@@ -17,10 +17,10 @@ from sweeps.commands.request import (
     home_option,
     store_option,
 )
-from sweeps.home import Home, masked
 from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home, masked
 from sweeps.reading.study_file import load_study
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 
 @click.group("store")

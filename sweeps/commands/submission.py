@@ -23,10 +23,10 @@ from sweeps.commands.request import (
     on_study,
     placement_options,
 )
-from sweeps.home import Home, masked
+from sweeps.machine.home import Home, masked
+from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_studies
 from sweeps.running.jobs import Cluster, ClusterError
-from sweeps.signals import INTERRUPTED
 
 
 @click.command()
@@ -188,7 +188,7 @@ def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, An
     The job passes it on to its workers (TRAP 34). Results and data in this directory stay here,
     whatever their folders are called.
     """
-    from reports.provenance import JOB_VARIABLE, code_variables, describe_repository
+    from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
 
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)

@@ -6,7 +6,6 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
-from sweeps.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.commands.costs import (
     bytes_of_predictions,
     bytes_to_keep,
@@ -15,13 +14,14 @@ from sweeps.commands.costs import (
     work_to_train,
 )
 from sweeps.leasing.lease import Lease, read_progress
-from sweeps.results import RunResult, ended_on_budget, read_results
 from sweeps.running.console import spell_duration
-from sweeps.search import Search, SearchHistory, confirming
 from sweeps.searching.selection import foreseen_study
-from sweeps.space import Categorical, Distribution, Integer, Real
-from sweeps.stages import Plan, plan_study
-from sweeps.study import Study
+from sweeps.state.results import RunResult, ended_on_budget, read_results
+from sweeps.state.stages import Plan, plan_study
+from sweeps.study.budget import SECONDS_PER_HOUR, UNITS
+from sweeps.study.search import Search, SearchHistory, confirming
+from sweeps.study.space import Categorical, Distribution, Integer, Real
+from sweeps.study.study import Study
 
 
 def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is

@@ -10,9 +10,9 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
 from sweeps.leasing.lease import Lease
+from sweeps.machine.signals import hear, leave
 from sweeps.running.head import HeadLostError
-from sweeps.signals import hear, leave
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 if TYPE_CHECKING:
     from sweeps.tracking.tracker import Tracker
@@ -73,8 +73,8 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
         loads_mlflow: Whether MLflow is imported here and now; otherwise by the tracker's thread,
             which nobody else may disturb by importing then.
     """
-    from reports.provenance import origin_tags
-    from reports.statistics import summarise_runs
+    from reports.numbers.provenance import origin_tags
+    from reports.numbers.statistics import summarise_runs
     from sweeps.tracking import experiment
     from sweeps.tracking.projection import Projection
     from sweeps.tracking.tracker import Tracker

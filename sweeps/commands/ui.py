@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from sweeps.commands.request import RefusedError, home_option, program
-from sweeps.home import Home
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
-from sweeps.sqlite_files import require_tracking
 
 
 @click.command()

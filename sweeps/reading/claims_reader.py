@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mixup_core.problem import Config, Problem
-from sweeps.claims import Claim, Comparison
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.readouts import ClaimReadout
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.readouts import ClaimReadout
 
 
 class ClaimsReader:

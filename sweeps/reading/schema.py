@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.tree.parts import REQUIRED, Leaf, Part, limits, members, parts, unmarked
-from sweeps.claims import Claim
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
+from sweeps.study.claims import Claim
 
 Schema = dict[str, Any]
 

@@ -13,8 +13,8 @@ from sweeps.reading.strict_yaml import REFUSED, At, Document, Fault, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.search import Search, SearchStrategy
-from sweeps.space import MAX_GRID, Categorical, Distribution, Parameter, Space
+from sweeps.study.search import Search, SearchStrategy
+from sweeps.study.space import MAX_GRID, Categorical, Distribution, Parameter, Space
 
 KEYS: Final = TreePaths(SearchKeys)
 SEARCH: At = ("search",)

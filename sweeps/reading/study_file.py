@@ -9,7 +9,7 @@ from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
 from sweeps.reading.tree_reader import did_you_mean
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 
 class StudyError(Exception):

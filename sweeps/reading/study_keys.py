@@ -10,10 +10,10 @@ from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Among, Count, Matching, PlainText, Positive
 from mixup_core.tree.parts import parts
-from sweeps.budget import Budget
-from sweeps.readouts import Last, Readout
-from sweeps.search import SearchStrategy, Seeds
-from sweeps.space import GridValues, Integer, Real
+from sweeps.study.budget import Budget
+from sweeps.study.readouts import Last, Readout
+from sweeps.study.search import SearchStrategy, Seeds
+from sweeps.study.space import GridValues, Integer, Real
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")

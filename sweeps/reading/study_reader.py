@@ -9,7 +9,6 @@ from mixup_core.keys import run_key
 from mixup_core.problem import Config, DataError, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import flatten
-from sweeps.budget import Budget
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
@@ -18,8 +17,9 @@ from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.search import Search, confirming
-from sweeps.study import Study
+from sweeps.study.budget import Budget
+from sweeps.study.search import Search, confirming
+from sweeps.study.study import Study
 
 MAX_RUNS = 10_000
 """Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""

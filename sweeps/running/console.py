@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from mixup_core.rules import printable
-from sweeps.budget import SECONDS_PER_HOUR
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook
-from sweeps.study import Run, Study
+from sweeps.study.budget import SECONDS_PER_HOUR
+from sweeps.study.study import Run, Study
 
 _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import psutil
 
-from sweeps.processes import end_children, lives
-from sweeps.signals import GOES_ON, INTERRUPTED, arrivals
+from sweeps.machine.processes import end_children, lives
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 
 _LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from ray import tune
 
-from sweeps.signals import hear
+from sweeps.machine.signals import hear
 
 
 class Interrupts(tune.Callback):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sweeps.home import masked
+from sweeps.machine.home import masked
 
 _PATIENCE = 10.0
 """Seconds to wait for an answer of the cluster."""

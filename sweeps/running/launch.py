@@ -11,11 +11,11 @@ from pathlib import Path
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
-from sweeps.results import RunResult, read_results
+from sweeps.machine.scratch import end_orphans, scratch
 from sweeps.running.placement import Placement, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, is_elsewhere, nodes
-from sweeps.scratch import end_orphans, scratch
 from sweeps.searching.sources import RunSource
+from sweeps.state.results import RunResult, read_results
 from sweeps.tracking.tracker import Tracker
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 
 class PlacementError(Exception):

@@ -26,13 +26,13 @@ import ray
 import ray._private.node
 from ray._private.accelerators import get_accelerator_manager_for_resource
 
-from sweeps.processes import end_children
+from sweeps.machine.processes import end_children
+from sweeps.machine.scratch import MARK
+from sweeps.machine.signals import hear
 from sweeps.running import import_ahead
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, not_started, starting
 from sweeps.running.placement import Node, Placement
-from sweeps.scratch import MARK
-from sweeps.signals import hear
 
 _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""

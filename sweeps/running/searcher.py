@@ -13,8 +13,8 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
 from sweeps.searching.sources import RunSource
-from sweeps.stages import Need, PlannedRun
-from sweeps.study import Run
+from sweeps.state.stages import Need, PlannedRun
+from sweeps.study.study import Run
 
 
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]

@@ -16,9 +16,9 @@ from mixup_core.problem import Config, Predicting, Process, StateError, problem_
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
-from sweeps.budget import GPUS_PER_RUN
-from sweeps.processor import processor
-from sweeps.results import TRIED, last_try
+from sweeps.machine.processor import processor
+from sweeps.state.results import TRIED, last_try
+from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""

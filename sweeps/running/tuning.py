@@ -29,7 +29,7 @@ from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import Watch
 from sweeps.searching.sources import RunSource
-from sweeps.stages import PlannedRun
+from sweeps.state.stages import PlannedRun
 from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3

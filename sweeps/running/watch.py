@@ -17,13 +17,13 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop
-from sweeps.results import RunResult, read_results
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.sources import RunSource
-from sweeps.stages import PlannedRun
-from sweeps.study import Run
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun
+from sweeps.study.study import Run
 from sweeps.tracking.tracker import Tracker
 
 _PROGRESS_EVERY = 1.0

@@ -13,9 +13,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import make_private_folder, read_regular
-from sweeps.home import masked
-from sweeps.search import SearchError
-from sweeps.sqlite_files import database_file
+from sweeps.machine.home import masked
+from sweeps.machine.sqlite_files import database_file
+from sweeps.study.search import SearchError
 
 _PATIENCE = 60
 """Seconds that a write to a database file waits for those who read it, dashboards for example."""

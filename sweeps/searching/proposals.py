@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, with_named_teacher
-from sweeps.search import Point, Search, SearchError, SearchHistory
+from sweeps.machine.sqlite_files import alone, database_file
 from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.searching.search_history import (
     EXHAUSTED,
@@ -38,9 +38,9 @@ from sweeps.searching.search_history import (
     own_trials,
     points_of,
 )
-from sweeps.space import MAX_GRID, Categorical, Integer, Parameter
-from sweeps.sqlite_files import alone, database_file
-from sweeps.study import Study
+from sweeps.study.search import Point, Search, SearchError, SearchHistory
+from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
+from sweeps.study.study import Study
 
 _TRIES = 50
 """Draws of a sampler that may repeat known points before other ways of finding one take over."""

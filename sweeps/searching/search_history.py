@@ -8,10 +8,10 @@ from typing import TypeVar
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from sweeps.search import Point, PointState, Search, SearchHistory
+from sweeps.machine.sqlite_files import alone, database_file
 from sweeps.searching.optuna_storage import answering, open_storage
-from sweeps.sqlite_files import alone, database_file
-from sweeps.study import Study
+from sweeps.study.search import Point, PointState, Search, SearchHistory
+from sweeps.study.study import Study
 
 _STATES: Mapping[TrialState, PointState] = {
     TrialState.RUNNING: "open",

@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.budget import SECONDS_PER_HOUR, Spending
-from sweeps.failures import diverged, failures_of
-from sweeps.ledger import launches
-from sweeps.results import RunResult, read_results
-from sweeps.search import Point, Search, SearchError
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.selection import (
     confirmation_is_due,
@@ -20,8 +15,13 @@ from sweeps.searching.selection import (
     is_clearly_worse,
     winner_of,
 )
-from sweeps.stages import PlannedRun, plan_runs, proven_stages
-from sweeps.study import Run, Study
+from sweeps.state.failures import diverged, failures_of
+from sweeps.state.ledger import launches
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun, plan_runs, proven_stages
+from sweeps.study.budget import SECONDS_PER_HOUR, Spending
+from sweeps.study.search import Point, Search, SearchError
+from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
     from sweeps.searching.proposals import Proposals  # it loads Optuna

@@ -8,10 +8,10 @@ from statistics import stdev
 from mixup_core.keys import stage_keys
 from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
-from sweeps.failures import failures_of
-from sweeps.results import read_results
-from sweeps.search import CONFIRM, Point, Search, SearchHistory
-from sweeps.study import Study
+from sweeps.state.failures import failures_of
+from sweeps.state.results import read_results
+from sweeps.study.search import CONFIRM, Point, Search, SearchHistory
+from sweeps.study.study import Study
 
 
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.budget import SECONDS_PER_HOUR
-from sweeps.results import begun_seeds, read_results, spending_of
-from sweeps.search import SearchError
 from sweeps.searching.outlook import Outlook
-from sweeps.stages import Plan, PlannedRun
-from sweeps.study import Run, Study
+from sweeps.state.results import begun_seeds, read_results, spending_of
+from sweeps.state.stages import Plan, PlannedRun
+from sweeps.study.budget import SECONDS_PER_HOUR
+from sweeps.study.search import SearchError
+from sweeps.study.study import Run, Study
 
 
 class RunSource(Protocol):

@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
-from sweeps.sqlite_files import DatabaseError, alone, require_companions
+from sweeps.machine.sqlite_files import DatabaseError, alone, require_companions
 
 _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""

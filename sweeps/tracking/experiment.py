@@ -23,8 +23,8 @@ os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
-from sweeps.results import Outcome
-from sweeps.sqlite_files import alone, database_file
+from sweeps.machine.sqlite_files import alone, database_file
+from sweeps.state.results import Outcome
 from sweeps.tracking.database import (
     artifacts_beside,
     begin,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
-from sweeps.results import Outcome, RunResult
-from sweeps.study import Run
+from sweeps.state.results import Outcome, RunResult
+from sweeps.study.study import Run
 
 Epoch = tuple[EpochRecord, EpochFacts]
 

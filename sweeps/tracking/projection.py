@@ -15,9 +15,9 @@ from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
 from mixup_core.store.names import prediction_name
 from mixup_core.tree.written_forms import flatten
-from sweeps.readouts import Last, Readout
-from sweeps.results import Outcome
-from sweeps.study import Run, Study
+from sweeps.state.results import Outcome
+from sweeps.study.readouts import Last, Readout
+from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import (
     MAX_TAG,
     MODEL_TAG,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mixup_core.records import EpochRecord
-from sweeps.home import masked
-from sweeps.results import Outcome
+from sweeps.machine.home import masked
+from sweeps.state.results import Outcome
 from sweeps.tracking.experiment import PARENT_TAG, Entry, Experiment
 from sweeps.tracking.progress import epochs_of
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mixup_core.problem import Problem
-from sweeps.readouts import Last, Readout
+from sweeps.study.readouts import Last, Readout
 from sweeps.tracking.progress import Epoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]

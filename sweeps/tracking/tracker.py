@@ -10,9 +10,9 @@ from typing import Any
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.home import masked
-from sweeps.results import RunResult, read_results
-from sweeps.study import Run, Study
+from sweeps.machine.home import masked
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import is_refusal
 from sweeps.tracking.outbox import Outbox
 from sweeps.tracking.progress import Epoch, Progress

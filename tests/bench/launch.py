@@ -17,7 +17,7 @@ from pathlib import Path
 from mixup_core.images.data.fetching import data_root
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
+from sweeps.state.results import read_results
 from tests.bench.pairs import arguments_of, ratios, spread
 from tests.conftest import CommandLine
 from tests.soak.findings import publish

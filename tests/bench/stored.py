@@ -7,7 +7,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 _STORED_AT_MS = 1_700_000_000_000
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
+from sweeps.state.results import read_results
 from tests.bench.pairs import arguments_of
 from tests.cluster.head import Head, started_head
 from tests.soak.findings import publish

@@ -22,15 +22,15 @@ import pytest
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import FormatError
-from reports.shelf import standing
+from reports.pages.shelf import standing
 from sweeps.leasing.lease import Lease
-from sweeps.ledger import launches
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_predictions, read_results
 from sweeps.running.storing import Assignment, Storing
 from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
-from sweeps.stages import plan_study
+from sweeps.state.ledger import launches
+from sweeps.state.results import read_predictions, read_results
+from sweeps.state.stages import plan_study
 from tests.conftest import CommandLine
 
 HOMES = sorted(path.parent for path in Path(__file__).with_name("homes").glob("*/old.yaml"))

@@ -12,11 +12,11 @@ from mixup_core.tree.building import built
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Range
 from mixup_core.tree.parts import limits, members, parts, unmarked
-from sweeps.budget import Budget
-from sweeps.claims import Claim
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import stand_ins
-from sweeps.space import Categorical, Integer, Real
+from sweeps.study.budget import Budget
+from sweeps.study.claims import Claim
+from sweeps.study.space import Categorical, Integer, Real
 
 
 def _reached(hint: Any) -> Iterator[Any]:

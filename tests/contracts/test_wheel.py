@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BESIDE = ("mixup_core/images/*.c", "sweeps/studies/*.yaml", "reports/*.html", "cluster/*.yaml",
-          "cluster/local.sh", "cluster/slurm.sbatch", "cluster/mlflow.service",
+BESIDE = ("mixup_core/images/*.c", "sweeps/studies/*.yaml", "reports/pages/*.html",
+          "cluster/*.yaml", "cluster/local.sh", "cluster/slurm.sbatch", "cluster/mlflow.service",
           "cluster/*.md")  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_a_wheel_names_its_version_and_the_commit_it_was_built_from(
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)
     program = (
-        "import json; from reports.provenance import describe_code, installed_versions; "
+        "import json; from reports.numbers.provenance import describe_code, installed_versions; "
         "print(json.dumps([describe_code(), installed_versions()['mixsweep']]))"
     )
     done = subprocess.run(

@@ -14,7 +14,7 @@ import fsspec.core
 import sqlalchemy
 
 from mixup_core.store.manifests import EpochFacts
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.launches import Task
 

@@ -14,10 +14,10 @@ from typing import Self, TypeVar
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult, read_results
 from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
-from sweeps.study import Run, Study
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.study import Run, Study
 from tests.conftest import CommandLine
 
 Found = TypeVar("Found")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ray.cluster_utils import Cluster
 
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 
 _MEMORY = 80 * 2**20
 _LOOPBACK = "127.0.0.1"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
 from sweeps.searching.search_history import read_history
+from sweeps.state.results import read_results
 from tests.conftest import CommandLine
 from tests.faults.nodes import Nodes
 

@@ -10,8 +10,8 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.manifests import EpochFacts
-from sweeps.home import Home
 from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.searching.search_history import read_history
 from tests.conftest import CommandLine

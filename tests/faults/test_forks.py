@@ -9,7 +9,7 @@ import torch
 from mixup_core.images.data.datasets import load
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.store.checkpoints import Store
-from sweeps.stages import plan_runs
+from sweeps.state.stages import plan_runs
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.images.data.fetching import data_root, is_present
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task

@@ -8,7 +8,7 @@ from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.tree.parts import REQUIRED, parts
 from mixup_core.tree.written_forms import flatten, spelled
 from sweeps.reading.study_file import bundled_studies, load_study
-from sweeps.search import confirming
+from sweeps.study.search import confirming
 
 NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
 """Where the number lies that is part of every key."""

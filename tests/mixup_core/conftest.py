@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_files import FashionMnist
 
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
+from tests.mixup_core.small_files import FashionMnist
 
 
 def _images(info: DatasetInfo, num: int, seed: int) -> Images:

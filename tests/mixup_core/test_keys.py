@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_trees import trees
 
 from mixup_core import keys
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
@@ -21,6 +20,7 @@ from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
 from mixup_core.tree.building import with_values
 from mixup_core.tree.written_forms import flatten, spelled
+from tests.mixup_core.random_trees import trees
 
 BASE = TrainConfig(epochs=4, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 2})

@@ -1,10 +1,10 @@
 import pytest
-from synthetic import finish, make_study
-from synthetic_search import HISTORY, result_of, search_study
 
 from mixup_core import problem
-from sweeps.results import RunResult
-from sweeps.study import Study
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import ClassVar
 from mixup_core.problem import Axis, Keying, Metric, Problem
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Stage
-from sweeps.results import RunResult
-from sweeps.study import Run, Study
+from sweeps.state.results import RunResult
+from sweeps.study.study import Run, Study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,14 +3,14 @@
 import csv
 import io
 
-from reports.colours import arm_looks
-from reports.curve_figures import draw_curves
-from reports.figures import Figure
-from reports.final_figures import draw_finals
-from reports.runs import arrange
-from reports.tables import tabulate
-from sweeps.results import RunResult
-from sweeps.study import Study
+from reports.figures.canvas import Figure
+from reports.figures.colours import arm_looks
+from reports.figures.curves import draw_curves
+from reports.figures.final import draw_finals
+from reports.numbers.runs import arrange
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:

@@ -10,8 +10,8 @@ from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage
-from sweeps.results import RunResult
-from sweeps.study import Run, Study
+from sweeps.state.results import RunResult
+from sweeps.study.study import Run, Study
 
 EPOCHS = 10
 LAWS: dict[str, Law] = {"erm": Erm(), "midpoint": Midpoint(), "uniform": Beta(alpha=1.0)}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 
 NUM_IMAGES, NUM_CLASSES = 600, 4
 SHARPNESS = {"erm": 4.0, "midpoint": 1.0, "uniform": 2.0}

@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-from synthetic import NOISE, finish, make_study
-
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
-from sweeps.results import RunResult
-from sweeps.search import (
+from sweeps.state.results import RunResult
+from sweeps.study.search import (
     Confirmation,
     Patience,
     Point,
@@ -17,8 +15,9 @@ from sweeps.search import (
     SearchHistory,
     SearchStrategy,
 )
-from sweeps.space import Integer, Parameter, Real, Space
-from sweeps.study import Run, Study
+from sweeps.study.space import Integer, Parameter, Real, Space
+from sweeps.study.study import Run, Study
+from tests.reports.synthetic import NOISE, finish, make_study
 
 MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
 

@@ -10,12 +10,12 @@ from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.tree.written_forms import flatten
-from reports.build import draft_report
-from reports.frames import epochs_frame, runs_frame
-from reports.responses import plane_of, response_of
+from reports.numbers.responses import plane_of, response_of
+from reports.pages.build import draft_report
+from reports.tables.frames import epochs_frame, runs_frame
 from sweeps.reading.study_file import bundled_studies, load_study
-from sweeps.results import RunResult
-from sweeps.study import Run, Study
+from sweeps.state.results import RunResult
+from sweeps.study.study import Run, Study
 
 RECORDS = 4
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from synthetic import finish, make_study
 
 from mixup_core.rules import printable
-from reports.build import draft_report
-from sweeps.claims import Claim, Comparison
+from reports.pages.build import draft_report
+from sweeps.study.claims import Claim, Comparison
+from tests.reports.synthetic import finish, make_study
 
 HOSTILE = (
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from reports.statistics import summarise
-from sweeps.search import CONFIRM
+from reports.numbers.statistics import summarise
+from sweeps.study.search import CONFIRM
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/table.csv"))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from synthetic import ended, make_study, rows_of
 
-from reports.build import draft_report
-from sweeps.claims import Claim, Comparison
-from sweeps.study import Study
+from reports.pages.build import draft_report
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, make_study, rows_of
 
 METRICS = ("test/error", "test/nll", "test/calibration_error", "train/loss", "train/excess_loss")
 CLAIMS = (

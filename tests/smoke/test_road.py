@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
+from sweeps.state.results import read_results
 from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
 

@@ -12,10 +12,10 @@ import optuna
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.search import Point
 from sweeps.searching.search_history import read_history
+from sweeps.study.search import Point
 from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from reports.provenance import PACKAGES, describe_code
-from sweeps.processor import processor
+from reports.numbers.provenance import PACKAGES, describe_code
+from sweeps.machine.processor import processor
 
 PUBLISHED = Path("reports") / "published"
 Kind = Literal["soak", "bench", "bench-search", "mutants"]

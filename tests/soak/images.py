@@ -18,7 +18,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import BAD_INPUT
 from sweeps.reading.study_file import load_study
-from sweeps.results import last_try, read_results
+from sweeps.state.results import last_try, read_results
 from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 from tests.soak.findings import publish

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, is_ray_worker, ray_workers, wait_for

@@ -20,7 +20,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop
 from sweeps.reading.study_file import load_study
-from sweeps.study import Study
+from sweeps.study.study import Study
 from tests.conftest import CommandLine
 from tests.damages import CONTENTS, DAMAGES, Damage
 

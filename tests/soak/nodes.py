@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mixup_core.store.manifests import EpochFacts
-from sweeps.results import RunResult
+from sweeps.state.results import RunResult
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task, is_ray_worker, wait_for
 from tests.faults.nodes import Gpu, Nodes, gpu_of

@@ -36,7 +36,7 @@ _NEEDED = (
     "mlflow",
     "torchvision",
     "sweeps.tracking.projection",
-    "reports.build",
+    "reports.pages.build",
 )
 
 

@@ -8,9 +8,9 @@ from mlflow import MlflowClient
 
 from mixup_core.laws import Midpoint
 from mixup_core.tree.building import with_values
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
-from sweeps.study import Study
+from sweeps.study.study import Study
 from tests.sweeps.tracked import ERM
 
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from sweeps.signals import GOES_ON
+from sweeps.machine.signals import GOES_ON
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reports import provenance
+from reports.numbers import provenance
 from sweeps.cli import BAD_INPUT, main
 
 BAD = {

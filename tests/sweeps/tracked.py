@@ -11,9 +11,9 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage
-from sweeps.home import Home
-from sweeps.results import RunResult
-from sweeps.study import Run, Study
+from sweeps.machine.home import Home
+from sweeps.state.results import RunResult
+from sweeps.study.study import Run, Study
 from sweeps.tracking.progress import Progress
 from sweeps.tracking.projection import Projection
 

@@ -1,12 +1,12 @@
 """A run under mixup, and what others learn from it."""
 
 import pytest
-from taught_runs import trained
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.problem import Teacher
 from mixup_core.tree.building import with_values
+from tests.mixup_core.images.taught_runs import trained
 
 
 @pytest.fixture

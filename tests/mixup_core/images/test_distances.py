@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_files import folder_config, write_images
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.datasets import load
@@ -19,6 +18,7 @@ from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import problem_of
 from mixup_core.seeding import stream
 from mixup_core.weights import draw_weights
+from tests.mixup_core.small_files import folder_config, write_images
 
 CPU = torch.device("cpu")
 CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from taught_runs import CPU, NAMED, trained
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
@@ -28,6 +27,7 @@ from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
+from tests.mixup_core.images.taught_runs import CPU, NAMED, trained
 
 CROSS_ENTROPY = CrossEntropy()
 

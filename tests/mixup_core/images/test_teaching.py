@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from taught_runs import NAMED, trained
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
@@ -13,6 +12,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Teacher
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
+from tests.mixup_core.images.taught_runs import NAMED, trained
 
 
 def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 from scipy.optimize import brentq
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -10,6 +9,7 @@ from mixup_core.rules import RuleError
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
 from mixup_core.tree.building import built
 from mixup_core.weights import draw_weights
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
 

@@ -4,7 +4,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from processes import assert_resumes_anywhere, last
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing import loss_floor
@@ -12,6 +11,7 @@ from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
 from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
 
 CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)
 

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 from scipy.integrate import nquad
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -13,6 +12,7 @@ from mixup_core.theory.label_noise_bound import (
     probability,
 )
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
 

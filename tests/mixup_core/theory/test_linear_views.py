@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, xlogy
@@ -25,6 +24,7 @@ from mixup_core.theory.linear_views import (
 )
 from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)
 

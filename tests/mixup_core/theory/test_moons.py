@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 from sklearn.datasets import make_moons
 
 from mixup_core.laws import Beta, Erm
@@ -19,6 +18,7 @@ from mixup_core.theory.moons import (
 )
 from mixup_core.theory.segments import distances_to_segments
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
 

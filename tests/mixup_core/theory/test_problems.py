@@ -5,13 +5,13 @@ import sys
 from typing import Any
 
 import pytest
-from processes import assert_resumes_anywhere
 
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.tree.building import with_values
 from mixup_core.tree.parts import leaves
 from mixup_core.tree.written_forms import flatten
+from tests.mixup_core.theory.processes import assert_resumes_anywhere
 
 NAMES = [name for name, place in PROBLEMS.items() if place.startswith("mixup_core.theory.")]
 

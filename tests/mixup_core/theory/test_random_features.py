@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
@@ -16,6 +15,7 @@ from mixup_core.theory.random_features import (
     start,
 )
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
 
 CONFIG = RandomFeaturesConfig(
     law=Beta(alpha=1.0), points=20, features=15, test_points=300, epochs=12

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from processes import assert_resumes_anywhere, finished, last
 from torch.nn.functional import cross_entropy
 
 from mixup_core.keys import changes, stage_keys
@@ -22,6 +21,7 @@ from mixup_core.theory.rare_features import (
     start,
 )
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 UNIFORM = Beta(alpha=1.0)
 CONFIG = RareFeaturesConfig(

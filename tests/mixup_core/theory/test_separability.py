@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 from scipy.optimize import minimize
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -11,6 +10,7 @@ from mixup_core.theory.logistic import slopes
 from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
 from mixup_core.tree.building import built
 from mixup_core.weights import weight_quantiles
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)
 

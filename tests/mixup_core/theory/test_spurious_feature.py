@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
@@ -12,6 +11,7 @@ from mixup_core.theory.spurious_feature import (
     least_variance_share,
 )
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
 
 CONFIG = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
 

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, last
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
@@ -15,6 +14,7 @@ from mixup_core.theory.support_vectors import (
     support_fraction,
 )
 from mixup_core.tree.building import built
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
 
 CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
 

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import assert_resumes_anywhere, finished, last
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -21,6 +20,7 @@ from mixup_core.theory.two_layer.problem import method
 from mixup_core.theory.two_layer.training import start
 from mixup_core.tree.building import built, with_values
 from mixup_core.tree.written_forms import flatten
+from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 UNIFORM = Beta(alpha=1.0)
 SMALL = TwoLayerConfig(

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journeys import JOURNEY, Bike, Journey, Leg, Ramp, Straight, Winding
-from random_trees import spellings, trees
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.laws import Beta, Law
@@ -17,6 +15,8 @@ from mixup_core.tree.building import built, parsed, with_values
 from mixup_core.tree.parts import REQUIRED, leaves, parts
 from mixup_core.tree.spelling_errors import SpellingError
 from mixup_core.tree.written_forms import flatten, spelled
+from tests.mixup_core.random_trees import spellings, trees
+from tests.mixup_core.tree.journeys import JOURNEY, Bike, Journey, Leg, Ramp, Straight, Winding
 
 STARTS: Mapping[str, Any] = {
     "journey": JOURNEY,

@@ -1,13 +1,13 @@
 """Choices change kind and keep what they share; what belongs to another kind is refused."""
 
 import pytest
-from journeys import JOURNEY, Bike, Bus, Journey, Ramp, Straight, Winding
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
 from mixup_core.tree.parts import parts
 from mixup_core.tree.spelling_errors import SpellingError
+from tests.mixup_core.tree.journeys import JOURNEY, Bike, Bus, Journey, Ramp, Straight, Winding
 
 PARTS = {part.name: part for part in parts(Journey)}
 

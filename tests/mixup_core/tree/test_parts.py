@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import pytest
-from journeys import Bike, Journey, Leg, Stay, Winding
 
 from mixup_core.laws import Erm
 from mixup_core.tree.limits import Among, Range
@@ -18,6 +17,7 @@ from mixup_core.tree.parts import (
     unmarked,
     words,
 )
+from tests.mixup_core.tree.journeys import Bike, Journey, Leg, Stay, Winding
 
 PARTS = {part.name: part for part in parts(Journey)}
 

@@ -4,12 +4,12 @@ import pickle
 from typing import Annotated, Any, Literal
 
 import pytest
-from journeys import JOURNEY, Bike, Leg, Ramp
 
 from mixup_core.laws import Law
 from mixup_core.tree.building import with_values
 from mixup_core.tree.limits import Among, Range
 from mixup_core.tree.spelling_errors import SpellingError, expected
+from tests.mixup_core.tree.journeys import JOURNEY, Bike, Leg, Ramp
 
 
 @pytest.mark.parametrize(

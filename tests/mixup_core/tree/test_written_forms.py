@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
-from journeys import JOURNEY, Bike, Journey, Leg, Ramp, Road, Winding, Wrapped
-from random_trees import spellings
 
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed, with_values
 from mixup_core.tree.parts import REQUIRED, leaves
 from mixup_core.tree.written_forms import defaults, flatten, spelled
+from tests.mixup_core.random_trees import spellings
+from tests.mixup_core.tree.journeys import JOURNEY, Bike, Journey, Leg, Ramp, Road, Winding, Wrapped
 
 
 def test_the_paths_of_a_flat_tree_are_leaves_of_its_type() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import scipy.stats
 from click.testing import CliRunner, Result
-from trained import error_of, train
 
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
+from tests.sweeps.commands.trained import error_of, train
 
 SEEDS = ("--set", "seeds=4")
 

@@ -18,13 +18,13 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, seal
 from mixup_core.temporary import PREFIX
-from reports.build import Report
-from reports.tables import tabulate
+from reports.pages.build import Report
+from reports.tables.table import tabulate
 from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.request import Request
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
-from sweeps.results import read_results
+from sweeps.state.results import read_results
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
 

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from trained import train
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_key
@@ -12,10 +11,11 @@ from mixup_core.tree.building import with_values
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
 from sweeps.commands.summaries import plan_summary, spell_plan
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult
-from sweeps.search import SearchHistory
-from sweeps.stages import plan_runs
-from sweeps.study import Run
+from sweeps.state.results import RunResult
+from sweeps.state.stages import plan_runs
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Run
+from tests.sweeps.commands.trained import train
 
 BASE = TrainConfig(epochs=10, batch_size=8)
 MIXED = with_values(BASE, {"mix.law": "midpoint"})

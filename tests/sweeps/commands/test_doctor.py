@@ -13,7 +13,7 @@ import torch
 from mixup_core.problem import all_data_needs
 from sweeps.commands import doctor
 from sweeps.commands.doctor import findings
-from sweeps.home import Home
+from sweeps.machine.home import Home
 
 Find = Callable[..., str]
 

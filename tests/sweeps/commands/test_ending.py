@@ -38,7 +38,7 @@ def test_an_interrupt_ends_the_command_with_what_it_has_started(
 ) -> None:
     """Whether it is the first, or the second of a launch that one has ended."""
     program = (
-        "import signal; from sweeps.signals import hear, leave; "
+        "import signal; from sweeps.machine.signals import hear, leave; "
         "from sweeps.commands.ending import Ending; "
         f"signal.signal(signal.SIGHUP, signal.SIG_DFL); {before}; "
         "print(Ending(command='sleep 300 & echo $!; wait', study='digits').close(1))"

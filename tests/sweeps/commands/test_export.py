@@ -5,14 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from trained import error_of, train
 
 import mixsweep
 from mixup_core.predictions import AVERAGED, Predictions, Split
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
-from sweeps.results import read_results
+from sweeps.state.results import read_results
+from tests.sweeps.commands.trained import error_of, train
 
 
 def _export(home: Path, *arguments: str) -> Result:

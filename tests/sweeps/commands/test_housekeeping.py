@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from trained import store_stage
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.commands.housekeeping import prune, take_stock
 from sweeps.reading.study_file import load_study
-from sweeps.study import Study
+from sweeps.study.study import Study
+from tests.sweeps.commands.trained import store_stage
 
 
 @pytest.fixture

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from searching import asked, read
-from trained import store_stage, train
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.cli import commands
 from sweeps.commands.request import DONE
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
-from sweeps.home import Home
 from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies, load_study
-from sweeps.search import SearchHistory
+from sweeps.study.search import SearchHistory
+from tests.sweeps.commands.trained import store_stage, train
+from tests.sweeps.small_searches import asked, read
 
 Look = Callable[..., Result]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from trained import train
 
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.leasing.lease import Lease
 from tests.damages import DAMAGES
+from tests.sweeps.commands.trained import train
 
 
 def _mixsweep(home: Path, *arguments: str) -> Result:

@@ -3,7 +3,7 @@ from pathlib import Path
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.summaries import plan_summary, spell_plan
 from sweeps.reading.study_file import load_study
-from sweeps.search import SearchHistory
+from sweeps.study.search import SearchHistory
 
 
 def test_a_plan_says_what_its_images_take_in_memory(tmp_path: Path) -> None:

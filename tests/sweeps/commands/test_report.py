@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from trained import train
 
 from sweeps.cli import commands
 from sweeps.commands import report
+from tests.sweeps.commands.trained import train
 
 
 def test_a_watched_report_is_written_again_when_a_run_has_ended_and_ends_with_the_last(

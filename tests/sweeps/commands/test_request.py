@@ -9,8 +9,6 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from searching import asked, read
-from trained import train
 
 from mixup_core.problem import PROBLEMS
 from sweeps.cli import commands
@@ -22,12 +20,14 @@ from sweeps.commands.request import (
     placement_options,
     program,
 )
-from sweeps.home import Home
-from sweeps.ledger import enter
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.search import SearchHistory
-from sweeps.sqlite_files import DatabaseError
+from sweeps.state.ledger import enter
+from sweeps.study.search import SearchHistory
 from tests import toy
+from tests.sweeps.commands.trained import train
+from tests.sweeps.small_searches import asked, read
 
 
 def request_of(home: Path, reference: str = "digits", *overrides: str, **places: Any) -> Request:

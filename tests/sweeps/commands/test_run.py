@@ -4,17 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from trained import train
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from sweeps.commands.request import Request
 from sweeps.commands.run import require_room, with_room
-from sweeps.home import Home
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Placement
 from sweeps.searching.sources import FixedSource, RunSource
-from sweeps.stages import plan_study
+from sweeps.state.stages import plan_study
+from tests.sweeps.commands.trained import train
 
 STUDY = load_study("digits")
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from trained import store_stage
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
@@ -15,7 +14,8 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.study import Run, Study
+from sweeps.study.study import Run, Study
+from tests.sweeps.commands.trained import store_stage
 
 MB = bytes(1_000_000)
 

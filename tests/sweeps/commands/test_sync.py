@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from trained import train
 
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
+from tests.sweeps.commands.trained import train
 
 STATUSES = "SELECT status, count(*) FROM runs GROUP BY status"
 COUNT = "SELECT count(*) FROM runs"

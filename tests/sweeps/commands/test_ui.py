@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from trained import train
 
 from sweeps.cli import commands
-from sweeps.sqlite_files import DatabaseError
+from sweeps.machine.sqlite_files import DatabaseError
 from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
+from tests.sweeps.commands.trained import train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -8,9 +8,9 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.ledger import enter
 from sweeps.reading.study_file import load_study
-from sweeps.study import Run, Study
+from sweeps.state.ledger import enter
+from sweeps.study.study import Run, Study
 
 
 def train(

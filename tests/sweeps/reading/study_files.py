@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 SMALL = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 2\n"
 ARMS = SMALL + "arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1}}\n"

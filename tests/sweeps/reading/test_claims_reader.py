@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from study_files import ARMS, SMALL, read, refusals
 
-from sweeps.claims import Claim, Comparison
-from sweeps.readouts import Averaged, Last, MeanOfLast, Rise
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.readouts import Averaged, Last, MeanOfLast, Rise
+from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 SOURCE = "source: arXiv:2210.13512, table 1"
 CLAIM = f"- says: Mixup wins\n  {SOURCE}\n  that: {{less: [uniform, erm], metric: test/error}}\n"

@@ -2,7 +2,8 @@ import time
 from pathlib import Path
 
 import pytest
-from study_files import ARMS, SMALL, read, refusals
+
+from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 
 def test_a_list_of_grids_is_their_union(tmp_path: Path) -> None:

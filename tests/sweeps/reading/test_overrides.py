@@ -7,15 +7,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from searching import STUDY
-from study_files import ARMS, ONE_FILE, SMALL, faults_of, parts, read, refusals, values
 
 from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Midpoint
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
-from sweeps.readouts import MeanOfLast
-from sweeps.space import Integer
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.space import Integer
+from tests.sweeps.reading.study_files import (
+    ARMS,
+    ONE_FILE,
+    SMALL,
+    faults_of,
+    parts,
+    read,
+    refusals,
+    values,
+)
+from tests.sweeps.small_searches import STUDY
 
 DOTTED = SMALL + "arms: {a: {}, a.b: {mix.law: midpoint}}\n"
 

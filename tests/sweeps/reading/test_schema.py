@@ -4,9 +4,9 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
-from searching import STUDY, read
 
 from sweeps.reading.schema import study_schema
+from tests.sweeps.small_searches import STUDY, read
 
 
 @pytest.mark.parametrize("off", [(), ("search.prune=null", "search.confirm=null")])

@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from searching import STUDY, assert_refused, read
 
-from sweeps.budget import Budget
 from sweeps.reading.study_file import StudyError
+from sweeps.study.budget import Budget
+from tests.sweeps.small_searches import STUDY, assert_refused, read
 
 # Name of the case: what is replaced in the study, by what, and the one line it must give.
 BAD = {

@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from searching import STUDY, assert_refused, read
 
-from sweeps.space import Categorical, Integer, Parameter, Real
+from sweeps.study.space import Categorical, Integer, Parameter, Real
+from tests.sweeps.small_searches import STUDY, assert_refused, read
 
 ALPHA = "mix.law: {beta: {log_uniform: [0.1, 32.0]}}"
 SWITCH = "mix.switch_epoch: {int: [0, 20], step: 2}"

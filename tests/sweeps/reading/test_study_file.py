@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from study_files import ONE_FILE, SMALL, faults_of, parts, values
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
@@ -21,7 +20,8 @@ from mixup_core.problem import MAX_SEED
 from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.study import Study
+from sweeps.study.study import Study
+from tests.sweeps.reading.study_files import ONE_FILE, SMALL, faults_of, parts, values
 
 Load = Callable[..., Study]
 

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from searching import STUDY, assert_refused
-from study_files import SMALL, read, refusals
 
 from mixup_core.problem import MAX_SEED
 from mixup_core.rules import RuleError
-from sweeps.budget import Budget
 from sweeps.reading.study_file import StudyError
 from sweeps.reading.study_keys import EntryKeys, StudyKeys
-from sweeps.readouts import Last
-from sweeps.search import Confirmation
-from sweeps.space import Integer, Real
+from sweeps.study.budget import Budget
+from sweeps.study.readouts import Last
+from sweeps.study.search import Confirmation
+from sweeps.study.space import Integer, Real
+from tests.sweeps.reading.study_files import SMALL, read, refusals
+from tests.sweeps.small_searches import STUDY, assert_refused
 
 DISTINCT = "items of seeds are distinct, at least one"
 IN_RANGE = "0 <= each of seeds <= 2^63-1"

@@ -1,12 +1,12 @@
 from pathlib import Path
 
 import pytest
-from study_files import ARMS, SMALL, read, refusals
 
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import PROBLEMS
 from mixup_core.tree.written_forms import flatten
 from tests import toy
+from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
 

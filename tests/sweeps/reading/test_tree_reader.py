@@ -1,11 +1,11 @@
 from typing import Any
 
 import pytest
-from plants import Bed, Drip, Flood, Plant, Sand, Visit
 
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
 from sweeps.reading.tree_paths import TreePaths
 from sweeps.reading.tree_reader import MAX_HINTS, TreeReader, did_you_mean
+from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand, Visit
 
 PATHS = TreePaths(Plant, {"label": "is not set in a study file"})
 

@@ -6,7 +6,7 @@ import pytest
 from mixup_core.images.config import TrainConfig
 from mixup_core.tree.building import with_values
 from sweeps.running.console import Board, Console, spell_duration, still
-from sweeps.study import Study
+from sweeps.study.study import Study
 
 
 class _Clock:

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear
 from sweeps.running import head
 from sweeps.running.head import Head, HeadLostError
-from sweeps.signals import GOES_ON, INTERRUPTED, hear
 
 NOWHERE = "127.0.0.1:9"
 
@@ -176,7 +176,7 @@ def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path)
 WITHIN_RAY = """
 import ctypes, os, signal, subprocess, sys, threading
 from sweeps.running import head
-from sweeps.signals import hear
+from sweeps.machine.signals import hear
 hear()
 
 def interrupt_all():

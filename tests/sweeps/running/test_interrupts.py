@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
+from sweeps.machine.signals import ending_signals, hear
 from sweeps.running.interrupts import Interrupts
-from sweeps.signals import ending_signals, hear
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from ray.job_submission import JobSubmissionClient  # read before a test says RAY_AUTH_MODE
-from ray_server import RUNNING, RayServer, ended, ray_server
 
 from sweeps.running import jobs
 from sweeps.running.jobs import LOST, STOPPED, Cluster, ClusterError
+from tests.sweeps.running.ray_server import RUNNING, RayServer, ended, ray_server
 
 pytestmark = [
     # What Ray's client gives to aiohttp is its own affair.

@@ -18,8 +18,8 @@ from sweeps.running import launch
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement
 from sweeps.searching.sources import FixedSource
-from sweeps.stages import plan_study
-from sweeps.study import Run, Study
+from sweeps.state.stages import plan_study
+from sweeps.study.study import Run, Study
 from tests.sweeps.tracking.test_tracker import tracker_of
 
 

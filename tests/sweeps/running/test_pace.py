@@ -9,7 +9,7 @@ from mixup_core.tree.building import with_values
 from sweeps.running.console import Board
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook
-from sweeps.study import Run, Study
+from sweeps.study.study import Run, Study
 
 
 def test_runs_are_placed_on_slots_one_after_another() -> None:

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from sweeps.budget import Budget
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Node, Placement, PlacementError, require_gpus
-from sweeps.study import Study
+from sweeps.study.budget import Budget
+from sweeps.study.study import Study
 
 TWO_GPUS = Node(cpus=8, gpus=2)
 HEAD = Node(cpus=0, gpus=0)

@@ -54,7 +54,7 @@ _OWN_CLUSTER = """
 import psutil, time
 from sweeps.running.placement import Placement
 from sweeps.running.ray_cluster import cluster, nodes
-from sweeps.scratch import scratch
+from sweeps.machine.scratch import scratch
 
 def below():
     return psutil.Process().children(recursive=True)

@@ -10,8 +10,8 @@ from mixup_core.laws import Beta
 from mixup_core.problem import PROBLEMS
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.searching.sources import FixedSource
-from sweeps.stages import PlannedRun, plan_runs
-from sweeps.study import Run, Study
+from sweeps.state.stages import PlannedRun, plan_runs
+from sweeps.study.study import Run, Study
 from tests import toy
 
 

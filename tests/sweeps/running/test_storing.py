@@ -16,10 +16,10 @@ from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from mixup_core.tree.building import with_values
-from sweeps.results import read_results
 from sweeps.running.storing import Assignment, Storing
-from sweeps.stages import plan_runs
-from sweeps.study import Run
+from sweeps.state.results import read_results
+from sweeps.state.stages import plan_runs
+from sweeps.study.study import Run
 
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),

@@ -17,11 +17,11 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop
 from sweeps.reading.study_file import load_study
-from sweeps.results import RunResult
 from sweeps.running.watch import Watch
 from sweeps.searching.sources import FixedSource
-from sweeps.stages import plan_study
-from sweeps.study import Run
+from sweeps.state.results import RunResult
+from sweeps.state.stages import plan_study
+from sweeps.study.study import Run
 
 STUDY = load_study("digits")
 RUN = STUDY.runs()[0]

@@ -2,12 +2,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from searching import asked, read
 
-from sweeps.search import SearchError
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
+from sweeps.study.search import SearchError
 from tests.damages import DAMAGES
+from tests.sweeps.small_searches import asked, read
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import optuna
 import pytest
-from searching import STUDY, asked, read
 
 import sweeps.searching.proposals
-from sweeps.search import SearchError
 from sweeps.searching.proposals import Proposals
+from sweeps.study.search import SearchError
+from tests.sweeps.small_searches import STUDY, asked, read
 
 CONDITIONAL = STUDY.replace(
     "    mix.law: {beta: {log_uniform: [0.1, 32.0]}}\n",

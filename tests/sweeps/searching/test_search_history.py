@@ -5,11 +5,11 @@ from pathlib import Path
 
 import optuna
 import pytest
-from searching import asked, read
 
-from sweeps.search import SearchHistory
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history, read_importances
+from sweeps.study.search import SearchHistory
+from tests.sweeps.small_searches import asked, read
 
 
 def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
 def test_reading_a_study_loads_no_optuna() -> None:
     code = (
         "import sys; from sweeps.reading.study_file import load_study; "
-        "import reports.build; load_study('search-alpha-switch'); "
+        "import reports.pages.build; load_study('search-alpha-switch'); "
         "assert not {'optuna', 'ray'} & set(sys.modules), 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,17 +8,6 @@ from typing import Any
 
 import pytest
 from optuna.storages.journal import JournalFileBackend
-from searching import (
-    GRID,
-    STUDY,
-    BrokenRunError,
-    Driver,
-    KilledError,
-    WorkerLostError,
-    expected_error,
-    noisy,
-    read,
-)
 
 import mixup_core.images.data.datasets
 import sweeps.searching.search_source
@@ -30,16 +19,27 @@ from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.commands.summaries import plan_summary, spell_plan
-from sweeps.ledger import enter
-from sweeps.results import RunResult, read_results
-from sweeps.search import Point, SearchHistory
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
 from sweeps.searching.search_source import SearchSource
 from sweeps.searching.selection import grown_study
-from sweeps.stages import PlannedRun, plan_study
-from sweeps.study import Run, Study
+from sweeps.state.ledger import enter
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.study.search import Point, SearchHistory
+from sweeps.study.study import Run, Study
+from tests.sweeps.small_searches import (
+    GRID,
+    STUDY,
+    BrokenRunError,
+    Driver,
+    KilledError,
+    WorkerLostError,
+    expected_error,
+    noisy,
+    read,
+)
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 import scipy.stats
-from searching import STUDY, read
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from sweeps.search import Point, Search, SearchHistory
 from sweeps.searching.selection import (
     confirmation_is_due,
     foreseen_study,
@@ -21,7 +19,9 @@ from sweeps.searching.selection import (
     select_point,
     winner_of,
 )
-from sweeps.study import Run
+from sweeps.study.search import Point, Search, SearchHistory
+from sweeps.study.study import Run
+from tests.sweeps.small_searches import STUDY, read
 
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 GRID = (

@@ -1,19 +1,19 @@
 from pathlib import Path
 
 import pytest
-from searching import GRID, noisy, read
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from sweeps.commands.summaries import plan_summary, spell_plan
-from sweeps.results import ended_on_budget, read_results
-from sweeps.search import SearchHistory
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.sources import BudgetedSource
-from sweeps.stages import plan_study
-from sweeps.study import Study
+from sweeps.state.results import ended_on_budget, read_results
+from sweeps.state.stages import plan_study
+from sweeps.study.search import SearchHistory
+from sweeps.study.study import Study
+from tests.sweeps.small_searches import GRID, noisy, read
 
 
 def drained(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from sweeps.home import Home
-from sweeps.sqlite_files import DatabaseError
-from sweeps.study import Study
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.study.study import Study
 from sweeps.tracking.database import (
     begin,
     contents_of,

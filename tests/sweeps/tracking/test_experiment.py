@@ -6,8 +6,8 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 
-from sweeps.home import Home, masked
-from sweeps.study import Study
+from sweeps.machine.home import Home, masked
+from sweeps.study.study import Study
 from sweeps.tracking.experiment import Experiment, is_refusal
 from tests.sweeps.tracked import projection_of, reconcile, results_of, runs_of
 

@@ -10,9 +10,9 @@ import pytest
 from mlflow import MlflowClient
 
 from mixup_core.tree.building import with_values
-from sweeps.home import Home
-from sweeps.readouts import MeanOfLast
-from sweeps.study import Study
+from sweeps.machine.home import Home
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.study import Study
 from sweeps.tracking.database import experiment_in
 from sweeps.tracking.experiment import experiments
 from sweeps.tracking.links import links_of, study_links

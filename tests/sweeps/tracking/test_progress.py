@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mixup_core.store.manifests import Failure
-from sweeps.study import Study
+from sweeps.study.study import Study
 from sweeps.tracking.progress import Progress, epochs_of
 from tests.sweeps.tracked import epoch_of, result_of
 

@@ -5,11 +5,11 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
-from reports.runs import runs_csv
-from reports.tables import tabulate
-from sweeps.home import Home
-from sweeps.results import RunResult, read_results
-from sweeps.study import Study
+from reports.numbers.runs import runs_csv
+from reports.tables.table import tabulate
+from sweeps.machine.home import Home
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.study import Study
 from sweeps.tracking.reader import parse_param, read_runs
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 

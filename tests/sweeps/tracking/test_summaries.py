@@ -7,8 +7,8 @@ import pytest
 from mixup_core.images.problem import IMAGES
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
-from reports.statistics import summarise_runs
-from sweeps.readouts import Averaged, Last, MeanOfLast
+from reports.numbers.statistics import summarise_runs
+from sweeps.study.readouts import Averaged, Last, MeanOfLast
 from sweeps.tracking.progress import Epoch
 from sweeps.tracking.summaries import (
     MAIN_POINTS,

@@ -17,8 +17,8 @@ from mlflow import MlflowClient
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from sweeps.home import Home
-from sweeps.study import Study
+from sweeps.machine.home import Home
+from sweeps.study.study import Study
 from sweeps.tracking.projection import Projection
 from sweeps.tracking.reader import read_runs
 from sweeps.tracking.tracker import SUMMARISE_EVERY, Tracker

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from small_cifar import write_cifar10, write_cifar10_c
+
+from tests.mixup_core.images.data.small_cifar import write_cifar10, write_cifar10_c
 
 
 @pytest.fixture

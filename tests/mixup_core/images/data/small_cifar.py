@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torchvision.datasets
-from small_files import set_counts
 
 from mixup_core.images.data.fetching import FILES
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from tests.mixup_core.small_files import set_counts
 
 
 def write_cifar10(

@@ -12,15 +12,6 @@ import torch
 import torchvision.datasets
 from PIL import Image
 from sklearn.datasets import load_digits
-from small_cifar import write_cifar10
-from small_files import (
-    NUM_TEST,
-    NUM_TRAIN,
-    FashionMnist,
-    folder_config,
-    idx,
-    write_images,
-)
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DataError
@@ -28,6 +19,15 @@ from mixup_core.images.data.datasets import DATASETS, load
 from mixup_core.images.data.fetching import fetch
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.sets import fashion_mnist
+from tests.mixup_core.images.data.small_cifar import write_cifar10
+from tests.mixup_core.small_files import (
+    NUM_TEST,
+    NUM_TRAIN,
+    FashionMnist,
+    folder_config,
+    idx,
+    write_images,
+)
 
 
 def test_every_name_a_config_accepts_has_a_loader() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small_files import FashionMnist, folder_config, write_images
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
@@ -18,6 +17,7 @@ from mixup_core.images.data.datasets import DATASETS, Splits, load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from tests.damages import DAMAGES
+from tests.mixup_core.small_files import FashionMnist, folder_config, write_images
 
 DIGITS = DataConfig(name="digits", val_size=100)
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from small_files import NUM_TEST, NUM_TRAIN, FashionMnist, folder_config, write_images
 
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DataError
@@ -13,6 +12,13 @@ from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.needs import ImageData, described, memory, num_available
+from tests.mixup_core.small_files import (
+    NUM_TEST,
+    NUM_TRAIN,
+    FashionMnist,
+    folder_config,
+    write_images,
+)
 
 
 def config_of(data: DataConfig) -> TrainConfig:

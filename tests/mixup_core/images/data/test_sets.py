@@ -15,8 +15,6 @@ import scipy.io
 import torch
 import torchvision.datasets
 from PIL import Image
-from small_cifar import write_cifar10_c
-from small_files import idx, set_counts
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError
@@ -25,6 +23,8 @@ from mixup_core.images.data.facts import Split
 from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.sets import caltech101, corrupted
+from tests.mixup_core.images.data.small_cifar import write_cifar10_c
+from tests.mixup_core.small_files import idx, set_counts
 
 Written = Mapping[Split, tuple[list[tuple[int, int, int]], list[int]]]
 """Split to the colour and the label of each image, in the order in which they are to come out."""

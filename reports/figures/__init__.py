@@ -1,0 +1,1 @@
+"""Figures: what a report draws, from the same numbers as its tables."""

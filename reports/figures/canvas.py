@@ -1,0 +1,368 @@
+"""What figures are made of: panels, legends, and a canvas drawn to the same bytes."""
+
+import io
+import math
+import re
+import textwrap
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis as Scaled
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
+
+from mixup_core.problem import Axis, Metric
+from mixup_core.records import EpochRecord
+from reports.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "legend.handlelength": 3.0,
+    "svg.hashsalt": "mixsweep",
+}
+"""Sizes in points at print size: a figure is as wide as a page of text."""
+
+PANEL_INCHES = 3.4
+"""Width of one panel."""
+
+_MOST_ABREAST = 3
+"""Panels beside each other; of more than these, each line has as many."""
+
+_LETTER_INCHES = 0.08
+"""Width of a letter of a legend, about."""
+
+_DOTS_PER_INCH = 200
+"""Of a PNG."""
+
+_PACKED = {"compress_level": 2}
+"""Of a PNG: packing it as usual takes as long as drawing it, and saves a tenth of the bytes."""
+
+_MOST_STRIPS = 60
+"""Of a panel; of more places, as many are told, evenly spread."""
+
+_SHORT = 5e-5, 1e6
+"""Limits of an axis of logarithms whose labels are written out."""
+
+_WIDE = 1e3
+"""Ratio of values that an axis in proportion to them would not tell from each other."""
+
+_MARGIN = 0.05
+"""Of an axis of logarithms, below its least value, as a part of the range."""
+
+Told = tuple[Axes, Mapping[float, str]]
+"""A panel, and place along it to what stands there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strip:
+    """A part of a figure, and what is drawn there, for a page that is pointed at."""
+
+    left: float
+    """Of the width of the figure, in [0, 1], as is `width`."""
+    top: float
+    """Of its height, as is `height`."""
+    width: float
+    height: float
+    said: str
+    """Lines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A drawn figure. The same results give the same bytes."""
+
+    name: str
+    """Stem of its files."""
+    title: str
+    caption: str
+    svg: bytes
+    png: bytes
+    numbers: str
+    """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+    strips: tuple[Strip, ...] = ()
+    """What stands at places along its panels."""
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The numbers as a DataFrame."""
+        import pandas as pd
+
+        return pd.read_csv(io.StringIO(self.numbers))
+
+    def _repr_png_(self) -> bytes:
+        """Return what a notebook shows."""
+        return self.png
+
+
+def draw_axis(axes: Axes, axis: Axis) -> None:
+    """Label and scale the axis that the records of a problem stand along."""
+    axes.set_xlabel(axis.label)
+    if axis.scale == "log":
+        axes.set_xscale("log")
+        tick_logarithms(axes.xaxis)
+        return
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=axis.metric is None, nbins=6))
+
+
+def tick_logarithms(axis: Scaled) -> None:
+    """Tick an axis that is scaled already by as many round numbers as its labels have room for."""
+    axis.set_major_locator(_RoundNumbers())
+    axis.set_major_formatter(_Plain())
+    axis.set_minor_locator(NullLocator())
+
+
+def place_of(record: EpochRecord, axis: Axis) -> float | None:
+    """Return where a record stands on the axis; None if it does not say."""
+    return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
+
+
+def numbers_of(summary: Any) -> dict[str, Any]:
+    """Return the n, mean and interval of a summary as a line of a CSV; None where there is none."""
+    names = ("n", "mean", "ci_low", "ci_high")
+    return {name: getattr(summary, name, None) for name in names}
+
+
+def spell_counts(table: Table) -> str:
+    """Return the seeds of each arm, or once what most of them have in common."""
+    counts = Counter(row.seeds for row in table.printed)
+    ((common, times),) = counts.most_common(1)
+    if times == 1 or 2 * times < len(table.printed):
+        return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
+    others = [f"{row.arm} n = {row.seeds}" for row in table.printed if row.seeds != common]
+    return f"each arm n = {common}" + (f" but {', '.join(others)}" if others else "")
+
+
+def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
+    """Return a canvas with so many panels, in lines of equal numbers, and its panels.
+
+    Args:
+        count: At least 1.
+        height: Of a line of panels, in inches.
+    """
+    rows = math.ceil(count / _MOST_ABREAST)
+    columns = math.ceil(count / rows)
+    size = PANEL_INCHES * max(1.3, columns), 0.5 + height * rows
+    canvas = Canvas(figsize=size, layout="constrained")
+    panels = list(canvas.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    return canvas, panels[:count]
+
+
+def legend(canvas: Canvas, axes: Axes) -> None:
+    """Put the legend of a panel above the figure, as many entries beside each other as fit."""
+    handles, labels = axes.get_legend_handles_labels()
+    widest = max((len(label) for label in labels), default=1) + 8
+    fitting = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
+    columns = max(1, min(len(labels), fitting))
+    # Legends are filled downwards, and read across.
+    order = [place for column in range(columns) for place in range(column, len(labels), columns)]
+    canvas.legend(
+        [handles[place] for place in order], [labels[place] for place in order],
+        loc="outside upper center", ncols=columns,
+    )  # fmt: skip
+
+
+def wrapped(heading: str) -> str:
+    """Return the label of an axis in lines that a panel is long enough for."""
+    return "\n".join(textwrap.wrap(heading, 34))
+
+
+def scale_values(
+    axes: Axes, metric: Metric, values: Iterable[float], *, across: bool = False
+) -> None:
+    """Scale the axis of a metric once everything is drawn along it.
+
+    Percent stay within 0 and 100, which bands and intervals may leave. Any other metric whose
+    values are all positive and span three decades is drawn in logarithms, from the least value on;
+    an interval that reaches 0 then ends at the frame.
+
+    Args:
+        axes: A panel.
+        metric: What it shows.
+        values: All that is drawn of it but for intervals, as drawn.
+        across: Whether the metric stands along the panel in place of up.
+    """
+    axis = axes.xaxis if across else axes.yaxis
+    limit = axes.set_xlim if across else axes.set_ylim
+    if metric.unit == "%":
+        low, high = axis.get_view_interval()
+        limit(max(0.0, low), min(100.0, high))
+    elif (ends := ends_of(values)) and ends[0] > 0 and ends[1] >= _WIDE * ends[0]:
+        (axes.set_xscale if across else axes.set_yscale)("log")
+        tick_logarithms(axis)
+        high = max(axis.get_view_interval())
+        limit(ends[0] * (ends[0] / high) ** _MARGIN, high)
+
+
+def ends_of(values: Iterable[float]) -> tuple[float, ...]:
+    """Return the least and the greatest of the finite among some values; none if none is."""
+    known = array("d", filter(math.isfinite, values))
+    return (min(known), max(known)) if known else ()
+
+
+def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
+    """Return the sentence that a caption needs where `scale_values` chose logarithms, if it did."""
+    scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
+    if "log" not in scales:
+        return ""
+    return " Where values stand in logarithms, an interval that reaches 0 ends at the frame."
+
+
+def finished(  # noqa: PLR0913  what a figure is made of
+    canvas: Canvas,
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    numbers: str,
+    told: Sequence[Told] = (),
+) -> Figure:
+    """Return a drawn canvas as a figure, without dates inside.
+
+    Args:
+        canvas: All of it, not laid out yet.
+        name: Stem of its files.
+        title: Of the figure.
+        caption: Beneath it.
+        numbers: Everything drawn, as CSV.
+        told: Panels, with what stands at places along them.
+    """
+    if (engine := canvas.get_layout_engine()) is not None:
+        engine.execute(canvas)
+        canvas.set_layout_engine("none")  # laid out once, not again for each format
+    strips = tuple(strip for axes, places in told for strip in _strips(canvas, axes, places))
+    svg, png = io.BytesIO(), io.BytesIO()
+    # `savefig` would draw each format once more, to lay it out. PNG first: of many lines it takes
+    # hundreds of MB while it is drawn, which are free again once the figure is on another canvas.
+    dots = canvas.get_dpi()
+    canvas.set_dpi(_DOTS_PER_INCH)
+    FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None}, pil_kwargs=_PACKED)
+    canvas.set_dpi(dots)
+    FigureCanvasSVG(canvas).print_svg(svg, metadata={"Date": None, "Creator": None})
+    return Figure(
+        name=name,
+        title=title,
+        caption=caption,
+        svg=svg.getvalue(),
+        png=png.getvalue(),
+        numbers=numbers,
+        strips=strips,
+    )
+
+
+class _RoundNumbers(LogLocator):
+    """1, 2 and 5 in each decade if the labels of all have room, else 1 and 3, else decades."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Return where ticks are, all within the limits."""
+        assert isinstance(self.axis, Scaled), "ticks are asked of a locator in its place"
+        low, high = self.nonsingular(vmin, vmax)
+        fewest: list[float] = []
+        for places in _round_numbers(low, high):
+            inside = [float(place) for place in places if low <= place <= high]
+            if len(inside) > 1 and _leave_room(self.axis, inside):
+                return inside
+            fewest = fewest or inside[:1]
+        return fewest
+
+
+class _Plain(Formatter):
+    """Numbers written out, powers of ten on axes where they would be long."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of a place."""
+        del pos
+        assert isinstance(self.axis, Scaled), "labels are asked of a formatter in its place"
+        return _spell_place(x, self.axis)
+
+
+def _round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
+    """Yield places between two limits to tick, the best first."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ladders = [
+        [step * 10.0**exponent for exponent in exponents for step in steps]
+        for steps in ((1, 2, 5), (1, 3))
+    ]
+    if _is_short(low, high):
+        yield from ladders
+    for stride in range(1, len(exponents)):
+        yield [10.0**exponent for exponent in exponents if exponent % stride == 0]
+    yield from ladders
+    yield [step * 10.0**exponent for exponent in exponents for step in range(1, 10)]
+    for count in (4, 3, 2, 1):
+        yield MaxNLocator(count).tick_values(low, high)
+
+
+def _is_short(low: float, high: float) -> bool:
+    return _SHORT[0] < low and high < _SHORT[1]
+
+
+def _spell_place(place: float, axis: Scaled) -> str:
+    if _is_short(*axis.get_view_interval()):
+        return f"{place:g}"
+    factor, exponent = f"{place:.2e}".split("e")
+    times = "" if float(factor) == 1 else rf"{float(factor):g} \times "
+    return f"${times}10^{{{int(exponent)}}}$"
+
+
+def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
+    """Return whether labels at some places of an axis of logarithms leave a letter between them."""
+    low, high = axis.get_view_interval()
+    is_across = axis is axis.axes.xaxis
+    box, dots = axis.axes.bbox, axis.axes.figure.dpi
+    letters = (box.width if is_across else box.height) / dots / _LETTER_INCHES
+    labels = [_spell_place(place, axis).replace(r"\times", "x") for place in places]
+    lengths = [len(re.sub("[${}^ ]", "", label)) if is_across else 2 for label in labels]
+    return all(
+        letters * math.log(right / left) / math.log(high / low) > 1 + (mine + theirs) / 2
+        for (left, mine), (right, theirs) in pairwise(zip(places, lengths, strict=True))
+    )
+
+
+def _strips(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
+    """Yield a strip for each place along a panel, from halfway to the last to halfway to the next.
+
+    They are rounded: the same figure gives the same page on machines whose fonts differ by little.
+    """
+    if not places:
+        return
+    count, every = min(len(places), _MOST_STRIPS), list(places)
+    kept = [every[(number + 1) * len(every) // count - 1] for number in range(count)]
+    box, width, low = axes.get_position(), canvas.bbox.width, axes.get_ylim()[0]
+    at = [axes.transData.transform((place, low))[0] / width for place in kept]
+    bounds = [box.x0, *((left + right) / 2 for left, right in pairwise(at)), box.x1]
+    for place, (left, right) in zip(kept, pairwise(bounds), strict=True):
+        yield Strip(
+            left=round(float(left), 4),
+            top=round(float(1 - box.y1), 4),
+            width=round(float(right - left), 4),
+            height=round(float(box.height), 4),
+            said=places[place],
+        )

@@ -1,0 +1,347 @@
+"""The figure of learning curves."""
+
+import math
+import textwrap
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from mixup_core.keys import changes
+from mixup_core.packed import packed
+from mixup_core.problem import Axis, Metric
+from reports.figures.canvas import (
+    PANEL_INCHES,
+    STYLE,
+    Figure,
+    Told,
+    draw_axis,
+    ends_of,
+    finished,
+    legend,
+    numbers_of,
+    panelled,
+    place_of,
+    scale_values,
+    spell_counts,
+    spell_scales,
+    wrapped,
+)
+from reports.figures.colours import Look
+from reports.numbers.runs import counted_runs
+from reports.numbers.spelling import (
+    spell_csv,
+    spell_interval,
+    spell_number,
+    upper_first,
+)
+from reports.numbers.statistics import Summary, summarise
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    pass
+
+
+_MOST_CHANGES = 3
+"""An arm that changes more often than this does so all the time, and no line is drawn for it."""
+
+_MOST_TOGETHER = 8
+"""Bands of more arms than this hide each other: each arm then has a panel of its own."""
+
+_MOST_DOTS = 15
+"""Curves measured this often or less show where, so that a single epoch is seen at all."""
+
+
+class _Line(Mapping[float, float]):
+    """Values of one seed by place, at 8 bytes each."""
+
+    __slots__ = ("_numbers", "_values")
+
+    def __init__(self, numbers: Mapping[float, int], values: Sequence[float]) -> None:
+        """Say which value stands at which place.
+
+        Args:
+            numbers: Place to the number of its value: one mapping for all seeds with these places.
+            values: In the order of the places.
+        """
+        self._numbers = numbers
+        self._values = values
+
+    def __getitem__(self, place: float) -> float:
+        return self._values[self._numbers[place]]
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._numbers
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Curve:
+    """One metric of one arm along the axis of its problem."""
+
+    seeds: Mapping[int, Mapping[float, float]]
+    """Seed to place to value, runs that are not complete included."""
+    summaries: Mapping[float, Summary]
+    """Place to the summary over the complete runs; a place that one of them lacks has none."""
+
+
+def draw_curves(
+    study: Study,
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    table: Table,
+    looks: Mapping[str, Look],
+) -> Figure | None:
+    """Return the learning curves of a study; None where no run has more than one record stored.
+
+    Args:
+        study: Decides the arms, the seeds and their order.
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        table: Of the same results.
+        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+    """
+    if all(config.epochs == 1 for config in study.arms.values()):
+        return None
+    problem = study.problem
+    stored = (result for by_seed in arranged.values() for result in by_seed.values())
+    measured = frozenset().union(*(result.records.names for result in stored))
+    metrics = list(dict.fromkeys(_panels(table.metric, problem.curves, measured)))
+    if not metrics:
+        return None
+    arms = [row.arm for row in table.printed]
+    has_many = len(arms) > _MOST_TOGETHER
+    if has_many:
+        metrics = metrics[:1]
+    curves = {
+        metric: {arm: _curve(arranged[arm], metric, problem.axis) for arm in arms}
+        for metric in metrics
+    }
+    marks = {arm: _marks(study, arm) for arm in arms}
+    with mpl.rc_context(STYLE):
+        if has_many:
+            canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
+        else:
+            canvas, told = _together(curves, table, problem.axis, marks, looks)
+        return finished(
+            canvas,
+            told=told,
+            name="learning_curves",
+            title="Learning curves",
+            caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many)
+            + spell_scales(canvas.axes),
+            numbers=_curve_numbers(curves, problem.axis, study.seeds),
+        )
+
+
+def _together(
+    curves: Mapping[str, Mapping[str, _Curve]],
+    table: Table,
+    axis: Axis,
+    marks: Mapping[str, Sequence[int]],
+    looks: Mapping[str, Look],
+) -> tuple[Canvas, list[Told]]:
+    """Return one panel per metric with all arms in each, and what stands along it."""
+    canvas, panels = panelled(len(curves))
+    told: list[Told] = []
+    for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
+        shown = table.problem.metric(metric)
+        for arm, curve in by_arm.items():
+            _draw_curve(axes, table.title_of(arm), curve, shown.scale, looks[arm])
+        for mark in {mark for of_arm in marks.values() for mark in of_arm}:
+            axes.axvline(mark, color="#666666", linewidth=0.8, linestyle=(0, (2, 2)))
+        axes.set_ylabel(wrapped(shown.heading))
+        draw_axis(axes, axis)
+        scale_values(axes, shown, _ends(by_arm.values(), shown))
+        told.append((axes, _told(by_arm, shown, axis)))
+    legend(canvas, panels[0])
+    return canvas, told
+
+
+def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
+    """Return place to the means and intervals of all arms there, in lines under what it is."""
+    lines: dict[float, list[str]] = {}
+    for arm, curve in by_arm.items():
+        for place, summary in curve.summaries.items():
+            interval = spell_interval(summary.ci_low, summary.ci_high, shown.scale, shown.digits)
+            mean = spell_number(shown.scale * summary.mean, shown.digits)
+            lines.setdefault(place, []).append(f"{arm} {mean}{interval}")
+    unit = axis.label if axis.metric else axis.unit
+    return {
+        place: "\n".join([f"{shown.heading}, {unit} {place:g}", *lines[place]])
+        for place in sorted(lines)
+    }
+
+
+def _multiples(
+    curves: Mapping[str, _Curve],
+    table: Table,
+    axis: Axis,
+    marks: Mapping[str, Sequence[int]],
+    looks: Mapping[str, Look],
+) -> tuple[Canvas, list[Told]]:
+    """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
+    shown, columns = table.shown, 4
+    rows = math.ceil(len(curves) / columns)
+    # Placed by hand, with common limits in place of shared axes: laying 20 panels out takes longer
+    # than drawing them.
+    canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.5 + 1.45 * rows))
+    titles = {arm: textwrap.wrap(table.title_of(arm), 24) for arm in curves}
+    headroom = 0.08 + 0.13 * max(map(len, titles.values()))
+    bottom, between = 0.5, 0.22 + headroom
+    width, height = canvas.get_size_inches()
+    grid = canvas.add_gridspec(
+        rows, columns, left=0.6 / width, right=1 - 0.08 / width, wspace=0.16,
+        bottom=bottom / height, top=1 - headroom / height,
+        hspace=rows * between / (height - bottom - headroom - (rows - 1) * between),
+    )  # fmt: skip
+    panels = [canvas.add_subplot(grid[divmod(place, columns)]) for place in range(len(curves))]
+    baseline, ends = curves[table.baseline], _ends(curves.values(), shown)
+    for axes, (arm, curve) in zip(panels, curves.items(), strict=True):
+        places = list(baseline.summaries)
+        means = [shown.scale * summary.mean for summary in baseline.summaries.values()]
+        axes.plot(places, means, color="#999999", linewidth=1)
+        _draw_curve(axes, arm, curve, shown.scale, (looks[arm][0], "-"))
+        for mark in marks[arm]:
+            axes.axvline(mark, color="#666666", linewidth=0.6, linestyle=(0, (2, 2)))
+        axes.set_title("\n".join(titles[arm]), fontsize=8, y=1.0, pad=3)
+        draw_axis(axes, axis)
+        axes.set_xlabel("")
+        scale_values(axes, shown, ends)
+    drawn = [axes for axes in panels if math.isfinite(axes.dataLim.width)] or panels
+    lefts, rights = zip(*(axes.get_xlim() for axes in drawn), strict=True)
+    lows, highs = zip(*(axes.get_ylim() for axes in drawn), strict=True)
+    for place, axes in enumerate(panels):
+        axes.set(xlim=(min(lefts), max(rights)), ylim=(min(lows), max(highs)))
+        is_left, is_lowest = place % columns == 0, place + columns >= len(curves)
+        axes.tick_params(left=is_left, labelleft=is_left, bottom=is_lowest, labelbottom=is_lowest)
+    told: list[Told] = [
+        (axes, _told({table.baseline: baseline, arm: curve}, shown, axis))
+        for axes, (arm, curve) in zip(panels, curves.items(), strict=True)
+    ]
+    canvas.supxlabel(axis.label, fontsize=9, y=0.06 / height, va="bottom")
+    canvas.supylabel(shown.heading, fontsize=9, x=0.06 / width, ha="left")
+    return canvas, told
+
+
+def _panels(
+    headline: str, groups: Sequence[Sequence[str]], measured: Collection[str]
+) -> Iterator[str]:
+    """Yield the metric of each panel: the headline, then of each group the first measured."""
+    for group in ((headline,), *groups):
+        yield from [metric for metric in group if metric in measured][:1]
+
+
+def _marks(study: Study, arm: str) -> tuple[int, ...]:
+    """Return the numbers of records after which an arm changes, if it does so seldom.
+
+    An axis that is no count of records has no marks.
+    """
+    if study.problem.axis.metric is not None:
+        return ()
+    marks = changes(study.arms[arm])
+    return marks if len(marks) <= _MOST_CHANGES else ()
+
+
+def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
+    seeds, known = {}, dict[tuple[float, ...], dict[float, int]]()
+    for seed, result in by_seed.items():
+        values = {
+            place: record.metrics[metric]
+            for record in result.records
+            if metric in record.metrics and (place := place_of(record, axis)) is not None
+        }
+        numbers = {place: number for number, place in enumerate(values)}
+        numbers = known.setdefault(tuple(values), numbers)
+        seeds[seed] = _Line(numbers, packed([*values.values()]))
+    counted = [seeds[seed] for seed in counted_runs(by_seed)]
+    places = sorted(set().union(*counted)) if counted else []
+    return _Curve(
+        seeds=seeds,
+        summaries={
+            place: summarise([values[place] for values in counted])
+            for place in places
+            if all(place in values for values in counted)
+        },
+    )
+
+
+def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look) -> None:
+    colour, dashes = look
+    num_points = max(map(len, curve.seeds.values()), default=0)
+    dots = "o" if num_points <= _MOST_DOTS else ""
+    # One line with gaps: hundreds of them take seconds to draw.
+    across, heights = array("d"), array("d")
+    for values in curve.seeds.values():
+        across.extend((*values, math.nan))
+        heights.extend((*(scale * value for value in values.values()), math.nan))
+    axes.plot(across, heights, color=colour, alpha=0.35, linewidth=0.6, marker=dots, ms=1.5)
+    places = list(curve.summaries)
+    means = [scale * summary.mean for summary in curve.summaries.values()]
+    axes.plot(places, means, color=colour, linestyle=dashes, label=title, marker=dots, ms=3)
+    banded = {
+        place: (scale * summary.ci_low, scale * summary.ci_high)
+        for place, summary in curve.summaries.items()
+        if summary.ci_low is not None and summary.ci_high is not None
+    }
+    lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
+    axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
+
+
+def _ends(curves: Iterable[_Curve], shown: Metric) -> tuple[float, ...]:
+    """Return the least and the greatest value of all seeds, as drawn; means lie between them."""
+    return ends_of(
+        shown.scale * value
+        for curve in curves
+        for values in curve.seeds.values()
+        for value in values.values()
+    )
+
+
+def _curves_caption(
+    table: Table,
+    axis: Axis,
+    metrics: Sequence[str],
+    marks: Mapping[str, Sequence[int]],
+    *,
+    has_many: bool,
+) -> str:
+    labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
+    places = sorted({mark for of_arm in marks.values() for mark in of_arm})
+    marked = (
+        f" Dotted vertical lines: an arm goes on in another way from {axis.unit} "
+        f"{', '.join(map(str, places))} on."
+        if places
+        else ""
+    )
+    notes = "".join(f" {note}" for metric in metrics if (note := table.problem.metric(metric).note))
+    grey = f" Grey: mean of {table.baseline}." if has_many else ""
+    along = axis.label if axis.metric else axis.unit
+    return (
+        f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
+        f"({spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
+        f"ones included.{grey}{marked}{notes} {table.selection.brief}; nothing is chosen "
+        "from these curves."
+    )
+
+
+def _curve_numbers(
+    curves: Mapping[str, Mapping[str, _Curve]], axis: Axis, seeds: Sequence[int]
+) -> str:
+    return spell_csv(
+        {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
+        | numbers_of(curve.summaries.get(place))
+        | {f"seed_{seed}": curve.seeds[seed].get(place) for seed in seeds}
+        for metric, by_arm in curves.items()
+        for arm, curve in by_arm.items()
+        for place in sorted(set().union(*curve.seeds.values()))
+    )

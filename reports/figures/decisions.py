@@ -1,0 +1,153 @@
+"""The figure of decisions: which class each place of a plane is given, arm by arm."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from mixup_core.problem import Config
+from reports.figures.canvas import STYLE, Figure, finished, panelled, spell_counts
+from reports.numbers.runs import counted_runs
+from reports.numbers.spelling import spell_csv
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+
+_MOST_ARMS = 6
+"""Panels; with more arms there is no such figure."""
+
+_CELLS = 121
+"""Of the map, along each axis."""
+
+_CLASSES = "#0072B2", "#D55E00"
+"""Of class 0 and 1: points; the map is the same, faint."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plane:
+    """A plane of two inputs in which a problem stores where the boundary of two classes is."""
+
+    head: str
+    """Of the metrics `HEAD/HEIGHT`: the place along the row at that height up to which it is given
+    to class 1, as if there were one boundary."""
+    extent: float
+    """The map goes from minus this to this along the rows."""
+    data: Callable[[Any], tuple[Array, Array]]
+    """Configuration to points (n, 2), the place along the row first, and classes 0 or 1 (n,)."""
+
+
+def _moons() -> Plane:
+    from mixup_core.theory.moons import EXTENT, draw_moons
+
+    return Plane(head="boundary/at", extent=EXTENT, data=draw_moons)
+
+
+PLANES: dict[str, Callable[[], Plane]] = {"moons": _moons}
+"""Name of a problem to its plane."""
+
+
+def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
+    """Return the map of decisions of each arm, after the last record; None where none is stored.
+
+    Args:
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        table: Of the same results.
+    """
+    if table.problem.name not in PLANES:
+        return None
+    plane = PLANES[table.problem.name]()
+    arms = {
+        row.arm: found
+        for row in table.printed
+        if (found := _boundaries(counted_runs(arranged[row.arm]), plane))
+    }
+    if not arms or len(arms) > _MOST_ARMS:
+        return None
+    heights = sorted(next(iter(next(iter(arms.values())).values())))
+    across = np.linspace(-plane.extent, plane.extent, _CELLS)
+    up = np.linspace(heights[0], heights[-1], _CELLS)
+    seed = next(iter(next(iter(arms.values()))))
+    with mpl.rc_context(STYLE):
+        canvas, panels = panelled(len(arms), height=2.7)
+        colours = mpl.colors.LinearSegmentedColormap.from_list(
+            "classes", [_faint(_CLASSES[0]), "white", _faint(_CLASSES[1])]
+        )
+        norm = mpl.colors.Normalize(0, 100)
+        for axes, (arm, boundaries) in zip(panels, arms.items(), strict=True):
+            shares = 100 * class_shares(list(boundaries.values()), across, up)
+            axes.pcolormesh(
+                across, up, shares, norm=norm, cmap=colours, shading="nearest", rasterized=True
+            )
+            shown = next((s for s in (seed, *boundaries) if s in boundaries), seed)
+            _draw_points(axes, plane, arranged[arm][shown].run.config)
+            axes.set(title=table.title_of(arm), xlabel="x_1", ylabel="x_2", aspect="equal")
+            axes.set_xlim(across[0], across[-1])
+            axes.set_ylim(up[0], up[-1])
+            axes.grid(visible=False)
+        bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=list(panels), shrink=0.8)
+        bar.set_label("seeds that say class 1, %")
+        return finished(
+            canvas,
+            name="decisions",
+            title="Decision maps",
+            caption="Decision maps after the last record: the share of the seeds "
+            f"({spell_counts(table)}) whose network gives a place class 1 (red), else class 0 "
+            f"(blue). Stored is one number for each of {len(heights)} rows x_2: where a single "
+            "boundary would be that leaves as much of the row to each class; between rows it is "
+            "drawn straight, and a row that a network's boundary crosses more often is shown with "
+            f"one crossing. Dots: the training points of seed {seed}. {table.selection.brief}.",
+            numbers=spell_csv(
+                [
+                    {"arm": arm, "seed": of_seed, "x_2": height, "boundary": place}
+                    for arm, boundaries in arms.items()
+                    for of_seed, boundary in boundaries.items()
+                    for height, place in boundary.items()
+                ]
+            ),
+        )
+
+
+def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
+    """Return the share of boundaries that have each place on their left, in [0, 1], (up, across).
+
+    Args:
+        boundaries: Each as height to place along the row, straight between its heights.
+        across: Places along the rows.
+        up: Heights, within those of the boundaries.
+    """
+    places = [
+        np.interp(up, sorted(boundary), [boundary[height] for height in sorted(boundary)])
+        for boundary in boundaries
+    ]
+    shares: Array = np.mean([across < place[:, None] for place in places], axis=0)
+    return shares
+
+
+def _boundaries(results: Mapping[int, RunResult], plane: Plane) -> dict[int, dict[float, float]]:
+    """Return seed to the boundary after its last record, height to place; nothing if one lacks."""
+    head = f"{plane.head}/"
+    found = {
+        seed: {
+            float(name.removeprefix(head)): value
+            for name, value in result.records[-1].metrics.items()
+            if name.startswith(head)
+        }
+        for seed, result in results.items()
+    }
+    return found if all(found.values()) else {}
+
+
+def _draw_points(axes: Axes, plane: Plane, config: Config) -> None:
+    points, labels = plane.data(config)
+    for label, colour in enumerate(_CLASSES):
+        own = points[labels == label]
+        axes.scatter(own[:, 0], own[:, 1], s=5, color=colour, linewidth=0)
+
+
+def _faint(colour: str) -> str:
+    return mpl.colors.to_hex([0.45 + 0.55 * part for part in mpl.colors.to_rgb(colour)])

@@ -1,0 +1,187 @@
+"""The figure of final values: every seed, means, and differences from the baseline."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from mixup_core.problem import Metric
+from reports.figures.canvas import (
+    PANEL_INCHES,
+    STYLE,
+    Figure,
+    finished,
+    numbers_of,
+    scale_values,
+    spell_counts,
+    spell_scales,
+    wrapped,
+)
+from reports.figures.colours import Look
+from reports.numbers.families import Member
+from reports.numbers.runs import values_of
+from reports.numbers.spelling import (
+    spell_csv,
+    spell_heading,
+    upper_first,
+)
+from reports.numbers.statistics import summarise
+from reports.tables.captions import spell_family
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+
+if TYPE_CHECKING:
+    pass
+
+
+def draw_finals(
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    table: Table,
+    looks: Mapping[str, Look],
+) -> Figure | None:
+    """Return the final values of a study; None where no run is complete.
+
+    Args:
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        table: Of the same results.
+        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+    """
+    names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
+    found = values_of(arranged, table.metric, table.readout)
+    finals = {arm: found[arm] for arm in names}
+    if not any(finals.values()):
+        return None
+    baseline = finals[table.baseline]
+    compared = {row.arm: row.compared for row in table.printed if row.compared is not None}
+    differences = {
+        arm: {
+            seed: value - baseline[seed] for seed, value in finals[arm].items() if seed in baseline
+        }
+        for arm in compared
+    }
+    shown = table.shown
+    means = {
+        "value": {arm: _mean_of(values) for arm, values in finals.items() if values},
+        "difference": {arm: _mean_of_pairs(member) for arm, member in compared.items()},
+    }
+    panels = {"value": finals, "difference": differences}
+    if not differences:
+        del panels["difference"]
+    with mpl.rc_context(STYLE):
+        height = 0.9 + 0.42 * len(finals)
+        canvas = Canvas(
+            figsize=(PANEL_INCHES * max(1.3, len(panels)), height), layout="constrained"
+        )
+        drawn = canvas.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, (what, values) in zip(drawn, panels.items(), strict=True):
+            colours = {arm: looks[arm][0] for arm in finals if arm in means[what]}
+            _draw_dots(axes, list(finals), values, means[what], shown.scale, colours)
+            axes.grid(visible=False, axis="y")
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+        labels = ["\n".join(textwrap.wrap(name, 32)) for name in names.values()]
+        drawn[0].set_yticks(range(len(finals)), labels)
+        drawn[0].set_ylim(len(finals) - 0.4, -0.6)
+        drawn[0].set_xlabel(f"final {shown.heading}")
+        dots = [shown.scale * value for by_seed in finals.values() for value in by_seed.values()]
+        scale_values(drawn[0], shown, dots, across=True)
+        if differences:
+            drawn[1].axvline(0, color="#333333", linewidth=0.8)
+            heading = spell_heading(f"minus {table.baseline} at the same seed", shown)
+            drawn[1].set_xlabel(wrapped(heading))
+        return finished(
+            canvas,
+            name="final_values",
+            title=f"Final {shown.label}",
+            caption=_final_caption(table, shown, has_differences=bool(differences))
+            + spell_scales(drawn[:1], across=True),
+            numbers=_final_numbers(panels, means),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Mean:
+    """A mean with its interval, in the unit of the metric."""
+
+    n: int
+    mean: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+def _mean_of(values: Mapping[int, float]) -> _Mean:
+    s = summarise(list(values.values()))
+    return _Mean(n=s.n, mean=s.mean, ci_low=s.ci_low, ci_high=s.ci_high)
+
+
+def _mean_of_pairs(member: Member) -> _Mean:
+    """Return the mean difference with the interval of the table."""
+    comparison = member.comparison
+    return _Mean(n=comparison.n, mean=comparison.difference, ci_low=member.low, ci_high=member.high)
+
+
+def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
+    axes: Axes,
+    arms: Sequence[str],
+    values: Mapping[str, Mapping[int, float]],
+    means: Mapping[str, _Mean],
+    scale: float,
+    colours: Mapping[str, str],
+) -> None:
+    """Draw each arm at its place: a dot per seed, and its mean with an interval below them."""
+    dots = [
+        (scale * value, place + 0.17, colours[arm])
+        for place, arm in enumerate(arms)
+        if arm in means
+        for value in values[arm].values()
+    ]
+    across, heights, shades = zip(*dots, strict=True)
+    axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
+    # All intervals at once: error bars are five artists each, and 40 of them take a second.
+    drawn = [(place - 0.1, arm, means[arm]) for place, arm in enumerate(arms) if arm in means]
+    centres = [(scale * mean.mean, height, colours[arm]) for height, arm, mean in drawn]
+    across, heights, shades = zip(*centres, strict=True)
+    axes.scatter(across, heights, s=25, c=shades)
+    barred = [
+        (height, colours[arm], scale * mean.ci_low, scale * mean.ci_high)
+        for height, arm, mean in drawn
+        if mean.ci_low is not None and mean.ci_high is not None
+    ]
+    if barred:
+        heights, shades, lows, highs = zip(*barred, strict=True)
+        axes.hlines(heights, lows, highs, colors=shades, linewidth=1.6)
+        axes.scatter((*lows, *highs), heights * 2, s=25, c=shades * 2, marker="|", linewidth=1)
+
+
+def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
+    paired = (
+        f" Right: difference from {table.baseline} at the same seed, {spell_family(table.family)}; "
+        "the line is no difference."
+        if has_differences
+        else ""
+    )
+    return (
+        f"{upper_first(shown.label)}, {table.readout}: one small dot per seed, the mean and its "
+        f"95 % t interval ({spell_counts(table)}).{paired} {table.selection.brief}, "
+        f"{table.readout}."
+    )
+
+
+def _final_numbers(
+    panels: Mapping[str, Mapping[str, Mapping[int, float]]],
+    means: Mapping[str, Mapping[str, _Mean]],
+) -> str:
+    records: list[dict[str, Any]] = []
+    for shown, by_arm in panels.items():
+        for arm, values in by_arm.items():
+            place = {"shown": shown, "arm": arm}
+            for seed, value in values.items():
+                records.append(place | {"seed": seed, "value": value} | numbers_of(None))
+            if arm in means[shown]:
+                mean = numbers_of(means[shown][arm])
+                records.append(place | {"seed": None, "value": None} | mean)
+    return spell_csv(records)

@@ -1,0 +1,103 @@
+"""Figure of the schedules: the weight that the law of each epoch draws, where it changes."""
+
+import textwrap
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
+
+from mixup_core.laws import Law, lambda_quantiles
+from mixup_core.tree.written_forms import spelled
+from reports.figures.canvas import PANEL_INCHES, STYLE, Figure, finished
+from reports.figures.colours import Look
+from reports.numbers.spelling import spell_csv
+from sweeps.study.study import Study
+
+LEVELS = (0.05, 0.5, 0.95)
+"""Of the quantiles of lam that are drawn."""
+
+_COLUMNS = 3
+
+
+def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+    """Return the figure of every arm whose law changes during training; none if none does.
+
+    Args:
+        study: Whose arms they are.
+        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+    """
+    laws = {arm: _laws(study, arm) for arm in study.arms}
+    changing = {arm: of_arm for arm, of_arm in laws.items() if len(set(of_arm)) > 1}
+    if not changing:
+        return ()
+    drawn = {arm: _quantiles(of_arm) for arm, of_arm in changing.items()}
+    with mpl.rc_context(STYLE):
+        return (
+            finished(
+                _draw(drawn, looks),
+                name="schedules",
+                title="Schedules",
+                caption="Weight lam of an image by the law of each epoch, of the arms whose law "
+                "changes: median, and band from the 5 % to the 95 % quantile. 1 is no mixing; laws "
+                "are symmetric about 1/2, so a band around it is a wide law and a line a narrow "
+                "one. Not measured: it follows from the study file.",
+                numbers=_numbers(changing, drawn),
+            ),
+        )
+
+
+def _laws(study: Study, arm: str) -> tuple[Law, ...]:
+    """Return the law of each epoch; nothing where the problem has none."""
+    law_at = study.problem.law_at
+    config = study.arms[arm]
+    return () if law_at is None else tuple(law_at(config, e) for e in range(config.epochs))
+
+
+def _quantiles(laws: tuple[Law, ...]) -> list[tuple[float, ...]]:
+    known = {law: lambda_quantiles(law, LEVELS) for law in dict.fromkeys(laws)}
+    return [known[law] for law in laws]
+
+
+def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look]) -> Canvas:
+    columns = min(_COLUMNS, len(drawn))
+    rows = -(-len(drawn) // columns)
+    canvas = Canvas(
+        figsize=(max(1.3, columns * 0.66) * PANEL_INCHES, 0.4 + 1.6 * rows), layout="constrained"
+    )
+    panels = canvas.subplots(rows, columns, squeeze=False, sharey=True).flat
+    for axes, (arm, of_arm) in zip(panels, drawn.items(), strict=False):
+        edges = list(range(len(of_arm) + 1))
+        low, median, high = ([*line, line[-1]] for line in zip(*of_arm, strict=True))
+        colour = looks[arm][0]
+        axes.fill_between(edges, low, high, step="post", color=colour, alpha=0.25, linewidth=0)
+        axes.step(edges, median, where="post", color=colour)
+        axes.set_title("\n".join(textwrap.wrap(arm, 28)), fontsize=8)
+        axes.set_xlim(0, len(of_arm))
+        axes.set_ylim(-0.03, 1.03)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    for axes in panels[len(drawn) :]:
+        axes.set_visible(False)
+    canvas.supxlabel("epoch", fontsize=9)
+    canvas.supylabel("weight lam", fontsize=9)
+    return canvas
+
+
+def _numbers(
+    laws: Mapping[str, tuple[Law, ...]], drawn: Mapping[str, list[tuple[float, ...]]]
+) -> str:
+    """Return one line per arm and stretch of epochs under one law; `until` is the next's first."""
+    records: list[dict[str, Any]] = []
+    for arm, of_arm in laws.items():
+        first = 0
+        for _, stretch in groupby(of_arm):
+            until = first + len(list(stretch))
+            low, median, high = drawn[arm][first]
+            records.append(
+                {"arm": arm, "from": first, "until": until, "law": str(spelled(of_arm[first]))}
+                | {"lam_q05": low, "lam_q50": median, "lam_q95": high}
+            )
+            first = until
+    return spell_csv(records)

@@ -1,0 +1,186 @@
+"""Figures of series: metrics of each part of a run, along the axis or along the parts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+
+from mixup_core.problem import Series
+from mixup_core.records import EpochRecord
+from reports.figures.canvas import (
+    PANEL_INCHES,
+    STYLE,
+    Figure,
+    draw_axis,
+    finished,
+    legend,
+    place_of,
+    scale_values,
+    spell_counts,
+    spell_scales,
+)
+from reports.figures.colours import Look
+from reports.numbers.runs import complete_runs, counted_runs
+from reports.numbers.spelling import spell_csv, upper_first
+from reports.numbers.statistics import summarise
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+
+_MOST_ARMS = 4
+"""Panels side by side, one of each arm; with more arms there is no figure of parts."""
+
+Arranged = Mapping[str, Mapping[int, RunResult]]
+
+
+def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
+    """Return a figure of each series of the problem of which something is measured.
+
+    Args:
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        table: Of the same results.
+        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+    """
+    figures = (
+        _by_part(series, arranged, table)
+        if series.along is None
+        else _along_parts(series, arranged, table, looks)
+        for series in table.problem.series
+    )
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
+    """Return a panel per arm with a line of cells per part, all of one seed: two are not alike."""
+    arms = [row.arm for row in table.printed]
+    complete = {arm: complete_runs(arranged[arm]) for arm in arms}
+    shared = [seed for seed in arranged[arms[0]] if all(seed in complete[arm] for arm in arms)]
+    if len(arms) > _MOST_ARMS or not shared:
+        return None
+    seed, axis = shared[0], table.problem.axis
+    found = {arm: _curves(series, complete[arm][seed].records, table) for arm in arms}
+    curves = {arm: by_part for arm, by_part in found.items() if by_part}
+    if not any(len(curve) > 1 for by_part in curves.values() for curve in by_part.values()):
+        return None
+    parts = list(dict.fromkeys(part for by_part in curves.values() for part in by_part))
+    scale = series.metric.scale
+    shown = [scale * v for by_part in curves.values() for c in by_part.values() for v in c.values()]
+    norm = mpl.colors.Normalize(min(shown), max(shown))
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(
+            figsize=(0.6 + len(curves) * 0.85 * PANEL_INCHES, 1.0 + 0.16 * len(parts)),
+            layout="constrained",
+        )
+        panels = canvas.subplots(1, len(curves), squeeze=False, sharey=True)[0]
+        for axes, (arm, by_part) in zip(panels, curves.items(), strict=True):
+            places = sorted(set().union(*by_part.values()))
+            lines = [by_part.get(part, {}) for part in parts]
+            cells = [[scale * line.get(x, math.nan) for x in places] for line in lines]
+            axes.pcolormesh(
+                places, range(len(parts)), cells, norm=norm, shading="nearest", rasterized=True
+            )
+            axes.grid(visible=False)
+            axes.set_title(arm)
+            draw_axis(axes, axis)
+            axes.set_xlim(places[0], places[-1])
+        panels[0].set_yticks(range(len(parts)), parts, fontsize=7)
+        panels[0].invert_yaxis()
+        canvas.colorbar(mpl.cm.ScalarMappable(norm), ax=list(panels), label=series.metric.heading)
+        return finished(
+            canvas,
+            name=f"series_{series.head}",
+            title=f"{upper_first(series.metric.label)}, part by part",
+            caption=f"{upper_first(series.metric.label)} by {axis.label}, a line of cells for each "
+            f"part, all of seed {seed}, the first that every arm has completed. "
+            f"{table.selection.brief}.",
+            numbers=spell_csv(
+                [
+                    {"arm": arm, "seed": seed, "part": part, axis.metric or axis.unit: place}
+                    | {"value": value}
+                    for arm, by_part in curves.items()
+                    for part, curve in by_part.items()
+                    for place, value in curve.items()
+                ]
+            ),
+        )
+
+
+def _along_parts(
+    series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
+) -> Figure | None:
+    """Return the values of the last record along the parts, which are numbers."""
+    values: dict[str, dict[int, dict[float, float]]] = {}
+    for row in table.printed:
+        last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}
+        found = {seed: _parts(series, record, table) for seed, record in last.items()}
+        if found and all(found.values()):
+            values[row.arm] = {
+                seed: dict(sorted((float(part), value) for part, value in parts.items()))
+                for seed, parts in found.items()
+            }
+    if not values:
+        return None
+    numbers: list[dict[str, Any]] = []
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(PANEL_INCHES * 1.3, 3.2), layout="constrained")
+        axes = canvas.subplots()
+        scale = series.metric.scale
+        for arm, by_seed in values.items():
+            colour, dashes = looks[arm]
+            for parts in by_seed.values():
+                heights = [scale * value for value in parts.values()]
+                axes.plot(list(parts), heights, color=colour, alpha=0.3, linewidth=0.6)
+            means = {}
+            for place in next(iter(by_seed.values())):
+                means[place] = summarise([p[place] for p in by_seed.values() if place in p])
+                numbers.append(
+                    {"arm": arm, "part": place, "mean": means[place].mean}
+                    | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}
+                    | {f"seed_{s}": by_seed.get(s, {}).get(place) for s in arranged[arm]}
+                )
+            heights = [scale * summary.mean for summary in means.values()]
+            axes.plot(list(means), heights, color=colour, linestyle=dashes, label=arm)
+            banded = {
+                place: (scale * s.ci_low, scale * s.ci_high)
+                for place, s in means.items()
+                if s.ci_low is not None and s.ci_high is not None
+            }
+            lows, highs = zip(*banded.values(), strict=True) if banded else ((), ())
+            axes.fill_between(list(banded), lows, highs, color=colour, alpha=0.18, linewidth=0)
+        axes.set_xlabel(series.along or "")
+        axes.set_ylabel(series.metric.heading)
+        dots = [scale * v for seeds in values.values() for p in seeds.values() for v in p.values()]
+        scale_values(axes, series.metric, dots)
+        legend(canvas, axes)
+        return finished(
+            canvas,
+            name=f"series_{series.head.replace('/', '_')}",
+            title=upper_first(series.metric.label),
+            caption=f"{upper_first(series.metric.label)} by {series.along}, last record. Thick: "
+            f"mean over complete runs ({spell_counts(table)}); band: pointwise 95 % t interval; "
+            f"thin: every seed.{spell_scales([axes])} {table.selection.brief}.",
+            numbers=spell_csv(numbers),
+        )
+
+
+def _curves(
+    series: Series, records: Sequence[EpochRecord], table: Table
+) -> dict[str, dict[float, float]]:
+    """Return part to place on the axis to value."""
+    curves: dict[str, dict[float, float]] = {}
+    for record in records:
+        place = place_of(record, table.problem.axis)
+        for part, value in _parts(series, record, table).items():
+            if place is not None:
+                curves.setdefault(part, {})[place] = value
+    return curves
+
+
+def _parts(series: Series, record: EpochRecord, table: Table) -> dict[str, float]:
+    head = f"{series.head}/"
+    return {
+        metric.removeprefix(head): value
+        for metric, value in record.metrics.items()
+        if metric.startswith(head) and metric not in table.problem.metrics
+    }

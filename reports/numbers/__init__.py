@@ -1,0 +1,1 @@
+"""Numbers: statistics, families of comparisons, and what is computed from a study's runs."""

@@ -1,0 +1,123 @@
+"""Arm: its summaries over seeds, its comparison to the baseline, and which arm is best."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mixup_core.keys import stage_keys
+from reports.numbers.families import BySeed, Member, family_of
+from reports.numbers.runs import counted_runs
+from reports.numbers.statistics import CONFIDENCE, Summary, summarise
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Readout
+from sweeps.study.study import Study
+
+_LEVEL = 1 - CONFIDENCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmRow:
+    """One arm of a table."""
+
+    arm: str
+    n: int
+    """Seeds with a complete run."""
+    seeds_expected: int
+    diverged: int
+    """Seeds whose run diverged; if any, the survivors would flatter the arm and are left out."""
+    summaries: Mapping[str, Summary]
+    """Metric to its summary over the `n` seeds; empty if n is 0 or a seed diverged."""
+    compared: Member | None = None
+    """Main metric minus the baseline's over the seeds both have; None if there are none."""
+    tags: tuple[str, ...] = ()
+    """What must be said of the arm wherever it is shown; a tagged arm is neither best nor close."""
+    is_best: bool = False
+    """Whether the mean is the best of the arms with every seed."""
+    is_close: bool = False
+    """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own; so is
+    one that shares fewer than two seeds with it."""
+
+    @property
+    def title(self) -> str:
+        """The arm as tables and figures name it: `bound [oracle]`."""
+        return " ".join([self.arm, *(f"[{tag}]" for tag in self.tags)])
+
+    @property
+    def seeds(self) -> str:
+        """`5/5`; `4/5, 1 diverged` if a seed diverged."""
+        counted = f"{self.n}/{self.seeds_expected}"
+        return f"{counted}, {self.diverged} diverged" if self.diverged else counted
+
+
+def equals(study: Study) -> dict[str, str]:
+    """Return each arm's representative: the first arm that computes the same at the same seeds.
+
+    The baseline stands for all that equal it, the others for those after them. Runs with one final
+    stage key have the same bits, so such arms are one arm under several names.
+    """
+    computed = {
+        arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
+        for arm in (study.baseline, *study.arms)
+    }
+    first: dict[tuple[tuple[int, ...], str], str] = {}
+    for arm, what in computed.items():
+        first.setdefault(what, arm)
+    return {arm: first[computed[arm]] for arm in study.arms}
+
+
+def summarise_arm(
+    arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str], readout: Readout
+) -> ArmRow:
+    """Return the row of an arm alone: its counts, and its summaries of each metric."""
+    counted = counted_runs(by_seed).values()
+    outcomes = Counter(result.outcome for result in by_seed.values())
+    numbers = {
+        metric: [readout.of(result.records, metric) for result in counted] for metric in metrics
+    }
+    known = {
+        metric: [value for value in values if value is not None]
+        for metric, values in numbers.items()
+    }
+    return ArmRow(
+        arm=arm,
+        n=outcomes["complete"],
+        seeds_expected=len(by_seed),
+        diverged=outcomes["diverged"],
+        summaries={
+            metric: summarise(values)
+            for metric, values in known.items()
+            if values and len(values) == len(counted)
+        },
+    )
+
+
+def mark_best(
+    rows: Sequence[ArmRow],
+    values: Mapping[str, BySeed],
+    equal: Mapping[str, str],
+    metric: str,
+    *,
+    is_lower_better: bool,
+) -> list[ArmRow]:
+    """Return the rows with the best of them and those not told apart from it marked."""
+    ranked = [row for row in rows if not row.tags]
+    full = [row for row in ranked if row.n == row.seeds_expected >= 2 and metric in row.summaries]
+    if len({equal[row.arm] for row in full}) < 2:
+        return list(rows)
+    sign = 1 if is_lower_better else -1
+    best = min(full, key=lambda row: sign * row.summaries[metric].mean)
+    others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
+    against = family_of([(arm, best.arm) for arm in others], values, equal).members
+    told = {
+        arm
+        for (arm, _), member in against.items()
+        if member.p_holm is not None and member.p_holm <= _LEVEL
+    }
+    return [
+        replace(
+            row,
+            is_best=equal[row.arm] == equal[best.arm],
+            is_close=row.arm in others and metric in row.summaries and row.arm not in told,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,152 @@
+"""Family: the comparisons of one metric that a report prints, adjusted for their number."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from reports.numbers.statistics import CONFIDENCE, Comparison, compare, holm
+
+Pair = tuple[str, str | float]
+"""An arm, and the arm at the same seeds or the number that it is compared with."""
+
+BySeed = Mapping[int, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """One comparison of a family. What needs a spread is None at n = 1."""
+
+    comparison: Comparison
+    p: float | None
+    """`comparison.p` times the size of the family, at most 1."""
+    p_holm: float | None
+    """`comparison.p` after Holm, at most `p`."""
+    sign_flip_p: float | None
+    """`comparison.sign_flip_p` times the size of the family, at most 1."""
+    sign_flip_p_holm: float | None
+    low: float | None
+    """Lower end of the simultaneous 95 % interval; it excludes zero exactly where `p` <= 5 %."""
+    high: float | None
+    effect_low: float | None
+    """Lower end of the interval of `comparison.effect` at the same level."""
+    effect_high: float | None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the difference is told from zero at 5 % over the family."""
+        return self.p is not None and self.p <= 1 - CONFIDENCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """Comparisons that are printed together.
+
+    Adjusted after Bonferroni: p <= 5 % exactly where the interval at the level 1 - 5 % / size
+    excludes zero, and all intervals hold together with 95 % whatever the comparisons have in
+    common. Holm's p is never larger, and stands in `table.csv`; no interval around each mean agrees
+    with it and keeps the 95 %. Dunnett's test would assume equal variances, which seeds of
+    different arms do not have.
+    """
+
+    size: int
+    """Number of tests: comparisons of two seeds or more, of arms that do not compute the same."""
+    members: Mapping[Pair, Member]
+    """Those that share a seed, in the order asked for."""
+
+    @property
+    def confidence(self) -> float:
+        """Level of each interval, which makes 95 % of all together."""
+        return 1 - (1 - CONFIDENCE) / max(1, self.size)
+
+
+def family_of(
+    pairs: Iterable[Pair], values: Mapping[str, BySeed], equal: Mapping[str, str]
+) -> Family:
+    """Return the comparisons of some pairs, each test counted once.
+
+    A pair asked for twice, in either order, or of arms that compute the same as those of another
+    pair, is one test.
+
+    Args:
+        pairs: Those to print.
+        values: Arm to seed to value.
+        equal: Arm to the arm that stands for all that compute the same (see `arms.equals`).
+    """
+    compared = {
+        pair: comparison
+        for pair in dict.fromkeys(pairs)
+        if (comparison := _compared(pair, values)) is not None
+    }
+    tests: dict[frozenset[str | float], Comparison] = {}
+    for pair, comparison in compared.items():
+        if comparison.p is not None and len(_test(pair, equal)) == 2:
+            tests.setdefault(_test(pair, equal), comparison)
+    family = Family(size=len(tests), members={})
+    ps, signs = (
+        {test: p for test, c in tests.items() if (p := getattr(c, name)) is not None}
+        for name in ("p", "sign_flip_p")
+    )
+    holms, sign_holms = (dict(zip(of, holm(list(of.values())), strict=True)) for of in (ps, signs))
+    members = {}
+    for pair, comparison in compared.items():
+        test = _test(pair, equal)
+        interval = comparison.interval(family.confidence) or (None, None)
+        effect = comparison.effect_interval(family.confidence) or (None, None)
+        members[pair] = Member(
+            comparison=comparison,
+            p=_bonferroni(comparison.p, family.size),
+            p_holm=holms.get(test, comparison.p),
+            sign_flip_p=_bonferroni(comparison.sign_flip_p, family.size),
+            sign_flip_p_holm=sign_holms.get(test, comparison.sign_flip_p),
+            low=interval[0],
+            high=interval[1],
+            effect_low=effect[0],
+            effect_high=effect[1],
+        )
+    return replace(family, members=members)
+
+
+def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
+    """Return a sentence for each comparison whose sign or decision is not that of the first family.
+
+    Args:
+        pairs: Those to look at.
+        families: What a sentence begins with to the family it is about: `By the last epoch`.
+    """
+    (_, first), *others = families.items()
+    sentences = []
+    for pair in pairs:
+        primary = first.members.get(pair)
+        for beginning, family in others:
+            other = family.members.get(pair)
+            if primary is None or other is None:
+                continue
+            changed = []
+            if primary.comparison.difference * other.comparison.difference < 0:
+                changed.append("has the other sign")
+            if primary.is_told != other.is_told:
+                changed.append(f"is {'' if other.is_told else 'not '}told from 0 at 5 %")
+            if changed:
+                what = f"{pair[0]} minus {pair[1]}"
+                sentences.append(f"{beginning}, {what} {' and '.join(changed)}.")
+    return sentences
+
+
+def _compared(pair: Pair, values: Mapping[str, BySeed]) -> Comparison | None:
+    """Return the comparison over the seeds that both have; None if there is none."""
+    arm, against = pair
+    ours = values.get(arm, {})
+    by_seed = isinstance(against, str)
+    theirs = values.get(str(against), {}) if by_seed else dict.fromkeys(ours, float(against))
+    shared = ours.keys() & theirs.keys()
+    if not shared:
+        return None
+    return compare({seed: ours[seed] for seed in shared}, {seed: theirs[seed] for seed in shared})
+
+
+def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
+    """Return what tells tests apart: two arms or an arm and a number; one if they are equal."""
+    return frozenset(equal.get(side, side) if isinstance(side, str) else side for side in pair)
+
+
+def _bonferroni(p: float | None, size: int) -> float | None:
+    return None if p is None else min(1.0, max(1, size) * p)

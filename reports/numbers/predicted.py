@@ -1,0 +1,241 @@
+"""Predicted: what the predictions of a study's runs say, arm by arm."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mixup_core.predictions import AVERAGED, Predictions
+from reports.numbers.calibration import (
+    Reliability,
+    brier,
+    fitted_temperature,
+    negative_log_likelihood,
+    probabilities,
+    reliability,
+)
+from reports.numbers.runs import counted_runs
+from reports.numbers.statistics import CONFIDENCE
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Averaged, Readout
+
+ReadPredictions = Callable[[RunResult], Predictions | None]
+"""Reads what a complete run predicts; None if that is not kept."""
+
+MOST_PAIRED = 20
+"""Seeds of an arm of which every two are put together; there are 190 pairs of as many."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PredictedRun:
+    """One run's test images. What a temperature is needed for is None without validation images."""
+
+    error: float
+    raw: Reliability
+    brier: float
+    classes: NDArray[np.float64]
+    """Error of the images of each class."""
+    temperature: float | None = None
+    """Fitted on the validation images."""
+    scaled: Reliability | None = None
+    """At that temperature."""
+    brier_scaled: float | None = None
+    nll_scaled: float | None = None
+
+
+def _scaled_error(run: PredictedRun) -> float | None:
+    return None if run.scaled is None else run.scaled.error
+
+
+MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
+    "calibration_error": lambda run: run.raw.error,
+    "brier": lambda run: run.brier,
+    "temperature": lambda run: run.temperature,
+    "scaled_calibration_error": _scaled_error,
+    "scaled_brier": lambda run: run.brier_scaled,
+    "scaled_nll": lambda run: run.nll_scaled,
+}
+"""Name to the number of a run; a problem calls them `predicted/NAME`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PredictedArm:
+    """The runs of one arm, alone and together. Probabilities are averaged, not logits."""
+
+    images: str
+    """Digest of the test images."""
+    runs: Mapping[int, PredictedRun]
+    """By seed."""
+    ensemble_error: float
+    """Of all runs together."""
+    gain: float
+    """Mean error of the runs minus `ensemble_error`."""
+    gain_half_width: float
+    """Half the 95 % interval of `gain` over test images, of the same networks."""
+    pair_gain: Mapping[int, float]
+    """Seed to a pseudo-value, see `pseudo_values`, of the mean error of two runs minus their error
+    together; empty with fewer than three seeds."""
+    disagreement: Mapping[int, float]
+    """As `pair_gain`, of the share of images of which two runs predict different classes."""
+
+    @property
+    def error(self) -> float:
+        """Mean error of the runs."""
+        return float(np.mean([run.error for run in self.runs.values()]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Predicted:
+    """What is known from predictions of a study."""
+
+    arms: Mapping[str, PredictedArm]
+    """Those with predictions of a run at least, in the order of the study."""
+    num_runs: int
+    """Runs whose predictions were read."""
+    num_complete: int
+    """Runs that could have left some."""
+    weights: str
+    """Whose predictions they are, for captions."""
+
+    def values(self, metric: str) -> dict[str, dict[int, float]]:
+        """Return arm to seed to a measure of its runs; a run that has none is left out.
+
+        Args:
+            metric: `predicted/NAME` of one of `MEASURES`.
+        """
+        measure = MEASURES[metric.removeprefix("predicted/")]
+        return {
+            arm: {s: value for s, run in of_arm.runs.items() if (value := measure(run)) is not None}
+            for arm, of_arm in self.arms.items()
+        }
+
+    @property
+    def counts(self) -> str:
+        """Return how many of the runs have predictions."""
+        return f"predictions of {self.num_runs} of {self.num_complete} runs"
+
+
+def gather_predictions(
+    arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
+) -> Predicted:
+    """Return what the predictions of complete runs say; those of one arm at a time are in memory.
+
+    Args:
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        readout: Of the study: decides whether the averaged weights speak, else the last ones do.
+        read: Reads predictions.
+    """
+    weights = AVERAGED if isinstance(readout, Averaged) else ""
+    arms, num_runs, num_complete = {}, 0, 0
+    for arm, by_seed in arranged.items():
+        counted = counted_runs(by_seed)
+        num_complete += len(counted)
+        found = {
+            seed: predictions
+            for seed, result in counted.items()
+            if (predictions := read(result)) is not None
+            and "test" in predictions.splits
+            and weights in predictions.splits["test"].logits
+        }
+        num_runs += len(found)
+        if found:
+            arms[arm] = _arm_of(found, weights)
+    return Predicted(
+        arms=arms,
+        num_runs=num_runs,
+        num_complete=num_complete,
+        weights="averaged weights, last epoch" if weights else "last epoch",
+    )
+
+
+def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a jackknife pseudo-value for each of n seeds of the mean over all pairs of them.
+
+        n U - (n - 1) U without the seed; their mean is U, the mean over pairs
+
+    They stand for the seeds in intervals and in comparisons at equal seeds: pairs that have a seed
+    in common are not counted as if they had none.
+
+    Source: Arvesen 1969, Jackknifing U-statistics, Annals of Mathematical Statistics 40.
+
+    Args:
+        by_pair: (n, n), symmetric; the diagonal is not looked at. n is at least 3.
+    """
+    n = len(by_pair)
+    off = by_pair * ~np.eye(n, dtype=bool)
+    total = off.sum() / 2
+    without = (total - off.sum(1)) / math.comb(n - 1, 2)
+    values: NDArray[np.float64] = n * total / math.comb(n, 2) - (n - 1) * without
+    return values
+
+
+def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
+    runs, chances = {}, []
+    for seed, predictions in found.items():
+        test, val = predictions.splits["test"], predictions.splits.get("val")
+        chance = probabilities(test.logits[weights])
+        chances.append(chance)
+        temperature = None if val is None else fitted_temperature(val.logits[weights], val.labels)
+        scaled = None if temperature is None else probabilities(test.logits[weights], temperature)
+        is_wrong = chance.argmax(1) != test.labels
+        numbers = np.bincount(test.labels, minlength=chance.shape[1])
+        wrong = np.bincount(test.labels, weights=is_wrong, minlength=chance.shape[1])
+        runs[seed] = PredictedRun(
+            error=float(is_wrong.mean()),
+            raw=reliability(chance, test.labels),
+            brier=brier(chance, test.labels),
+            classes=wrong / np.maximum(numbers, 1),
+            temperature=temperature,
+            scaled=None if scaled is None else reliability(scaled, test.labels),
+            brier_scaled=None if scaled is None else brier(scaled, test.labels),
+            nll_scaled=None
+            if temperature is None
+            else negative_log_likelihood(test.logits[weights], test.labels, temperature),
+        )
+    splits = [predictions.splits["test"] for predictions in found.values()]
+    if len({split.images for split in splits}) > 1:
+        raise ValueError("`the runs of an arm are measured on the same images` must hold.")
+    labels = splits[0].labels
+    predicted = np.stack([chance.argmax(1) for chance in chances])
+    together = sum(chances[1:], chances[0]).argmax(1)
+    saved = (predicted != labels).mean(0) - (together != labels)
+    spread = float(saved.std(ddof=1)) if len(saved) > 1 else 0.0
+    quantile = float(special.ndtri((1 + CONFIDENCE) / 2))
+    pair_gain, disagreement = _of_pairs(list(found), chances, predicted, labels)
+    return PredictedArm(
+        images=splits[0].images,
+        runs=runs,
+        ensemble_error=float((together != labels).mean()),
+        gain=float(saved.mean()),
+        gain_half_width=quantile * spread / math.sqrt(len(saved)),
+        pair_gain=pair_gain,
+        disagreement=disagreement,
+    )
+
+
+def _of_pairs(
+    seeds: Sequence[int],
+    chances: Sequence[NDArray[np.float64]],
+    predicted: NDArray[np.int64],
+    labels: NDArray[np.int64],
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return gain and disagreement of pairs as pseudo-values by seed."""
+    n = min(len(seeds), MOST_PAIRED)
+    if n < 3:
+        return {}, {}
+    gains, disagreements = np.zeros((n, n)), np.zeros((n, n))
+    errors = (predicted != labels).mean(1)
+    for first, second in combinations(range(n), 2):
+        together = (chances[first] + chances[second]).argmax(1)
+        gain = (errors[first] + errors[second]) / 2 - (together != labels).mean()
+        gains[first, second] = gains[second, first] = gain
+        differ = (predicted[first] != predicted[second]).mean()
+        disagreements[first, second] = disagreements[second, first] = differ
+    return (
+        dict(zip(seeds[:n], pseudo_values(gains).tolist(), strict=True)),
+        dict(zip(seeds[:n], pseudo_values(disagreements).tolist(), strict=True)),
+    )

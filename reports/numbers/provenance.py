@@ -1,0 +1,290 @@
+"""Provenance: where the numbers of a report come from, as `provenance.json` keeps it."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import mixup_core
+from mixup_core.keys import NUMERICS_VERSION
+from mixup_core.tree.written_forms import flatten
+from sweeps.state.results import TRIED, RunResult, ended_on_budget
+from sweeps.study.search import Search, SearchHistory
+from sweeps.study.study import Study
+
+PACKAGES = (
+    "mixsweep",
+    "torch",
+    "torchvision",
+    "ray",
+    "optuna",
+    "mlflow",
+    "numpy",
+    "scipy",
+    "pandas",
+    "matplotlib",
+)
+"""Packages whose versions can move a number, or say what made the report."""
+
+SETTLED = frozenset({"complete", "diverged"})
+"""Outcomes that another launch would not change."""
+
+JOB_VARIABLE = "MIXSWEEP_JOB"
+"""Names the job of a cluster that this process belongs to."""
+_CODE_VARIABLES = {
+    "commit": "MIXSWEEP_COMMIT",
+    "branch": "MIXSWEEP_BRANCH",
+    "dirty": "MIXSWEEP_DIRTY",
+}
+
+_SOURCE = Path(mixup_core.__file__).resolve().parent.parent
+_BUILT_FROM = "reports/built_from.json"
+"""What `setup.py` notes of the commit in a package that is not run from its repository."""
+
+
+def describe(  # noqa: PLR0913  each is a source of facts of its own
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    selection_rule: str,
+    data_checksums: Mapping[str, Mapping[str, str]],
+    command: str,
+    history: SearchHistory | None = None,
+    predicted: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the provenance of a report, ready for JSON.
+
+    It holds no environment variables and no credentials, and names no home folder.
+
+    Args:
+        study: The study as resolved.
+        results: One per run, in the order to be listed.
+        selection_rule: How the reported numbers were chosen.
+        data_checksums: Data set to file to checksum.
+        command: The command line that made the report.
+        history: Points of the study's search, if it is one.
+        predicted: Keys of the runs whose predictions it was made from.
+    """
+    times = [
+        end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
+    ]
+    return _published(
+        {
+            "study": study.name,
+            "settings": study.settings,
+            "finished": is_finished(study, results, history),
+            **({} if (reason := ended_on_budget(study, results)) is None else {"ended": reason}),
+            "description": study.description,
+            "command": command,
+            "selection_rule": selection_rule,
+            "seeds": list(study.seeds),
+            "numerics_version": NUMERICS_VERSION,
+            "code": describe_code(),
+            "submission_id": os.environ.get(JOB_VARIABLE),
+            "constraints_sha256": _constraints_sha256(),
+            "versions": {"python": platform.python_version(), **installed_versions()},
+            "environments": _environments(results),
+            "first_epoch_stored_at_ms": min(times, default=None),
+            "last_epoch_stored_at_ms": max(times, default=None),
+            "data_checksums": data_checksums,
+            "source": study.source,
+            **({} if study.search is None else {"search": _describe_search(study.search, history)}),
+            "arms": {
+                arm: {path: value for path, value in flatten(config).items() if path != "seed"}
+                for arm, config in study.arms.items()
+            },
+            "runs": [
+                {**_describe_run(result), "has_predictions": result.run.key in predicted}
+                for result in results
+            ],
+        }
+    )
+
+
+def is_finished(
+    study: Study, results: Iterable[RunResult], history: SearchHistory | None = None
+) -> bool:
+    """Return whether nothing is left to train: a run that diverged would diverge again."""
+    if any(result.outcome not in SETTLED for result in results):
+        return False
+    search = study.search
+    if search is None or history is None:
+        return True
+    if history.asks(search) or any(point.state == "open" for point in history.points):
+        return False
+    is_confirmed = study.confirmation() is not None or not search.strategy.confirm_seeds
+    return is_confirmed or all(point.state != "complete" for point in history.points)
+
+
+def _describe_search(search: Search, history: SearchHistory | None) -> dict[str, Any]:
+    points = () if history is None else history.points
+    return {
+        "sampler": search.strategy.sampler,
+        "sampler_seed": search.strategy.seed,
+        "points_wanted": search.points,
+        "points": dict(Counter(point.state for point in points)),
+        "ended": None if history is None else history.ended,
+        **({"points_known": known} if (known := sum(p.is_known for p in points)) else {}),
+    }
+
+
+def describe_code() -> dict[str, Any] | None:
+    """Return commit, branch and whether tracked files differ from it; None if nobody knows.
+
+    The repository is the one this program runs from or was built from; without one, the one that a
+    job was submitted from, or that of the working directory.
+    """
+    if (_SOURCE / ".git").exists():
+        return describe_repository(_SOURCE)
+    with suppress(OSError, ValueError):
+        built: dict[str, Any] = json.loads((_SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
+        return built
+    commit = os.environ.get(_CODE_VARIABLES["commit"])
+    if commit is None:
+        return describe_repository(Path.cwd())
+    return {
+        "commit": commit,
+        "branch": os.environ.get(_CODE_VARIABLES["branch"]),
+        "dirty": os.environ.get(_CODE_VARIABLES["dirty"]) == str(True),
+    }
+
+
+def describe_repository(folder: Path) -> dict[str, Any] | None:
+    """Return commit, branch and whether tracked files differ from it; None without git."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {
+        "commit": commit,
+        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables that tell a job the code it was submitted from: Ray uploads no .git."""
+    return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
+
+
+def origin_tags() -> dict[str, str]:
+    """Return what each run in MLflow says of its code and job.
+
+    A client of MLflow sets none of its own tags of the commit (TRAP 28).
+    """
+    code, job = describe_code(), os.environ.get(JOB_VARIABLE)
+    tags = {} if job is None else {"submission_id": job}
+    if code is not None:
+        tags |= {name: str(value) for name, value in code.items()}
+        tags |= {f"mlflow.source.git.{name}": tags[name] for name in ("commit", "branch")}
+    return tags
+
+
+def spell_origin(provenance: Mapping[str, Any]) -> str:
+    """Return devices, torch and commit in a line, for captions."""
+    environments = provenance["environments"]
+    parts = sorted({spell_machine(environment) for environment in environments} - {""})
+    versions = sorted({environment.get("torch", "") for environment in environments} - {""})
+    parts += [f"torch {number}" for number in versions]
+    code = provenance["code"]
+    if code is not None:
+        parts.append(f"reported at {spell_code(code)}")
+    return ", ".join(parts)
+
+
+def spell_machine(environment: Mapping[str, str]) -> str:
+    """Return what computed: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if nobody knows."""
+    limit = environment.get("onednn_at_most")
+    parts = [environment.get("instructions", ""), f"oneDNN at most {limit}" if limit else ""]
+    within = ", ".join(filter(None, parts))
+    return environment.get("device", "") + (f" ({within})" if within else "")
+
+
+def spell_code(code: Mapping[str, Any]) -> str:
+    """Return a commit, and whether files differ from it: `commit 0123456 with changes`."""
+    return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
+
+
+def public(text: str) -> str:
+    """Return the text without the login part of an address and with the home folder as `~`."""
+    text = re.sub(r"(?<=://)[^/@\s\"']+@", "", text)
+    home = str(Path.home())
+    return text if home == os.sep else re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
+
+
+def _published(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _published_part(part) for key, part in content.items()}
+
+
+def _published_part(value: Any) -> Any:
+    match value:
+        case str():
+            return public(value)
+        case Mapping():
+            return _published(value)
+        case list() | tuple():
+            return [_published_part(part) for part in value]
+        case _:
+            return value
+
+
+def _describe_run(result: RunResult) -> dict[str, Any]:
+    failure = result.failure if result.outcome != "complete" else None
+    return {
+        "run_key": result.run.key,
+        "arm": result.run.arm,
+        "seed": result.run.seed,
+        "outcome": result.outcome,
+        "epochs": len(result.records),
+        "epochs_expected": result.run.config.epochs,
+        "attempts": result.attempts,
+        "error": None if failure is None else failure.message,
+        "stage_key": None if result.stage is None else result.stage.key,
+        "seconds": sum(result.facts.seconds),
+    }
+
+
+def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
+    """Return each environment that trained a stage, once; what names a run or a process is none."""
+    found = {
+        json.dumps(
+            {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED}},
+            sort_keys=True,
+        )
+        for result in results
+        if result.stage is not None
+    }
+    return [json.loads(environment) for environment in sorted(found)]
+
+
+def installed_versions() -> dict[str, str | None]:
+    """Return the version of each of `PACKAGES`; None for one that is not here."""
+    return {package: _version(package) for package in PACKAGES}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _constraints_sha256() -> str | None:
+    path = _SOURCE / "constraints.txt"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

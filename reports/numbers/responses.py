@@ -1,0 +1,204 @@
+"""Response: how a result depends on a number that varies between the arms of a study."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from mixup_core.tree.parts import leaves
+from reports.numbers.runs import settings_of
+from sweeps.study.study import Study
+
+LEAST_VALUES = 3
+"""A number with fewer values has no shape to show."""
+
+_LEAST_CELLS = 6
+"""A map of fewer says no more than the table."""
+
+Flat = Mapping[str, Any]
+
+Place = tuple[float | None, ...]
+"""Values of some numbers; None where an optional one is not set, such as a switch that never is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """Arms that differ in one number, as lines along it."""
+
+    path: str
+    """Dotted path of the number."""
+    lines: Mapping[str, Mapping[float, str]]
+    """What the arms of a line have in common, to value of the number to arm; ascending. A line
+    may be of one value."""
+    levels: tuple[str, ...] = ()
+    """Arms that have no such number, which are the same at each value."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Every value of the number, ascending."""
+        return tuple(sorted({value for line in self.lines.values() for value in line}))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plane:
+    """Arms that differ in two numbers, each by each."""
+
+    across: str
+    up: str
+    """Dotted paths of the numbers."""
+    maps: Mapping[str, Mapping[Place, str]]
+    """What the arms of a map have in common, to values of both numbers to arm."""
+
+
+def response_of(study: Study, arms: Sequence[str]) -> Response | None:
+    """Return arms along the number that takes most values; None if none makes a line.
+
+    A path that is decided by that number, as a law by having an alpha, or a length that a `zip`
+    walks along with it, tells no lines apart.
+
+    Args:
+        study: Whose configurations they are.
+        arms: Those shown.
+    """
+    flats = {arm: settings_of(study.arms[arm]) for arm in arms}
+    paths = leaves(study.problem.config)
+    for path in _numbers(flats, paths, LEAST_VALUES):
+        having = {arm: flat for arm, flat in flats.items() if flat.get(path) is not None}
+        lines = _grouped(having, (path,))
+        if any(len(line) >= LEAST_VALUES for line in lines.values()):
+            return Response(
+                path=path,
+                lines={
+                    label: {
+                        value: line[(value,)]
+                        for (value,) in sorted(line, key=ascending)
+                        if value is not None
+                    }
+                    for label, line in lines.items()
+                },
+                levels=tuple(arm for arm, flat in flats.items() if flat.get(path) is None),
+            )
+    return None
+
+
+def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
+    """Return arms over the first two numbers that vary each by each; None if no two do.
+
+    An optional number that is not set is a value of its own, after all others.
+    """
+    flats = {arm: settings_of(study.arms[arm]) for arm in arms}
+    numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
+    for first, across in enumerate(numbers):
+        for up in numbers[first + 1 :]:
+            maps = {
+                label: cells
+                for label, cells in _grouped(_having(flats, (across, up)), (across, up)).items()
+                if all(any(place[which] is not None for place in cells) for which in (0, 1))
+            }
+            if any(_is_plane(cells) for cells in maps.values()):
+                return Plane(across=across, up=up, maps=maps)
+    return None
+
+
+def ascending(place: Place) -> list[tuple[bool, float]]:
+    """Return what places are sorted by: values ascending, what is not set last."""
+    return [(value is None, value or 0.0) for value in place]
+
+
+def is_geometric(values: Sequence[float]) -> bool:
+    """Return whether values are spaced more evenly by their logarithms than by themselves."""
+    if len(values) < LEAST_VALUES or values[0] <= 0:
+        return False
+    return _unevenness([math.log(value) for value in values]) < _unevenness(values)
+
+
+def _numbers(
+    flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
+) -> list[str]:
+    """Return the numeric paths of at least so many values, those of most values first.
+
+    Args:
+        flats: Arms and their values.
+        paths: Those looked at.
+        least: Values of a path.
+        with_unset: Whether None beside a number counts as one of them.
+    """
+    counts = {}
+    for path in paths:
+        values = {flat[path] for flat in flats.values() if path in flat}
+        found = values - {None}
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in found):
+            counts[path] = len(values if found and with_unset else found)
+    counts.pop("seed", None)
+    often = [path for path, count in counts.items() if count >= least]
+    return sorted(often, key=lambda path: -counts[path])
+
+
+def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
+    """Return the arms that set some numbers, and those that are like these but for not setting one.
+
+    An arm that has something else besides, as another law, is no end of their scale.
+    """
+    having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
+    setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
+    found = {
+        path: {flat.get(path) for flat in setting} for flat in having.values() for path in flat
+    }
+    return {
+        arm: flat
+        for arm, flat in having.items()
+        if all(flat.get(path) in found[path] for path in found if path not in (*paths, "seed"))
+    }
+
+
+def _grouped(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, dict[Place, str]]:
+    """Return arms by their values of some numbers, in groups by all that these do not decide."""
+    places: dict[str, Place] = {
+        arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
+        for arm, flat in flats.items()
+    }
+    others = dict.fromkeys(path for flat in flats.values() for path in flat if path != "seed")
+    apart = [path for path in others if path not in paths and not _is_decided(path, flats, places)]
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for arm, flat in flats.items():
+        groups.setdefault(tuple(flat.get(path) for path in apart), []).append(arm)
+    owners = [path.rpartition(".")[0] for path in paths]
+    labels = [
+        _label(
+            arms, {path: flats[arms[0]][path] for path in apart or owners if path in flats[arms[0]]}
+        )
+        for arms in groups.values()
+    ]
+    are_told = len(set(labels)) == len(labels)
+    return {
+        label if are_told else f"{label} ({place + 1})": {places[arm]: arm for arm in arms}
+        for place, (label, arms) in enumerate(zip(labels, groups.values(), strict=True))
+    }
+
+
+def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Place]) -> bool:
+    values: dict[Place, Any] = {}
+    return all(
+        values.setdefault(places[arm], flat.get(path)) == flat.get(path)
+        for arm, flat in flats.items()
+    )
+
+
+def _label(arms: Sequence[str], apart: Flat) -> str:
+    """Return the words that the names of all arms have, else the values they have in common."""
+    shared = [word for word in arms[0].split() if all(word in arm.split() for arm in arms)]
+    named = [f"{path.rpartition('.')[2]} {value}" for path, value in apart.items()]
+    return " ".join(shared) or ", ".join(named) or "all"
+
+
+def _is_plane(cells: Mapping[Place, str]) -> bool:
+    """Return whether each of several values of one number stands beside several of the other."""
+    across, up = ({cell[which] for cell in cells} for which in (0, 1))
+    is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS
+    return is_broad and 2 * len(cells) > len(across) * len(up)
+
+
+def _unevenness(values: Sequence[float]) -> float:
+    steps = [high - low for low, high in pairwise(values)]
+    return max(steps) / min(steps)

@@ -1,0 +1,114 @@
+"""Runs: a study's results by arm and seed, and the rows of `runs.csv`."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mixup_core.problem import Config
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.spelling import spell_csv
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import ClaimReadout
+from sweeps.study.study import Study
+
+
+def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
+    """Return arm to seed to result, both in the order of the study; a run without one is missing.
+
+    Raises:
+        ValueError: If a result belongs to no run of the study.
+    """
+    given = {(result.run.arm, result.run.seed): result for result in results}
+    arranged: dict[str, dict[int, RunResult]] = {arm: {} for arm in study.arms}
+    for run in study.runs():
+        nothing = RunResult(run=run, stage=None, failure=None)
+        arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
+    if given:
+        raise ValueError(f"`results are runs of the study` must hold, got ({sorted(given)}).")
+    return arranged
+
+
+def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
+    """Return the complete runs of an arm, by seed."""
+    return {seed: result for seed, result in results.items() if result.outcome == "complete"}
+
+
+def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
+    """Return the runs whose mean may be shown: the complete ones, none if a seed diverged."""
+    has_diverged = any(result.outcome == "diverged" for result in results.values())
+    return {} if has_diverged else complete_runs(results)
+
+
+def values_of(
+    arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
+) -> dict[str, dict[int, float]]:
+    """Return arm to seed to the number of each run that may be shown and measured the metric."""
+    return {
+        arm: {
+            seed: value
+            for seed, result in counted_runs(by_seed).items()
+            if (value := readout.of(result.records, metric)) is not None
+        }
+        for arm, by_seed in arranged.items()
+    }
+
+
+def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
+    """Return the headline and every other metric of the complete runs, in the order of columns.
+
+    Those alone of which the read-out of the study has a number.
+    """
+    found = {study.headline}
+    for by_seed in arranged.values():
+        for result in complete_runs(by_seed).values():
+            found |= {
+                metric
+                for metric in result.records[-1].metrics
+                if metric not in found and study.readout.of(result.records, metric) is not None
+            }
+    metrics = study.problem.metrics
+    known = [name for name in metrics if name in found]
+    return (*known, *sorted(found - metrics.keys()))
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """Return the values of a configuration by dotted path; a list, such as phases, as JSON."""
+    flat = flatten(config)
+    return {p: json.dumps(v) if isinstance(v, tuple) else v for p, v in flat.items()}
+
+
+def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
+    """Return the columns of `runs.csv` by name, one mapping per run, arm by arm, seed by seed.
+
+    `epochs` is the number of finished epochs; metrics are what the read-out of the study makes of a
+    complete run and None for any other.
+    """
+    arranged = arrange(study, results)
+    metrics = metrics_of(study, arranged)
+    varying = study.varying()
+    records = []
+    for arm, by_seed in arranged.items():
+        flat = settings_of(study.arms[arm])
+        for seed, result in by_seed.items():
+            is_complete = result.outcome == "complete"
+            records.append(
+                {"run_key": result.run.key, "arm": arm, "seed": seed}
+                | {"epochs": len(result.records)}
+                | {_column(path): flat.get(path) for path in varying}
+                | {
+                    name: study.readout.of(result.records, name) if is_complete else None
+                    for name in metrics
+                }
+                | {"outcome": result.outcome}
+            )
+    return records
+
+
+def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
+    """Return `runs.csv`: one line per run, numbers at full precision, errors as fractions."""
+    return spell_csv(run_records(study, results))
+
+
+def _column(path: str) -> str:
+    """Return the column of a dotted path; `epochs` is taken by the number of finished epochs."""
+    return "epochs_expected" if path == "epochs" else path

@@ -1,0 +1,318 @@
+"""draft_report: a study and its results in, the files of tables, figures and provenance out."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from mixup_core.problem import Config, problem_of
+from reports.figures.canvas import Figure
+from reports.figures.colours import Look, arm_looks
+from reports.figures.curves import draw_curves
+from reports.figures.decisions import draw_decisions
+from reports.figures.final import draw_finals
+from reports.figures.reliability import draw_reliability
+from reports.figures.responses import draw_responses
+from reports.figures.schedules import draw_schedules
+from reports.figures.search import draw_search
+from reports.figures.series import draw_series
+from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
+from reports.numbers.provenance import describe, spell_origin
+from reports.numbers.runs import arrange, runs_csv
+from reports.pages.files import Content, replace_files
+from reports.pages.page import Tracked, render_page
+from reports.tables.captions import FIXED_ARMS, Selection
+from reports.tables.equivalences import equivalence_table
+from reports.tables.listings import Listing
+from reports.tables.predictive import calibration_table, class_table, ensemble_table
+from reports.tables.references import reference_table
+from reports.tables.searched import Searched, gather, points_table, winner_table
+from reports.tables.seeds import seeds_table
+from reports.tables.sensitivity import changed_by_readout, sensitivity_table
+from reports.tables.table import Table, tabulate
+from reports.tables.variation import variation_table
+from reports.tables.verdicts import verdict_table, verdicts_csv, verdicts_of
+from sweeps.state.results import RunResult, ended_on_budget
+from sweeps.study.search import CONFIRM, SearchHistory
+from sweeps.study.study import Study
+
+REPLACED_FIGURES = (
+    "learning_curves", "decisions", "final_error", "final_values", "reliability", "response",
+    "phase_map", "schedules", "series_*", "search_*",
+)  # fmt: skip
+REPLACED_LISTINGS = (
+    "calibration", "classes", "confirmed", "ensembles", "equivalence", "points", "references",
+    "seeds", "sensitivity", "variation",
+)  # fmt: skip
+"""Files of an earlier report that go if this one has none; others in the folder are left."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """A written report."""
+
+    table: Table
+    markdown: str
+    """What a reader of the console wants of it."""
+    folder: Path
+    files: tuple[Path, ...]
+    """Every file written, below `folder`, sorted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A report that is not written yet."""
+
+    table: Table
+    markdown: str
+    contents: Mapping[str, Content]
+    """Name of each file, below the folder of the report, to what it holds."""
+    predicted: frozenset[str]
+    """Keys of the runs whose predictions it is made from."""
+
+    def write(self, out: Path) -> Report:
+        """Write it. Each file appears whole; one of an earlier report stays until it is replaced.
+
+        Args:
+            out: Folder to write to, made if it is not there.
+
+        Raises:
+            OSError: If the folder cannot be written.
+        """
+        replace_files(out, self.contents)
+        former = [
+            *(out.glob(f"{name}.{kind}") for name in REPLACED_LISTINGS for kind in ("md", "csv")),
+            *(out.glob(f"figures/{name}.*") for name in REPLACED_FIGURES),
+        ]
+        for path in chain.from_iterable(former):
+            if path.relative_to(out).as_posix() not in self.contents and not path.is_dir():
+                path.unlink()
+        return Report(
+            table=self.table,
+            markdown=self.markdown,
+            folder=out,
+            files=tuple(out / name for name in sorted(self.contents)),
+        )
+
+
+def draft_report(  # noqa: PLR0913  what a report is made from
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    data_checksums: Mapping[str, Mapping[str, str]],
+    command: str,
+    history: SearchHistory | None = None,
+    predictions: ReadPredictions | None = None,
+    tracked: Tracked | None = None,
+) -> Draft:
+    """Return a study's report from whatever results there are, down to none.
+
+    Times appear in `report.html` and `provenance.json` alone: the other files have the same bytes
+    for the same results, device, versions and commit.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        data_checksums: Data set to file to checksum, for the provenance.
+        command: The command line, for the provenance.
+        history: Points of the study's search, if it is one.
+        predictions: Reads what a complete run predicts; None: nobody knows of predictions here.
+        tracked: Where MLflow shows the runs, for the page; None: nowhere.
+
+    Raises:
+        ValueError: If a result belongs to no run of the study.
+    """
+    ordered = [
+        result for by_seed in arrange(study, results).values() for result in by_seed.values()
+    ]
+    parts = _parts(study, ordered, history)
+    arranged = arrange(parts.study, parts.results)
+    predicted = None
+    if predictions is not None and any(map(_predicts, parts.study.arms.values())):
+        predicted = gather_predictions(arranged, parts.study.readout, predictions)
+    read = _read_of(predicted, arranged)
+    provenance = describe(
+        study,
+        ordered,
+        predicted=read,
+        selection_rule=parts.selection.found or parts.selection.rule,
+        data_checksums=data_checksums,
+        command=command,
+        history=history,
+    )
+    table = _tabulated(parts, spell_origin(provenance), predicted)
+    verdicts = verdicts_of(parts.study, arranged, table, predicted)
+    claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
+    found = (
+        winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
+        sensitivity_table(arranged, table),
+        seeds_table(arranged, table),
+        equivalence_table(table, study.equivalence),
+        reference_table(parts.study, arranged),
+        points_table(parts.searched) if parts.searched else None,
+        variation_table(parts.study, arranged),
+        *(_of_predictions(predicted, table) if predicted else ()),
+    )
+    listings = tuple(listing for listing in found if listing is not None)
+    figures = _drawn(parts, table, predicted)
+    texts = {
+        "table.md": "\n".join([*_blocks(claims), table.markdown()]),
+        "table.csv": table.csv(),
+        "table.tex": table.latex(),
+        "runs.csv": runs_csv(study, ordered),
+        "verdicts.csv": verdicts_csv(verdicts),
+    }
+    for listing in listings:
+        texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
+    page = render_page(
+        parts.study,
+        table,
+        figures,
+        provenance,
+        leading=claims,
+        listings=listings,
+        files=texts,
+        tracked=tracked,
+    )
+    contents: dict[str, Content] = {
+        # First: who is killed while writing leaves no report of which nobody knows what it is.
+        "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
+        **texts,
+        "report.html": page,
+    }
+    for figure in figures:
+        contents |= {
+            f"figures/{figure.name}.svg": figure.svg,
+            f"figures/{figure.name}.png": figure.png,
+            f"figures/{figure.name}.csv": figure.numbers,
+            f"figures/{figure.name}.txt": figure.caption + "\n",
+        }
+    return Draft(
+        table=table,
+        markdown="\n".join(
+            [
+                *_blocks(claims),
+                table.markdown(),
+                *_blocks([listing for listing in listings if not listing.is_long]),
+            ]
+        ),
+        contents=contents,
+        predicted=read,
+    )
+
+
+def draw_report(
+    study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
+) -> tuple[Figure, ...]:
+    """Return the figures of a report without writing anything.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        history: Points of the study's search, if it is one.
+    """
+    parts = _parts(study, results, history)
+    return _drawn(parts, _tabulated(parts, "", None), None)
+
+
+def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[Figure, ...]:
+    study, looks = parts.study, parts.looks
+    arranged = arrange(study, parts.results)
+    figures = (
+        draw_curves(study, arranged, table, looks),
+        draw_finals(arranged, table, looks),
+        *draw_responses(study, table, looks),
+        *draw_series(arranged, table, looks),
+        draw_decisions(arranged, table),
+        *draw_schedules(study, looks),
+        *parts.figures,
+        draw_reliability(predicted, looks) if predicted else None,
+    )
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _predicts(config: Config) -> bool:
+    return problem_of(config).prediction_bytes(config) > 0
+
+
+def _read_of(
+    predicted: Predicted | None, arranged: Mapping[str, Mapping[int, RunResult]]
+) -> frozenset[str]:
+    """Return the keys of the runs whose predictions were read."""
+    if predicted is None:
+        return frozenset()
+    return frozenset(
+        arranged[arm][seed].run.key
+        for arm, of_arm in predicted.arms.items()
+        for seed in of_arm.runs
+    )
+
+
+def _of_predictions(predicted: Predicted, table: Table) -> tuple[Listing | None, ...]:
+    return (
+        calibration_table(predicted, table.baseline, table.equal),
+        ensemble_table(predicted, table.baseline, table.equal),
+        class_table(predicted),
+    )
+
+
+def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
+    """Return the main table; its caption says what depends on the read-out, and what is gone."""
+    is_short = predicted is not None and predicted.num_runs < predicted.num_complete
+    short = [predicted.counts] if predicted and is_short else []
+    reason = ended_on_budget(parts.study, parts.results)
+    ended = [] if reason is None else [f"the study {reason}"]
+    arranged = arrange(parts.study, parts.results)
+    plain = tabulate(parts.study, parts.results, selection=parts.selection)
+    return tabulate(
+        parts.study,
+        parts.results,
+        made_with=made_with,
+        selection=parts.selection,
+        notes=[*changed_by_readout(sensitivity_table(arranged, plain)), *short, *ended],
+    )
+
+
+def _blocks(listings: Sequence[Listing]) -> list[str]:
+    return [f"{listing.title}\n\n{listing.markdown()}" for listing in listings]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parts:
+    """What the main table of a report is of, and what stands beside it."""
+
+    study: Study
+    results: Sequence[RunResult]
+    looks: Mapping[str, Look]
+    selection: Selection = FIXED_ARMS
+    searched: Searched | None = None
+    figures: tuple[Figure, ...] = ()
+
+
+def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
+    """Return the parts of a report: of a search, its confirmation or else its arms come first."""
+    if study.search is None or history is None:
+        return _Parts(study=study, results=results, looks=arm_looks(study.arms))
+    searched = gather(study, results, history)
+    winners = () if searched.winner is None else (searched.winner.arm,)
+    looks = arm_looks({arm: study.arms[arm] for arm in (*searched.baselines, *winners)})
+    figures = draw_search(searched, looks)
+    confirmed = study.confirmation()
+    if confirmed is None or searched.winner is None:
+        arms = study.part(searched.baselines)
+        own = [result for result in results if result.run.arm in arms.arms]
+        return _Parts(study=arms, results=own, looks=looks, searched=searched, figures=figures)
+    own = [
+        replace(result, run=replace(result.run, arm=result.run.arm.removeprefix(CONFIRM)))
+        for result in results
+        if result.run.arm.startswith(CONFIRM)
+    ]
+    return _Parts(
+        study=confirmed,
+        results=own,
+        looks=looks,
+        selection=searched.selection(confirmed.headline),
+        searched=searched,
+        figures=figures,
+    )

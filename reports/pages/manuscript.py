@@ -1,0 +1,417 @@
+"""Manuscript: a page of text in which verdicts, numbers and figures of studies are filled in.
+
+A manuscript is a Jinja template of Markdown. It states what sources say; whatever was measured
+comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `first`, `cost` or
+`figure`, and `winner` for what a search has selected: its parameters, its mean, and the points that
+tie with it.
+
+    python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
+"""
+
+import argparse
+import csv
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from mixup_core.problem import Problem
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from reports.numbers.runs import arrange, counted_runs, values_of
+from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
+from reports.numbers.statistics import Summary, prediction_interval, summarise
+from reports.tables.searched import spell_winner
+from reports.tables.verdicts import spell_compared, spell_judged
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.state.results import RunResult, read_results
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+_KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
+"""Of each report, what is published beside the page."""
+
+_CLOSE = 0.1
+"""Relative distance up to which a number measured again is called close."""
+
+_ROUNDING = 1e-9
+"""Part of a value up to which half of its interval is rounding."""
+
+_SAME, _NEAR, _OTHER = "=", "≈", "≠"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A column of numbers that are measured again."""
+
+    heading: str
+    metric: str
+    place: float | None = None
+    """Where on the axis of the problem; None: what the read-out of the study gives."""
+    scale: float = 1.0
+    """Factor from the stored value to the one printed."""
+
+
+@dataclass(kw_only=True)
+class Manuscript:
+    """A page under way, and what it has used."""
+
+    home: Home
+    out: Path
+    used: set[str] = field(default_factory=set)
+    """Studies of which something stands in the page."""
+    _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
+
+    def write(self, template: Path) -> Path:
+        """Write the page and all that it refers to, and return it.
+
+        Args:
+            template: The manuscript.
+
+        Raises:
+            FileNotFoundError: If a study has no report in the home yet.
+            KeyError: If a study, an arm or a metric is named that is not there.
+        """
+        # The page is Markdown, whose pieces escape what they print themselves.
+        environment = Environment(  # noqa: S701
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        functions = (
+            self.has, self.verdicts, self.winner, self.results, self.again, self.number, self.first,
+            self.cost, self.figure,
+        )  # fmt: skip
+        environment.globals |= {function.__name__: function for function in functions}
+        environment.globals["Column"] = Column
+        text = environment.from_string(template.read_text(encoding="utf-8")).render()
+        page = self.out / "README.md"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
+        for study in sorted(self.used):
+            folder, report = self.out / _study(study).name, self._report(study)
+            folder.mkdir(exist_ok=True)
+            for name in _KEPT:
+                if (report / name).exists():
+                    shutil.copyfile(report / name, folder / name)
+        return page
+
+    def has(self, study: str) -> bool:
+        """Return whether the home has a report of a study."""
+        return self._report(study).exists()
+
+    def verdicts(self, study: str) -> str:
+        """Return the claims of a study with their verdicts, from `verdicts.csv`, if it has any.
+
+        `compared` is what the claim says of which metric, `value` the mean over seeds of what it
+        judges, left minus right where both sides are arms, in the unit of the metric.
+        """
+        rows = self._rows(study, "verdicts.csv")
+        if not rows:
+            return ""
+        measured = _study(study)
+        grid = [["claim", "source", "verdict", "compared", "value [interval]", "n"]]
+        for claim, row in zip(measured.claims, rows, strict=True):
+            grid.append(
+                [
+                    claim.says,
+                    claim.source,
+                    f"**{row['verdict']}**",
+                    _spell_compared(measured, claim, row["reference"]),
+                    _spell_judged(measured, claim, row),
+                    row["n"],
+                ]
+            )
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def winner(self, study: str) -> str:
+        """Return the point that a search selected, from `points.csv`, for a sentence.
+
+        `point 3 has network.init = 0.13, network.neurons = 4; 2 other points have the same mean
+        (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
+        """
+        search, problem = _study(study).search, _study(study).problem
+        assert search is not None, "asked of searches"
+        points = [row for row in self._rows(study, "points.csv") if row["rank"]]
+        chosen = [row for row in points if row["selected"] == "true"]
+        if not chosen:
+            return f"none of {len(points)} points is selected"
+        (row,) = chosen
+        paths = [parameter.path for parameter in search.space.parameters]
+        values = {path: _read(row[path]) for path in paths if row[path]}
+        tied = sum(other["tied"] == "true" for other in points)
+        mean = _spell_summary(row, search.strategy.objectives[0], problem)
+        return escape_markdown(
+            f"{spell_winner(row['arm'], values, tied)} "
+            f"({problem.metric(search.strategy.objectives[0]).heading}: {mean} over {row['n']} "
+            f"seeds; {len(points)} points tried)"
+        )
+
+    def results(self, study: str, *metrics: str) -> str:
+        """Return arms by metrics from `table.csv`: mean ± half of the 95 % interval.
+
+        `100 (all 5)` where every seed has the same value, which says nothing of further seeds.
+        """
+        problem = _study(study).problem
+        grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
+        for row in self._rows(study, "table.csv"):
+            cells = [row["arm"], f"{row['n']}/{row['seeds_expected']}"]
+            cells += [_spell_summary(row, metric, problem) for metric in metrics]
+            grid.append(cells)
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def again(
+        self,
+        study: str,
+        columns: Sequence[Column],
+        rows: Mapping[str, str],
+        printed_seeds: int | None = None,
+    ) -> str:
+        """Return a table of a source measured again: ours, in brackets the printed number.
+
+        `=`: ours rounds to the printed digits. `≈`: the printed number is within our 95 % interval
+        or 10 % of ours. `≠`: neither. No ± stands where every seed has the same value.
+
+        Args:
+            study: What measures it again.
+            columns: What each number is.
+            rows: Arm to the printed numbers, one word for each column; `-` where there is none.
+            printed_seeds: How many seeds each printed number is the mean of, for one that varies
+                with them as ours do: `≈` is then judged by the 95 % prediction interval of such a
+                mean, `mean ± t s sqrt(1/n + 1/printed_seeds)`. None: it has no spread of its own,
+                and is held against the interval of our mean.
+        """
+        measured = _study(study)
+        counts: Counter[str] = Counter()
+        grid = [["arm", "n", *(column.heading for column in columns)]]
+        for arm, printed in rows.items():
+            cells, most = [], 0
+            for column, word in zip(columns, printed.split(), strict=True):
+                ours = self._measured(study, arm, column)
+                if word == "-" or ours is None:
+                    cells.append(DASH if word == "-" else f"{DASH} ({word})")
+                    continue
+                most = max(most, ours.n)
+                mark = _mark(ours, word, printed_seeds)
+                counts[mark] += 1
+                cells.append(f"{_spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
+            grid.append([arm, f"{most}/{len(measured.seeds_of(arm))}", *cells])
+        table = markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+        told = ", ".join(f"{counts[mark]} {mark}" for mark in (_SAME, _NEAR, _OTHER))
+        judged = ""
+        if printed_seeds is not None:
+            of = "one seed" if printed_seeds == 1 else f"a mean of {printed_seeds} seeds"
+            judged = f" ≈: within 10 %, or the 95 % prediction interval of {of}."
+        entries = "entry" if counts.total() == 1 else "entries"
+        return f"{table}\n\n{counts.total()} {entries} measured again: {told}.{judged}"
+
+    def number(
+        self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
+    ) -> str:
+        """Return the mean of a metric of an arm over its seeds, for a sentence."""
+        column = Column(heading="", metric=metric, place=place, scale=scale)
+        found = self._measured(study, arm, column)
+        return DASH if found is None else _spell(found.mean)
+
+    def first(self, study: str, arm: str, metric: str, level: float) -> str:
+        """Return the first place on the axis where the mean over seeds is at most a level.
+
+        Of runs that do not get there, `> ` and the last place.
+        """
+        runs = counted_runs(self._arranged(study)[arm]).values()
+        told = DASH
+        for records in zip(*(result.records for result in runs), strict=True):
+            place = f"{_place_of(_study(study), records[0]):,g}"
+            values = [record.metrics[metric] for record in records if metric in record.metrics]
+            if values and sum(values) / len(values) <= level:
+                return place
+            told = f"> {place}"
+        return told
+
+    def cost(self, study: str, *metrics: str) -> str:
+        """Return seconds per run of each arm, beside metrics of its last records."""
+        seconds: dict[str, list[float]] = {}
+        provenance = json.loads((self._report(study) / "provenance.json").read_text())
+        self.used.add(study)
+        for run in provenance["runs"]:
+            if run["outcome"] == "complete":
+                seconds.setdefault(run["arm"], []).append(run["seconds"])
+        rows = {row["arm"]: row for row in self._rows(study, "table.csv")}
+        problem = _study(study).problem
+        grid = [["arm", "runs", *(problem.metric(m).heading for m in metrics), "s per run"]]
+        for arm, each in seconds.items():
+            means = [
+                _spell(problem.metric(metric).scale * float(rows[arm][f"{metric}_mean"]))
+                for metric in metrics
+            ]
+            spread = f"{_spell(sum(each) / len(each))} ({_spell(min(each))} to {_spell(max(each))})"
+            grid.append([arm, str(len(each)), *means, spread])
+        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+
+    def figure(self, study: str, name: str) -> str:
+        """Return a figure of a study's report with its caption; picture and numbers are kept."""
+        source, title = self._report(study) / "figures", _study(study).name
+        self.used.add(study)
+        target = self.out / "figures"
+        target.mkdir(parents=True, exist_ok=True)
+        for kind in ("png", "csv"):
+            shutil.copyfile(source / f"{name}.{kind}", target / f"{title}-{name}.{kind}")
+        caption = escape_markdown((source / f"{name}.txt").read_text(encoding="utf-8"))
+        picture = f"figures/{title}-{name}"
+        return (
+            f"![{title}: {name}]({picture}.png)\n\n"
+            f"Figure of `{title}`. {caption.strip()} Numbers: [{name}.csv]({picture}.csv)."
+        )
+
+    def _measured(self, study: str, arm: str, column: Column) -> Summary | None:
+        arranged = self._arranged(study)
+        part = _study(study)
+        if column.place is None:
+            found = values_of({arm: arranged[arm]}, column.metric, part.readout)[arm]
+            values = list(found.values())
+        else:
+            values = [
+                record.metrics[column.metric]
+                for result in counted_runs(arranged[arm]).values()
+                for record in result.records
+                if abs(_place_of(part, record) / column.place - 1) < 1e-6
+            ]
+        return summarise([column.scale * value for value in values]) if values else None
+
+    def _arranged(self, study: str) -> Mapping[str, Mapping[int, RunResult]]:
+        self.used.add(study)
+        if study not in self._read:
+            part = _study(study)
+            self._read[study] = arrange(part, read_results(part.runs(), Store(self.home.store)))
+        return self._read[study]
+
+    def _report(self, study: str) -> Path:
+        return self.home.report_of(_study(study).name)
+
+    def _rows(self, study: str, name: str) -> list[dict[str, str]]:
+        self.used.add(study)
+        with (self._report(study) / name).open(encoding="utf-8") as lines:
+            return list(csv.DictReader(lines))
+
+
+@cache
+def _study(name: str) -> Study:
+    """Return a bundled study, as its file says."""
+    return load_study(name, ())
+
+
+def _place_of(study: Study, record: EpochRecord) -> float:
+    """Return where a record stands on the axis of its problem."""
+    axis = study.problem.axis.metric
+    return record.epoch + 1 if axis is None else record.metrics[axis]
+
+
+def _mark(ours: Summary, printed: str, seeds: int | None) -> str:
+    number = Decimal(printed)
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "a printed number is finite"
+    unit = 10.0**exponent
+    if abs(ours.mean - float(number)) <= 0.5 * unit * (1 + 1e-9):
+        return _SAME
+    ends = (ours.ci_low, ours.ci_high)
+    low, high = ends if seeds is None else prediction_interval(ours, seeds) or (None, None)
+    is_within = low is not None and high is not None and low <= float(number) <= high
+    is_near = abs(ours.mean - float(number)) <= _CLOSE * abs(ours.mean)
+    return _NEAR if is_within or is_near else _OTHER
+
+
+def _spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
+    """Return the mean of a metric in a line of a report's CSV, ± half of its 95 % interval."""
+    scale = problem.metric(metric).scale
+    mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
+    if not mean:
+        return DASH
+    half = scale * (float(high) - float(low)) / 2 if low and high else None
+    return _spell_mean(scale * float(mean), half, row["n"])
+
+
+def _read(cell: str) -> Any:
+    """Return what a cell of a CSV was written from."""
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def _spell(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
+    """Return `0.3312 ± 0.0021`, or `100 (all 5)` where all of n values are the same.
+
+    An interval of no width would say that another seed gives the same, which nobody knows.
+    """
+    if half is None:
+        return _spell(mean)
+    if half <= _ROUNDING * abs(mean):
+        return f"{_spell(mean)} (all {n})" if n else _spell(mean)
+    return f"{_spell(mean)} ± {half:.2g}"
+
+
+def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
+    """Return what a claim compares, and the difference of two arms that a source gives, if any."""
+    compared = spell_compared(study, claim)
+    if not reference or not isinstance(claim.that.right, str):
+        return compared
+    shown = study.problem.metric(claim.that.metric)
+    return (
+        f"{compared} (source: {_spell_in(float(reference) * shown.scale, shown.difference_unit)})"
+    )
+
+
+def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
+    """Return `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
+    value, low, high = (row[name] for name in ("value", "low", "high"))
+    if not value:
+        return DASH
+    shown = study.problem.metric(claim.that.metric)
+    unit = shown.difference_unit if isinstance(claim.that.right, str) else shown.unit
+    mean = shown.scale * float(value)
+    if not low or not high:
+        told = _spell_in(mean, unit)
+    elif float(high) - float(low) <= 2 * _ROUNDING * abs(float(value)):
+        told = f"{_spell_in(mean, unit)} (all {row['n']})"
+    else:
+        ends = [shown.scale * float(end) for end in (low, high)]
+        digits = next(d for d in range(4, 18) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}")
+        told = f"{mean:.{digits}g} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}] {unit}".rstrip()
+    return f"{spell_judged(claim)}: {told}"
+
+
+def _spell_in(value: float, unit: str) -> str:
+    return f"{_spell(value)} {unit}".rstrip()
+
+
+def _escaped(cell: str) -> str:
+    """Return a cell whose bold survives."""
+    is_bold = cell.startswith("**") and cell.endswith("**")
+    return cell if is_bold else escape_markdown(cell)
+
+
+def main() -> None:
+    """Write the page of a manuscript from the reports of a home."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("manuscript", type=Path)
+    parser.add_argument("--home", type=Path, default=Path("runs"))
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    Manuscript(home=Home(folder=given.home), out=given.out).write(given.manuscript)
+
+
+if __name__ == "__main__":
+    main()

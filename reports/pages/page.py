@@ -1,0 +1,143 @@
+"""report.html: the table, the figures and where they come from, in one self-contained file."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from reports.figures.canvas import Figure
+from reports.tables.listings import Listing
+from reports.tables.table import Table
+from sweeps.study.study import Study
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+_PIECE = 3 * 2**14
+"""Bytes of a piece of an address; of three bytes base64 makes four letters."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tracked:
+    """Where MLflow shows the runs of a report."""
+
+    command: str
+    """What a user types for its pages to be served."""
+    links: Mapping[str, str]
+    """What they show to their address."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """A page in pieces, each made when it is asked for: the figures of a large study are long."""
+
+    template: Template
+    values: Mapping[str, Any]
+    """What it is filled with."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield its text from the beginning."""
+        return self.template.generate(self.values)
+
+
+def render_page(  # noqa: PLR0913  what a page is made of
+    study: Study,
+    table: Table,
+    figures: Sequence[Figure],
+    provenance: Mapping[str, Any],
+    *,
+    leading: Sequence[Listing] = (),
+    listings: Sequence[Listing] = (),
+    files: Mapping[str, str] | None = None,
+    tracked: Tracked | None = None,
+) -> Page:
+    """Return the page as HTML. Everything put into it is escaped.
+
+    Args:
+        study: What was studied.
+        table: Its result.
+        figures: Inlined as SVG.
+        provenance: What `reports.numbers.provenance.describe` returned; the only source of times.
+        leading: Tables before it.
+        listings: Tables after it.
+        files: Name to content of the files beside the page that it carries for download.
+        tracked: Where the same runs are shown besides; None: nowhere.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"zip": zip, "coded": _coded, "addressed": _addressed}
+    return Page(
+        template=environment.from_string(_TEMPLATE.read_text(encoding="utf-8")),
+        values={
+            "study": study,
+            "table": table,
+            "leading": leading,
+            "listings": listings,
+            "minutes": {a: _minutes_per_run(study, a, provenance["runs"]) for a in study.arms},
+            "figures": figures,
+            "downloads": {} if files is None else files,
+            "facts": _facts(provenance),
+            "num_runs": len(provenance["runs"]),
+            "source": provenance["source"],
+            "tracked": tracked,
+        },
+    )
+
+
+def _coded(text: str) -> Markup:
+    """Return a text escaped, with what it has between backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
+def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
+    keys = {run.key for run in study.runs_of(arm)}
+    seconds = [
+        run["seconds"] for run in runs if run["run_key"] in keys and run["outcome"] == "complete"
+    ]
+    return sum(seconds) / len(seconds) / 60 if seconds else None
+
+
+def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
+    """Yield an address that holds a content itself, in pieces."""
+    yield f"data:{kind};base64,"
+    plain = content.encode() if isinstance(content, str) else content
+    for start in range(0, len(plain), _PIECE):
+        yield base64.b64encode(plain[start : start + _PIECE]).decode()
+
+
+def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
+    code = provenance["code"]
+    facts = {
+        "command": provenance["command"],
+        "code": "no git repository" if code is None else _spell_code(code),
+        "versions": _spell_pairs(provenance["versions"]),
+        "trained on": "; ".join(map(_spell_pairs, provenance["environments"])),
+        "selection rule": provenance["selection_rule"],
+        "seeds": ", ".join(map(str, provenance["seeds"])),
+        "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
+        "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
+        "constraints.txt": provenance["constraints_sha256"] or "",
+    }
+    for name, checksums in provenance["data_checksums"].items():
+        facts[f"data {name}"] = _spell_pairs(checksums)
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _spell_code(code: Mapping[str, Any]) -> str:
+    changes = ", with uncommitted changes" if code["dirty"] else ""
+    return f"{code['commit']} ({code['branch']}{changes})"
+
+
+def _spell_pairs(pairs: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in pairs.items() if value)
+
+
+def _spell_time(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,1 @@
+"""Tables: the rows, cells and captions that a report prints."""

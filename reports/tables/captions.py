@@ -1,0 +1,256 @@
+"""Caption: what a table was measured on, and how its numbers were chosen and compared."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from mixup_core.problem import Config, Metric, problem_of
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.arms import ArmRow
+from reports.numbers.families import Family
+from reports.numbers.spelling import spell_amount
+from reports.numbers.statistics import Comparison, detectable_difference, upper_sd
+from sweeps.study.study import Study
+
+SELECTION_RULE = "none"
+"""How the printed numbers were chosen: arms fixed in advance, one read-out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """How the arms of a table came to be in it."""
+
+    rule: str = SELECTION_RULE
+    """Its name: `none`, `val-mean`, ..."""
+    found: str = ""
+    """How the winner was found, for the caption of the table; empty: all arms were fixed."""
+    tried: Mapping[str, int] = field(default_factory=dict)
+    """Arm to the number of configurations it is the best of."""
+    winner: str | None = None
+    """The arm that was found."""
+
+    @property
+    def brief(self) -> str:
+        """What captions of figures say."""
+        if self.winner is None:
+            return f"Selection rule {self.rule}: arms fixed in advance"
+        return (
+            f"Selection rule {self.rule}: {self.winner} is the best of "
+            f"{self.tried[self.winner]} points tried, the other arms were fixed in advance"
+        )
+
+
+FIXED_ARMS = Selection()
+"""Nothing was selected: the arms were fixed in advance."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Captioned:
+    """A table, for its caption."""
+
+    study: Study
+    rows: Sequence[ArmRow]
+    """Those printed."""
+    family: Family
+    equal: Mapping[str, str]
+    """Arm to the arm in whose row it is (`reports.numbers.arms.equals`)."""
+    selection: Selection
+    made_with: str
+    notes: Sequence[str] = ()
+    """What else it says, after what the comparisons are."""
+
+
+def caption_of(table: Captioned) -> str:
+    """Return the caption: data, seeds, selection rule, tests, marks, and what it was made with."""
+    study, rows = table.study, table.rows
+    shown = study.problem.metric(study.headline)
+    readout = str(study.readout)
+    settings = spell_settings(study, study.headline)
+    parts = [
+        *([settings] if settings else []),
+        f"mean ± 95 % t interval over {spell_seeds(study.seeds)}",
+        (f"{table.selection.found}; {readout}" if table.selection.found else "")
+        or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
+        f"{study.headline.partition('/')[0]} results choose nothing)",
+        *_spell_comparisons(table, shown),
+        *_spell_equals(table.equal),
+        *table.notes,
+    ]
+    if any(row.is_best for row in rows):
+        best = "lowest" if shown.is_lower_better else "highest"
+        parts.append(f"bold: {best} mean of the arms with every seed")
+    if "oracle" in {tag for row in rows for tag in row.tags}:
+        parts.append(
+            "[oracle]: has learned from the test images, itself or through its teacher: a bound, "
+            "never a result"
+        )
+    if any(row.is_close for row in rows):
+        parts.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
+    if any(0 < row.n < row.seeds_expected for row in rows):
+        parts.append("an arm that lacks seeds is summarised and compared over those it has")
+    if any(row.diverged for row in rows):
+        parts.append("no mean where a seed diverged, for the survivors flatter the arm")
+    if any(row.n and not row.diverged and study.headline not in row.summaries for row in rows):
+        parts.append(f"no mean where a run has no {shown.label} by the {readout}")
+    if any(row.summaries and row.n > 1 for row in rows):
+        parts.append(
+            "intervals are over seeds: they leave out what another sample of the data "
+            f"{_spell_noise(study, rows)}and another kind of processor would change"
+        )
+    parts += [table.made_with] if table.made_with else []
+    return "; ".join(parts) + "."
+
+
+def has_differing_populations(study: Study) -> bool:
+    """Return whether the arms are measured on different data, which no seed can pair."""
+    population = study.problem.population
+    return len({population(config) for config in study.arms.values()}) > 1
+
+
+def spell_unpaired(configs: Iterable[Config]) -> str:
+    """Return the settings by which configurations are of different populations: `data.val_size`."""
+    first, *others = configs
+    problem = problem_of(first)
+    own = flatten(first)
+    found: dict[str, None] = {}
+    for theirs in map(flatten, others):
+        for path in (path for path, value in theirs.items() if value != own.get(path)):
+            with suppress(ValueError):  # set alone it may contradict another
+                other = with_values(first, {path: theirs[path]})
+                if problem.population(other) != problem.population(first):
+                    found[path] = None
+    return " and ".join(found) or "the data that they are measured on"
+
+
+def spell_family(family: Family) -> str:
+    """Return how the intervals and p of a family are adjusted."""
+    if family.size == 0:
+        return "no two seeds to pair, so no tests"
+    if family.size == 1:
+        return "one comparison"
+    return (
+        f"intervals and p simultaneous over {family.size} comparisons (Bonferroni), so that an "
+        "interval leaves out 0 exactly where p is at most 0.05"
+    )
+
+
+def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
+    """Return the warning that two seeds need; nothing with more, or with none to compare."""
+    if not any(comparison.n == 2 and not comparison.is_constant for comparison in comparisons):
+        return []
+    return [
+        "WARNING, two seeds: an interval is 12.7 standard errors to each side, and hides any "
+        "difference that is not very large"
+    ]
+
+
+def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
+    """Return what differences are found 4 times in 5, in one phrase for all comparisons.
+
+    The least and the largest of them, by the observed sd and at its upper 95 % limit; nothing where
+    no difference varies.
+
+    Args:
+        tested: Arm to its comparison, each of two seeds or more.
+        size: Of their family.
+        shown: The metric compared.
+    """
+    varying = {
+        arm: detectable_difference(c.n, max(1, size)) * c.sd
+        for arm, c in tested.items()
+        if c.sd is not None and not c.is_constant
+    }
+    if not varying:
+        return []
+    ordered = sorted(varying, key=lambda arm: (varying[arm], arm))
+    limits = [varying[arm] * upper_sd(1.0, tested[arm].n) for arm in ordered]
+    if len(ordered) == 1:
+        found, at_most = spell_amount(varying[ordered[0]], shown), spell_amount(limits[0], shown)
+    else:
+        low, high = ordered[0], ordered[-1]
+        found = (
+            f"{spell_amount(varying[low], shown)} ({low}) to "
+            f"{spell_amount(varying[high], shown)} ({high})"
+        )
+        at_most = f"{spell_amount(min(limits), shown)} to {spell_amount(max(limits), shown)}"
+    return [
+        f"if the sd is the one observed, a difference of {found} is found 4 times in 5; at the "
+        f"upper 95 % limit of the sd, {at_most}"
+    ]
+
+
+def spell_settings(study: Study, metric: str) -> str:
+    """Return what the arms of a study are measured on, and by how many examples.
+
+    What settings have in common is said once: `k = 4/6/8, flow time 1e+07`.
+    """
+    setting = study.problem.setting
+    found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
+    parts = [text.split(", ") for text in found]
+    if len({len(of_text) for of_text in parts}) > 1:
+        return " and ".join(found)
+    return ", ".join(map(_merged, zip(*parts, strict=True)))
+
+
+def _merged(phrases: Sequence[str]) -> str:
+    words = [phrase.split(" ") for phrase in dict.fromkeys(phrases)]
+    if len({len(of_phrase) for of_phrase in words}) > 1:
+        return " and ".join(dict.fromkeys(phrases))
+    return " ".join("/".join(dict.fromkeys(word)) for word in zip(*words, strict=True))
+
+
+def spell_seeds(seeds: Sequence[int]) -> str:
+    """Return `seeds 0-4`, or each of them where one is left out."""
+    ordered = sorted(seeds)
+    if len(ordered) == 1:
+        return f"one seed ({ordered[0]})"
+    if ordered == list(range(ordered[0], ordered[-1] + 1)):
+        return f"seeds {ordered[0]}-{ordered[-1]}"
+    return "seeds " + ", ".join(map(str, ordered))
+
+
+def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
+    study, rows = table.study, table.rows
+    compared = {row.arm: row.compared.comparison for row in rows if row.compared is not None}
+    tested = {arm: c for arm, c in compared.items() if c.p is not None}
+    if not tested:
+        if len(rows) < 2:
+            return []
+        if has_differing_populations(study):
+            unpaired = spell_unpaired(study.arms.values())
+            return [f"arms differ in {unpaired}, which no seed pairs, so no differences"]
+        return [f"no two seeds to pair with {study.baseline}, so no tests"]
+    parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
+    if any(comparison.effect is not None for comparison in tested.values()):
+        parts.append("d: mean over sd of the differences, times Hedges' factor")
+    power = spell_power(tested, table.family.size, shown)
+    constant = [arm for arm, c in tested.items() if c.is_constant]
+    if constant:
+        parts.append(f"the difference of {', '.join(constant)} is the same at every seed")
+    return [*parts, *power, *few_seeds(tested.values())]
+
+
+def _spell_equals(equal: Mapping[str, str]) -> list[str]:
+    groups: dict[str, list[str]] = {}
+    for arm, representative in equal.items():
+        if arm != representative:
+            groups.setdefault(representative, [representative]).append(arm)
+    if not groups:
+        return []
+    named = ", ".join(" = ".join(group) for group in groups.values())
+    return [f"arms that compute the same share a row: {named}"]
+
+
+def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
+    """Return the largest sampling noise of a share of examples, sqrt(p (1 - p) / N)."""
+    shown = study.problem.metric(study.headline)
+    noises = [
+        math.sqrt(p * (1 - p) / size)
+        for row in rows
+        if (summary := row.summaries.get(study.headline)) is not None
+        and (size := study.problem.sample_size(study.arms[row.arm], study.headline))
+        and 0 <= (p := summary.mean) <= 1
+    ]
+    return f"(sd {spell_amount(max(noises), shown)}) " if noises else ""

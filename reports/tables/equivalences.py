@@ -1,0 +1,52 @@
+"""Equivalence: how probable it is that an arm is better, as good, or worse by a margin."""
+
+from typing import Any
+
+from reports.numbers.spelling import spell_amount
+from reports.numbers.statistics import equivalence
+from reports.tables.listings import Listing
+from reports.tables.table import Table
+
+
+def equivalence_table(table: Table, margin: float | None) -> Listing | None:
+    """Return P(better), P(equivalent) and P(worse) of each arm against the baseline.
+
+    Args:
+        table: Whose comparisons they are of.
+        margin: Declared by the study; None gives None, as do arms of which no two seeds are paired.
+    """
+    if margin is None:
+        return None
+    cells, records = [], []
+    for row in table.printed:
+        found = row.compared and equivalence(row.compared.comparison, margin)
+        if row.compared is None or not found:
+            continue
+        better, worse = found.below, found.above
+        if not table.shown.is_lower_better:
+            better, worse = worse, better
+        parts = (better, found.within, worse)
+        cells.append((row.arm, *map(_spell_part, parts), str(row.compared.comparison.n)))
+        record: dict[str, Any] = {"arm": row.arm, "baseline": table.baseline, "margin": margin}
+        names = ("p_better", "p_equivalent", "p_worse")
+        records.append(
+            record | dict(zip(names, parts, strict=True)) | {"n": row.compared.comparison.n}
+        )
+    if not cells:
+        return None
+    return Listing(
+        name="equivalence",
+        title="Better, as good, or worse",
+        header=("arm", "P(better)", "P(equivalent)", "P(worse)", "n"),
+        cells=tuple(cells),
+        caption=f"Against {table.baseline}, for the margin of {spell_amount(margin, table.shown)} "
+        f"of {table.shown.label} that the study declares: posterior of the true mean of the "
+        "differences paired by seed, Student t under a flat prior, correlation 0 between seeds.",
+        records=tuple(records),
+    )
+
+
+def _spell_part(probability: float) -> str:
+    if probability > 0.999 and probability < 1:
+        return "> 0.999"
+    return "< 0.001" if 0 < probability < 0.001 else f"{probability:.3f}"

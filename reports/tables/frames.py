@@ -1,0 +1,98 @@
+"""Frames: a study's results as DataFrames; metrics as fractions, NaN where there is no number."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from reports.numbers.predicted import ReadPredictions
+from reports.numbers.runs import arrange, run_records, settings_of
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+_OF_EPOCHS = (
+    "study", "arm", "seed", "run_key", "outcome", "epoch", "seconds", "stored_at_ms",
+)  # fmt: skip
+"""Columns that `epochs_frame` has of any study."""
+
+
+def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return the columns of `table.csv`, one row per arm."""
+    return _frame(tabulate(study, results).records())
+
+
+def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return the columns of `runs.csv`, one row per run."""
+    return _frame(run_records(study, results))
+
+
+def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
+    """Return one row per run and stored epoch, runs in the order of arms and seeds.
+
+    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 after the first, as in
+    figures), `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every
+    setting that differs between arms, a list as JSON, and each metric that any epoch has.
+    """
+    varying = study.varying()
+    rows = []
+    for arm, by_seed in arrange(study, results).items():
+        flat = settings_of(study.arms[arm])
+        settings = {f"config.{path}": flat.get(path) for path in varying}
+        for seed, result in by_seed.items():
+            run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            rows += [
+                {
+                    **run,
+                    "outcome": result.outcome,
+                    "epoch": record.epoch + 1,
+                    "seconds": facts.seconds,
+                    "stored_at_ms": facts.stored_at_ms,
+                    **settings,
+                    **record.metrics,
+                }
+                for record, facts in zip(result.records, result.facts, strict=True)
+            ]
+    return pd.DataFrame(rows, columns=None if rows else _OF_EPOCHS)
+
+
+def prediction_frames(
+    study: Study, results: Iterable[RunResult], read: ReadPredictions
+) -> Iterator[pd.DataFrame]:
+    """Yield what each run predicts, one row per image, runs in the order of arms and seeds.
+
+    Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`, or
+    `averaged` where a run averaged its weights), `images` (a digest: predictions are of the same
+    images where it is equal), `index` (place of the image in its split, from 0), `label`, and
+    `logits`, one number of single precision per class: `np.stack(frame["logits"])` is (rows,
+    classes) where all have as many. A run without predictions is left out.
+
+    Args:
+        study: Decides arms, seeds and their order.
+        results: Results of its runs, in any order.
+        read: Reads what a complete run predicts.
+    """
+    for arm, by_seed in arrange(study, results).items():
+        for seed, result in by_seed.items():
+            found = read(result)
+            if found is None:
+                continue
+            run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            for name, split in found.splits.items():
+                for suffix, logits in split.logits.items():
+                    kind = {"split": name, "weights": suffix.removeprefix("_") or "last"}
+                    yield pd.DataFrame(
+                        {
+                            **run,
+                            **kind,
+                            "images": split.images,
+                            "index": range(len(split.labels)),
+                            "label": split.labels,
+                            "logits": list(logits),
+                        }
+                    )
+
+
+def _frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(records).map(lambda value: math.nan if value is None else value)

@@ -1,0 +1,154 @@
+"""Head to head: two arms on one metric, paired by seed, of one study or of two."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mixup_core.problem import Metric
+from reports.numbers.runs import arrange, complete_runs, values_of
+from reports.numbers.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
+from reports.numbers.statistics import Comparison, compare, summarise
+from reports.tables.captions import spell_unpaired
+from reports.tables.listings import Listing, spell_difference, spell_summary
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """An arm and where its runs are."""
+
+    study: Study
+    arm: str
+    results: tuple[RunResult, ...]
+    """Of every run of the study."""
+
+    def values(self, metric: str) -> Mapping[int, float]:
+        """Return seed to the number of each finished run, by the read-out of the study."""
+        arranged = arrange(self.study, self.results)
+        return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeadToHead:
+    """What is told of two arms."""
+
+    names: tuple[str, str]
+    metric: str
+    shown: Metric
+    values: tuple[Mapping[int, float], Mapping[int, float]]
+    """Seed to value of each."""
+    comparison: Comparison
+    """The first minus the second, over the seeds that both have."""
+
+    def record(self) -> dict[str, Any]:
+        """Return everything for machines."""
+        return {
+            "arms": list(self.names),
+            "metric": self.metric,
+            "values": [dict(values) for values in self.values],
+            **dataclasses.asdict(self.comparison),
+        }
+
+    def listings(self) -> tuple[Listing, Listing]:
+        """Return the comparison, and the values of each seed."""
+        first, second = self.names
+        c, shown = self.comparison, self.shown
+        effect = DASH
+        if c.effect is not None:
+            interval = spell_interval(c.effect_low, c.effect_high, 1.0, 1)
+            effect = spell_number(c.effect, 1) + interval
+        signs = () if c.sign_flip_p is None else (spell_p(c.sign_flip_p),)
+        told = (spell_difference(c, shown), spell_p(c.p), *signs, effect)
+        ours, theirs = (summarise(list(values.values())) for values in self.values)
+        heading = spell_heading(f"minus {second}", shown)
+        comparison = Listing(
+            name="head_to_head",
+            title=f"{first} against {second}",
+            header=(
+                "arm",
+                shown.heading,
+                "n",
+                heading,
+                "p",
+                *(("sign-flip p",) if signs else ()),
+                "d",
+            ),
+            cells=(
+                (first, spell_summary(ours, shown), str(ours.n), *told),
+                (second, spell_summary(theirs, shown), str(theirs.n), *("" for _ in told)),
+            ),
+            caption=f"Mean ± 95 % t interval over seeds; the difference over the {c.n} seeds that "
+            "both have, paired, one comparison, unadjusted for others that are looked at.",
+            records=(self.record(),),
+        )
+        rows = sorted(set().union(*self.values))
+        by_seed = Listing(
+            name="head_to_head_seeds",
+            title="By seed",
+            header=("seed", first, second, heading),
+            cells=tuple((str(seed), *map(self._spell, self._row(seed))) for seed in rows),
+            caption=f"{shown.heading}.",
+            records=tuple(
+                dict(
+                    zip(("seed", "first", "second", "difference"), (s, *self._row(s)), strict=True)
+                )
+                for s in rows
+            ),
+        )
+        return comparison, by_seed
+
+    def _row(self, seed: int) -> tuple[float | None, float | None, float | None]:
+        ours, theirs = (values.get(seed) for values in self.values)
+        return ours, theirs, None if ours is None or theirs is None else ours - theirs
+
+    def _spell(self, value: float | None) -> str:
+        return DASH if value is None else spell_number(value * self.shown.scale, self.shown.digits)
+
+
+def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
+    """Compare two arms.
+
+    Raises:
+        ValueError: If they are of different problems, data or read-outs, one has no finished run
+            that measured the metric, or they share no seed.
+    """
+    sides = (first, second)
+    studies = [side.study for side in sides]
+    problem = studies[0].problem
+    if problem.name != studies[1].problem.name:
+        raise ValueError(f"{first.arm} and {second.arm} are runs of different problems")
+    if len({problem.population(side.study.arms[side.arm]) for side in sides}) > 1:
+        unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
+        raise ValueError(f"{first.arm} and {second.arm} differ in {unpaired}, which no seed pairs")
+    if studies[0].readout != studies[1].readout:
+        raise ValueError(f"the read-outs differ: {studies[0].readout}, {studies[1].readout}")
+    values = [side.values(metric) for side in sides]
+    for side, found in zip(sides, values, strict=True):
+        if not found:
+            raise ValueError(f"{side.study.name}, {side.arm}: {_why_none(side, metric)}")
+    shared = values[0].keys() & values[1].keys()
+    if not shared:
+        raise ValueError(f"{first.arm} and {second.arm} share no seed that is finished in both")
+    is_one = first.study.name == second.study.name
+    names = [side.arm if is_one else f"{side.study.name}/{side.arm}" for side in sides]
+    return HeadToHead(
+        names=(names[0], names[1]),
+        metric=metric,
+        shown=problem.metric(metric),
+        values=(values[0], values[1]),
+        comparison=compare(*({seed: v[seed] for seed in sorted(shared)} for v in values)),
+    )
+
+
+def _why_none(side: Side, metric: str) -> str:
+    """Return why no run of an arm has a number to compare."""
+    by_seed = arrange(side.study, side.results)[side.arm]
+    diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
+    if diverged:
+        return f"diverged at seed {', '.join(diverged)}, so the others are not compared"
+    done = complete_runs(by_seed).values()
+    measured = sorted({name for run in done for name in run.records[-1].metrics})
+    have = f"; they have {', '.join(measured)}" if measured else ""
+    return f"no finished run with {metric}{have}"

@@ -1,0 +1,594 @@
+"""Joined: studies side by side, a column each: data sets as in a paper's table, or machines.
+
+joined.md, joined.tex       arms, differences, verdicts and paper values by column
+joined.csv                  the lines of every `table.csv`, with their column
+joined_runs.csv             the lines of every `runs.csv`, with their column
+joined_verdicts.csv         likewise
+provenance.json             of each column
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mixup_core.problem import Metric
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.families import Member, changed_decisions
+from reports.numbers.predicted import ReadPredictions, gather_predictions
+from reports.numbers.provenance import describe, spell_origin
+from reports.numbers.runs import arrange, run_records, values_of
+from reports.numbers.spelling import (
+    DASH,
+    spell_amount,
+    spell_csv,
+    spell_heading,
+    spell_interval,
+    spell_number,
+    spell_p,
+    upper_first,
+)
+from reports.numbers.statistics import Comparison, compare
+from reports.tables.captions import (
+    SELECTION_RULE,
+    few_seeds,
+    spell_family,
+    spell_power,
+    spell_seeds,
+    spell_settings,
+)
+from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
+from reports.tables.references import reference_table, spell_differing
+from reports.tables.table import Table, tabulate
+from reports.tables.verdicts import Verdict, spell_numbers, verdict_records, verdicts_of
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+_LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
+"""Listing that LaTeX has to the columns of each head, and to the heads that fit a page's width."""
+
+
+class MixedProtocolsError(ValueError):
+    """Studies were to be joined that differ in more than their data sets and machines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """A study and where its runs are."""
+
+    study: Study
+    results: tuple[RunResult, ...]
+    """Of every run of the study."""
+    place: str
+    """Its home or store, as the user calls it."""
+    data_checksums: Mapping[str, Mapping[str, str]]
+    """Data set to file to checksum, for the provenance."""
+    predictions: ReadPredictions | None = None
+    """Reads what a complete run predicts, for claims about that; None: nobody knows of any."""
+
+    def judge(self, table: Table) -> tuple[Verdict, ...]:
+        """Return what the runs say of each claim of the study, as its own report does."""
+        study, predicted = self.study, None
+        arranged = arrange(study, self.results)
+        is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
+        if is_asked and self.predictions is not None:
+            predicted = gather_predictions(arranged, study.readout, self.predictions)
+        return verdicts_of(study, arranged, table, predicted)
+
+    def environments(self, name: str) -> str:
+        """Return one fact of the environments that trained the runs; empty if none has it."""
+        stages = [result.stage for result in self.results if result.stage is not None]
+        found = {stage.environment.get(name, "") for stage in stages}
+        return " and ".join(sorted(found - {""}))
+
+    @property
+    def data(self) -> str:
+        """The data sets of its arms."""
+        names = map(self.study.problem.dataset, self.study.arms.values())
+        return " and ".join(dict.fromkeys(filter(None, names)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joined:
+    """A table of studies. Every rendering is a function of it."""
+
+    heads: tuple[str, ...]
+    """What tells each column from the others."""
+    columns: tuple[Column, ...]
+    tables: tuple[Table, ...]
+    """What the report of each column leads with."""
+    verdicts: tuple[tuple[Verdict, ...], ...]
+    """Of each column."""
+    provenances: tuple[Mapping[str, Any], ...]
+
+    def listings(self) -> tuple[Listing, ...]:
+        """Return the arms, and what else there is: differences, verdicts, paper values, equal runs.
+
+        The first has the records of `joined.csv`, the verdicts those of `joined_verdicts.csv`.
+        """
+        found = (
+            self._means(),
+            self._differences(),
+            self._verdicts(),
+            self._references(),
+            self._same_runs(),
+        )
+        return tuple(listing for listing in found if listing is not None)
+
+    def markdown(self) -> str:
+        """Return every listing under its title."""
+        return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
+
+    def latex(self) -> str:
+        """Return arms and differences as LaTeX, as many columns a table as are as wide as text."""
+        label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
+        texts = []
+        for listing in self.listings():
+            own = f"tab:{label}-{listing.name}"
+            per_head, together = _LATEX_COLUMNS.get(listing.name, (0, 0))
+            places = range(1, len(listing.header), max(1, per_head * together))
+            for first in places if per_head else ():
+                columns = (0, *range(len(listing.header))[first : first + per_head * together])
+                part = replace(
+                    listing,
+                    header=tuple(listing.header[column] for column in columns),
+                    cells=tuple(
+                        tuple(line[column] for column in columns) for line in listing.cells
+                    ),
+                    bold=frozenset(
+                        (row, columns.index(column))
+                        for row, column in listing.bold
+                        if column in columns
+                    ),
+                    caption=listing.caption if first == 1 else "Further columns.",
+                )
+                texts.append(part.latex(own if first == 1 else f"{own}-{first}"))
+        return "\n".join(texts)
+
+    def files(self) -> dict[str, str]:
+        """Return name to content of the files of a joined table."""
+        told = self._verdict_records()
+        by_column = zip(self.heads, self.provenances, strict=True)
+        provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
+        return {
+            "joined.md": self.markdown(),
+            "joined.tex": self.latex(),
+            "joined.csv": spell_csv(_evened(self._records())),
+            "joined_runs.csv": spell_csv(
+                _evened(
+                    {"column": head, "study": column.study.name, **record}
+                    for head, column in zip(self.heads, self.columns, strict=True)
+                    for record in run_records(column.study, column.results)
+                )
+            ),
+            "joined_verdicts.csv": spell_csv(told) if told else "column\n",
+            "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
+        }
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"column": head, "study": column.study.name, **record}
+            for head, column, table in zip(self.heads, self.columns, self.tables, strict=True)
+            for record in table.records()
+        ]
+
+    def _verdict_records(self) -> list[dict[str, Any]]:
+        return [
+            {"column": head, **record}
+            for head, verdicts in zip(self.heads, self.verdicts, strict=True)
+            for record in verdict_records(verdicts)
+        ]
+
+    @property
+    def _first(self) -> Table:
+        return self.tables[0]
+
+    def _means(self) -> Listing:
+        shown, readout = self._first.shown, self._first.readout
+        arms = dict.fromkeys(row.arm for table in self.tables for row in table.printed)
+        rows = [{row.arm: row for row in table.rows} for table in self.tables]
+        bold = {
+            (line, column)
+            for line, arm in enumerate(arms)
+            for column, by_arm in enumerate(rows, 1)
+            if arm in by_arm and by_arm[arm].is_best
+        }
+        cells = []
+        for arm in arms:
+            line = [arm]
+            for by_arm, table in zip(rows, self.tables, strict=True):
+                row = by_arm.get(arm)
+                if row is None:
+                    line.append(DASH)
+                    continue
+                mark = "†" if row.is_close else ""
+                mean = spell_summary(row.summaries.get(table.metric), shown)
+                line.append(f"{mean}{mark} ({row.seeds})")
+            cells.append(tuple(line))
+        every = [row for by_arm in rows for row in by_arm.values()]
+        marks = []
+        if bold:
+            best = "lowest" if shown.is_lower_better else "highest"
+            marks.append(f"bold: {best} mean of the arms with every seed of a column")
+        if any(row.is_close for row in every):
+            marks.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
+        if any(row.diverged for row in every):
+            marks.append("no mean where a seed diverged, for the survivors flatter the arm")
+        parts = [
+            f"{upper_first(shown.heading)}: mean ± 95 % t interval over seeds (finished/expected)",
+            f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
+            f"{self._first.metric.partition('/')[0]} results choose nothing)",
+            *marks,
+            "intervals are over seeds alone",
+            *self._settings(),
+        ]
+        return Listing(
+            name="means",
+            title=upper_first(shown.heading),
+            header=("arm", *self.heads),
+            cells=tuple(cells),
+            caption="; ".join(parts) + ".",
+            records=tuple(self._records()),
+            bold=frozenset(bold),
+        )
+
+    def _settings(self) -> list[str]:
+        """Return what each column was measured on, and what made it."""
+        parts = []
+        for head, column, facts in zip(self.heads, self.columns, self.provenances, strict=True):
+            study = column.study
+            told = [
+                study.name,
+                spell_settings(study, study.headline),
+                spell_seeds(study.seeds),
+                spell_origin(facts),
+            ]
+            parts.append(f"{head}: {', '.join(filter(None, told))}")
+        return parts
+
+    def _differences(self) -> Listing | None:
+        pairs = dict.fromkeys(pair for table in self.tables for pair in table.pairs)
+        if not pairs:
+            return None
+        shown = self._first.shown
+        cells, records = [], []
+        for arm, against in pairs:
+            line = [f"{arm} minus {against}"]
+            for head, column, table in zip(self.heads, self.columns, self.tables, strict=True):
+                member = table.family.members.get((arm, against))
+                expected = len(column.study.seeds)
+                line += [
+                    _spell_member(member, table, expected),
+                    spell_p(None if member is None else member.p),
+                ]
+                records.append({"column": head, "arm": arm, "against": against, **_numbers(member)})
+            cells.append(tuple(line))
+        families = {
+            f"In the column {head}": table.family
+            for head, table in zip(self.heads, self.tables, strict=True)
+        }
+        told = changed_decisions(pairs, families) + self._changed_verdicts()
+        told = told or ["No sign, no decision at 5 % and no verdict changes between the columns."]
+        return Listing(
+            name="differences",
+            title="Differences",
+            header=(
+                "comparison",
+                *(h for head in self.heads for h in (spell_heading(head, shown), "p")),
+            ),
+            cells=tuple(cells),
+            caption=f"{' '.join(told)} Differences of {shown.label} are paired by seed within a "
+            f"column, as in its own report, and not simultaneous over columns; {self._tests()}.",
+            records=tuple(records),
+        )
+
+    def _tests(self) -> str:
+        """Return how each column is tested, and which differences it would have found."""
+        by_family: dict[str, list[str]] = {}
+        power = []
+        for head, table in zip(self.heads, self.tables, strict=True):
+            tested: dict[str, Comparison] = {
+                f"{arm} minus {against}": member.comparison
+                for arm, against in table.pairs
+                if (member := table.family.members[arm, against]).p is not None
+            }
+            by_family.setdefault(spell_family(table.family), []).append(head)
+            found = spell_power(tested, table.family.size, table.shown)
+            power += [f"{head}: {text}" for text in (*found, *few_seeds(tested.values()))]
+        if len(by_family) == 1:
+            return "; ".join((*by_family, *power))
+        families = (f"{', '.join(heads)}: {text}" for text, heads in by_family.items())
+        return "; ".join((*families, *power))
+
+    def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
+        """Return sentence and source of each claim to its verdict in each column."""
+        told: dict[tuple[str, str], list[tuple[Study, Verdict] | None]] = {}
+        for place, verdicts in enumerate(self.verdicts):
+            for verdict in verdicts:
+                key = (verdict.claim.says, verdict.claim.source)
+                line = told.setdefault(key, [None for _ in self.heads])
+                line[place] = (self.columns[place].study, verdict)
+        return told
+
+    def _verdicts(self) -> Listing | None:
+        told = self._told()
+        if not told:
+            return None
+        cells = []
+        for (says, source), line in told.items():
+            spelled = (
+                DASH if one is None else f"{one[1].verdict}: {spell_numbers(*one)[0]}"
+                for one in line
+            )
+            cells.append((f"{says} ({source})", *spelled))
+        return Listing(
+            name="verdicts",
+            title="Claims of the sources",
+            header=("claim", *self.heads),
+            cells=tuple(cells),
+            caption="Computed from the runs of each column as in its own report: the verdict, then "
+            "the value with its interval.",
+            records=tuple(self._verdict_records()),
+        )
+
+    def _changed_verdicts(self) -> list[str]:
+        sentences = []
+        for (says, _), line in self._told().items():
+            found = [None if one is None else one[1].verdict for one in line]
+            if len(set(found)) > 1:
+                by_column = (
+                    f"{verdict or 'not claimed'} in {head}"
+                    for head, verdict in zip(self.heads, found, strict=True)
+                )
+                sentences.append(f"“{says}”: {', '.join(by_column)}.")
+        return sentences
+
+    def _references(self) -> Listing | None:
+        rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
+        records = []
+        for head, column in zip(self.heads, self.columns, strict=True):
+            listing = reference_table(column.study, arrange(column.study, column.results))
+            for record in () if listing is None else listing.records:
+                records.append({"column": head, **record})
+                cells = _spell_reference(record, self._first.problem.metric(record["metric"]))
+                rows.setdefault((record["arm"], record["metric"]), {})[head] = cells
+        if not rows:
+            return None
+        nothing = (DASH, DASH)
+        return Listing(
+            name="references",
+            title="Beside the values of the papers",
+            header=(
+                "arm",
+                "metric",
+                *(h for head in self.heads for h in (f"{head}, paper", "ours minus paper")),
+            ),
+            cells=tuple(
+                (
+                    arm,
+                    self._first.problem.metric(metric).heading,
+                    *(cell for head in self.heads for cell in by_head.get(head, nothing)),
+                )
+                for (arm, metric), by_head in rows.items()
+            ),
+            caption="Intervals unadjusted, of our seeds alone: what a paper's own number varies by "
+            "does not enter."
+            + "".join(dict.fromkeys(spell_differing(column.study) for column in self.columns)),
+            records=tuple(records),
+        )
+
+    def _same_runs(self) -> Listing | None:
+        """Return how far runs of one key end from each other in two columns; None without any."""
+        shown = self._first.shown
+        first, *others = zip(self.heads, self.columns, strict=True)
+        cells, records = [], []
+        for head, other in others:
+            for arm, pairs in _paired_runs(first[1], other, self._first).items():
+                seeds = sorted(pairs)
+                theirs, ours = ({s: pairs[s][side] for s in seeds} for side in (0, 1))
+                comparison = compare(ours, theirs)
+                equal = sum(ours[seed] == theirs[seed] for seed in seeds)
+                sd = comparison.sd
+                cells.append(
+                    (
+                        arm,
+                        f"{head} minus {first[0]}",
+                        spell_difference(comparison, shown),
+                        DASH if sd is None else spell_number(sd * shown.scale, shown.digits),
+                        spell_amount(max(abs(ours[s] - theirs[s]) for s in seeds), shown),
+                        f"{equal} of {len(seeds)}",
+                    )
+                )
+                records.append(
+                    {"arm": arm, "column": head, "against": first[0], "n": comparison.n}
+                    | {"difference": comparison.difference, "sd": sd}
+                    | {"ci_low": comparison.ci_low, "ci_high": comparison.ci_high, "equal": equal}
+                )
+        if not cells:
+            return None
+        return Listing(
+            name="same_runs",
+            title="The same runs in two columns",
+            header=(
+                "arm",
+                "columns",
+                spell_heading(shown.label, shown),
+                "sd of a seed",
+                "largest",
+                "equal",
+            ),
+            cells=tuple(cells),
+            caption="Runs of one configuration and seed, which compute the same but for rounding: "
+            "mean difference with its unadjusted 95 % t interval, sd and largest of the "
+            "differences, and how many are equal to the last digit.",
+            records=tuple(records),
+        )
+
+
+def join(columns: Sequence[Column], *, command: str) -> Joined:
+    """Return studies side by side.
+
+    Columns may differ in their data sets (`Problem.data_paths`) and in where they were trained, and
+    one may have arms and seeds that another has not. Problem, headline metric, read-out, baseline
+    and every other setting of an arm are one protocol.
+
+    Args:
+        columns: Two or more.
+        command: The command line, for the provenance.
+
+    Raises:
+        MixedProtocolsError: If anything else differs; the text names all of it.
+        ValueError: If there are fewer than two columns, two are the same, or one is a search.
+    """
+    if len(columns) < 2:
+        raise ValueError(f"`two columns or more` must hold, got ({len(columns)}).")
+    for column in columns:
+        if column.study.search is not None:
+            raise ValueError(
+                f"`a joined study has fixed arms` must hold, got ({column.study.name} is a search)."
+            )
+    faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
+    if faults:
+        told = "; ".join(dict.fromkeys(faults))
+        raise MixedProtocolsError(f"`columns follow one protocol` must hold, got ({told}).")
+    tables = [tabulate(column.study, column.results) for column in columns]
+    return Joined(
+        heads=_heads(columns),
+        columns=tuple(columns),
+        tables=tuple(tables),
+        verdicts=tuple(column.judge(table) for column, table in zip(columns, tables, strict=True)),
+        provenances=tuple(
+            describe(
+                column.study,
+                column.results,
+                selection_rule=SELECTION_RULE,
+                data_checksums=column.data_checksums,
+                command=command,
+            )
+            for column in columns
+        ),
+    )
+
+
+def _heads(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the fewest words that tell columns apart.
+
+    Raises:
+        ValueError: If nothing does.
+    """
+    limits = [column.environments("onednn_at_most") for column in columns]
+    facets = [
+        [column.data for column in columns],
+        [column.study.name for column in columns],
+        [column.environments("device") for column in columns],
+        [column.environments("instructions") for column in columns],
+        [f"oneDNN at most {limit}" if limit else "" for limit in limits],
+        [column.place for column in columns],
+    ]
+    for facet in facets:
+        if len(set(facet)) == len(columns) and all(facet):
+            return tuple(facet)
+    differing = [facet for facet in facets if len(set(facet)) > 1]
+    heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
+    if len(set(heads)) < len(columns):
+        names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
+        raise ValueError(f"`no two columns are the same` must hold, got ({names}).")
+    return heads
+
+
+def _faults(first: Study, other: Study) -> list[str]:
+    """Return what the protocols of two studies differ in, one text each."""
+    names = (first.name, other.name)
+    general = {
+        "problem": (first.problem.name, other.problem.name),
+        "headline metric": (first.headline, other.headline),
+        "read-out": (str(first.readout), str(other.readout)),
+        "baseline": (first.baseline, other.baseline),
+    }
+    faults = [
+        _spell_fault(what, pair, names) for what, pair in general.items() if len(set(pair)) > 1
+    ]
+    if first.problem.name != other.problem.name:
+        return faults
+    shared = [arm for arm in first.arms if arm in other.arms]
+    if not shared:
+        return [
+            *faults,
+            _spell_fault("arms", (", ".join(first.arms), ", ".join(other.arms)), names),
+        ]
+    told: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for arm in shared:
+        ours, theirs = flatten(first.arms[arm]), flatten(other.arms[arm])
+        for path in dict.fromkeys((*ours, *theirs)):
+            pair = (ours.get(path), theirs.get(path))
+            if path not in {"seed", *first.problem.data_paths} and pair[0] != pair[1]:
+                told.setdefault(path, {})[arm] = pair
+    for path, by_arm in told.items():
+        pairs = set(map(repr, by_arm.values()))
+        if len(by_arm) == len(shared) and len(pairs) == 1:
+            faults.append(_spell_fault(path, next(iter(by_arm.values())), names))
+        else:
+            faults += [_spell_fault(f"{arm}.{path}", pair, names) for arm, pair in by_arm.items()]
+    return faults
+
+
+def _spell_fault(what: str, values: tuple[Any, Any], names: tuple[str, str]) -> str:
+    (ours, theirs), (first, other) = values, names
+    return f"{what}: {_plain(ours)} in {first}, {_plain(theirs)} in {other}"
+
+
+def _plain(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _paired_runs(
+    first: Column, other: Column, table: Table
+) -> dict[str, dict[int, tuple[float, float]]]:
+    """Return arm to seed to the values of a run that both columns have, by its key."""
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    arranged = [arrange(column.study, column.results) for column in (first, other)]
+    ours, theirs = (values_of(of, table.metric, table.readout) for of in arranged)
+    for arm, by_seed in ours.items():
+        for seed in by_seed.keys() & theirs.get(arm, {}).keys():
+            keys = {of[arm][seed].run.key for of in arranged}
+            if len(keys) == 1:
+                found.setdefault(arm, {})[seed] = (by_seed[seed], theirs[arm][seed])
+    return found
+
+
+def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records that all have the fields of each, None where one has none."""
+    records = list(records)
+    names = dict.fromkeys(name for record in records for name in record)
+    return [{name: record.get(name) for name in names} for record in records]
+
+
+def _spell_member(member: Member | None, table: Table, expected: int) -> str:
+    if member is None:
+        return DASH
+    n = member.comparison.n
+    return spell_member(member, table.shown) + ("" if n == expected else f" (n = {n})")
+
+
+def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, str]:
+    """Return the number of a paper, and ours minus it with the interval of ours."""
+    scale, digits, paper = metric.scale, metric.digits, record["paper"]
+    printed = spell_number(paper * scale, digits)
+    if record["difference"] is None:
+        return printed, DASH
+    ends = (record["ci_low"], record["ci_high"])
+    low, high = (None if end is None else end - paper for end in ends)
+    ours = spell_number(record["difference"] * scale, digits)
+    return printed, ours + spell_interval(low, high, scale, digits)
+
+
+def _numbers(member: Member | None) -> dict[str, Any]:
+    """Return what a comparison is in full, None everywhere without one."""
+    comparison = member and member.comparison
+    return {
+        "n": comparison and comparison.n,
+        "difference": comparison and comparison.difference,
+        "difference_low": member and member.low,
+        "difference_high": member and member.high,
+        "p_adjusted": member and member.p,
+    }

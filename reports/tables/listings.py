@@ -1,0 +1,78 @@
+"""Listing: a table beside the main one, and how its cells are spelled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mixup_core.problem import Metric
+from reports.numbers.families import Member
+from reports.numbers.spelling import (
+    DASH,
+    escape_latex,
+    escape_markdown,
+    latex_table,
+    markdown_grid,
+    spell_csv,
+    spell_interval,
+    spell_number,
+)
+from reports.numbers.statistics import Comparison, Summary
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """A table beside the main one: cells as text, and everything behind them as CSV."""
+
+    name: str
+    """Stem of its files."""
+    title: str
+    header: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    caption: str
+    records: tuple[Mapping[str, Any], ...]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of `cells` of what is shown in bold."""
+    is_long: bool = False
+    """Whether it is for looking up: left out of the console, folded on a page."""
+
+    def markdown(self) -> str:
+        """Return the table and its caption as Markdown."""
+        grid = [[escape_markdown(cell) for cell in line] for line in (self.header, *self.cells)]
+        for row, column in self.bold:
+            grid[row + 1][column] = f"**{grid[row + 1][column]}**"
+        return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
+
+    def latex(self, label: str) -> str:
+        """Return the table and its caption as LaTeX that needs the package booktabs."""
+        bold = {(row + 1, column) for row, column in self.bold}
+        caption = escape_latex(self.caption)
+        return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
+
+    def csv(self) -> str:
+        """Return the records at full precision."""
+        return spell_csv(self.records)
+
+
+def spell_summary(summary: Summary | None, metric: Metric) -> str:
+    """Return `22.22 ± 1.63`; a dash without a summary, and in place of a width there is not."""
+    if summary is None:
+        return DASH
+    half = summary.half_width
+    spread = DASH if half is None else spell_number(half * metric.scale, metric.digits)
+    return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {spread}"
+
+
+def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
+    """Return `-2.45 [-4.01, -0.89]`; a dash without a comparison."""
+    if comparison is None:
+        return DASH
+    scale, digits = metric.scale, metric.digits
+    interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
+    return f"{spell_number(comparison.difference * scale, digits)}{interval}"
+
+
+def spell_member(member: Member, metric: Metric) -> str:
+    """Return `-2.45 [-4.41, -0.49]`, with the simultaneous interval of its family."""
+    scale, digits = metric.scale, metric.digits
+    interval = spell_interval(member.low, member.high, scale, digits)
+    return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

@@ -1,0 +1,224 @@
+"""Tables of predictions: calibration, ensembles over seeds, error per class."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mixup_core.problem import Metric
+from reports.numbers.families import BySeed, Family, Member, family_of
+from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
+from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
+from reports.numbers.statistics import SUMMARY_COLUMNS, Summary, summarise
+from reports.tables.captions import spell_family
+from reports.tables.listings import Listing, spell_member, spell_summary
+
+_ERROR = Metric(label="error", unit="%")
+_PLAIN = Metric(label="")
+_MOST_CLASSES = 20
+"""Classes that are printed; the CSV has all."""
+
+
+def calibration_table(
+    predicted: Predicted, baseline: str, equal: Mapping[str, str]
+) -> Listing | None:
+    """Return calibration error and Brier score, raw and at fitted temperatures.
+
+    None if there are no predictions.
+
+    Args:
+        predicted: What predictions say.
+        baseline: The arm that others are compared with.
+        equal: Arm to the arm that stands for all which compute the same.
+    """
+    if not predicted.arms:
+        return None
+    values = {name: predicted.values(name) for name in MEASURES}
+    families = {
+        name: _against_baseline(predicted, values[name], baseline, equal)
+        for name in ("calibration_error", "scaled_calibration_error")
+    }
+    has_scaled = any(values["scaled_calibration_error"].values())
+    cells, records = [], []
+    for arm, of_arm in predicted.arms.items():
+        summaries = {name: _summary(values[name][arm]) for name in MEASURES}
+        members = {name: family.members.get((arm, baseline)) for name, family in families.items()}
+        shown = {
+            name: spell_summary(summary, _ERROR if name in families else _PLAIN)
+            for name, summary in summaries.items()
+        }
+        raw, scaled = (_spell(member) for member in members.values())
+        line = [arm, str(len(of_arm.runs)), shown["calibration_error"], raw, shown["brier"]]
+        if has_scaled:
+            line += [shown["temperature"], shown["scaled_calibration_error"], scaled]
+            line += [shown["scaled_brier"]]
+        cells.append(tuple(line))
+        record: dict[str, Any] = {"arm": arm, "n": len(of_arm.runs)}
+        for name, summary in summaries.items():
+            record |= {f"{name}_{c}": getattr(summary, c, None) for c in SUMMARY_COLUMNS}
+        for name, member in members.items():
+            record |= _compared(f"{name}_difference", member)
+        records.append(record)
+    header = ["arm", "n", "calibration error, %", f"minus {baseline}, points", "Brier score"]
+    fitted = "No run held out validation images (data.val_size), so no temperature is fitted."
+    if has_scaled:
+        header += ["temperature", "scaled calibration error, %"]
+        header += [f"scaled, minus {baseline}, points", "scaled Brier score"]
+        fitted = (
+            "The temperature of each run has the least negative log-likelihood on its validation "
+            "images (Guo et al. 2017); scaled columns are of the test images at it."
+        )
+    return Listing(
+        name="calibration",
+        title="Calibration",
+        header=tuple(header),
+        cells=tuple(cells),
+        caption=f"From the {predicted.counts}, {predicted.weights}, test images: expected "
+        "calibration error of the predicted class in 15 bins of equal width; Brier score: mean "
+        "squared distance of the probabilities from the label, 0 to 2. Mean ± 95 % t interval over "
+        f"seeds{_adjusted('; in each column of differences, ', families['calibration_error'])}. "
+        + fitted,
+        records=tuple(records),
+    )
+
+
+def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
+    """Return what the seeds of an arm gain together; None if no arm has two runs."""
+    arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
+    if not arms:
+        return None
+    values = {arm: of_arm.pair_gain for arm, of_arm in arms.items() if of_arm.pair_gain}
+    family = _against_baseline(predicted, values, baseline, equal)
+    cells, records = [], []
+    for arm, of_arm in arms.items():
+        pairs = _summary(of_arm.pair_gain)
+        differ = _summary(of_arm.disagreement)
+        member = family.members.get((arm, baseline))
+        low, high = (of_arm.gain + side * of_arm.gain_half_width for side in (-1, 1))
+        interval = spell_interval(low, high, 100.0, 2)
+        cells.append(
+            (
+                arm,
+                str(len(of_arm.runs)),
+                spell_number(100 * of_arm.error, 2),
+                spell_summary(differ, _ERROR),
+                spell_summary(pairs, _ERROR),
+                _spell(member),
+                spell_p(None if member is None else member.p),
+                spell_number(100 * of_arm.ensemble_error, 2),
+                spell_number(100 * of_arm.gain, 2) + interval,
+            )
+        )
+        records.append(
+            {
+                "arm": arm,
+                "n": len(of_arm.runs),
+                "error": of_arm.error,
+                "ensemble_error": of_arm.ensemble_error,
+                "gain": of_arm.gain,
+                "gain_low": low,
+                "gain_high": high,
+                **{f"disagreement_{c}": getattr(differ, c, None) for c in SUMMARY_COLUMNS},
+                **{f"pair_gain_{c}": getattr(pairs, c, None) for c in SUMMARY_COLUMNS},
+                **_compared("pair_gain_difference", member),
+            }
+        )
+    return Listing(
+        name="ensembles",
+        title="Ensembles over seeds",
+        header=(
+            "arm",
+            "n",
+            "error of one, %",
+            "disagreement of two, %",
+            "gain of two, points",
+            f"gain of two minus {baseline}, points",
+            "p",
+            "error of all n, %",
+            "gain of all n, points",
+        ),
+        cells=tuple(cells),
+        caption=f"From the {predicted.counts}, {predicted.weights}, test images: networks of one "
+        "arm predict by the mean of their probabilities; the gain is the mean error of the "
+        "networks minus their error together. Two networks disagree on an image if they predict "
+        f"different classes. Of two: mean over all pairs of seeds (at most {MOST_PAIRED} seeds) "
+        "with a 95 % t interval over jackknife pseudo-values of the seeds, which also pair arms at "
+        f"equal seeds{_adjusted('; ', family)}. Of all n: one ensemble, with the 95 % interval "
+        "over test images of these same networks.",
+        records=tuple(records),
+    )
+
+
+def class_table(predicted: Predicted) -> Listing | None:
+    """Return the error of each class under each arm; None if there are no predictions."""
+    if not predicted.arms:
+        return None
+    num_classes = max(
+        len(run.classes) for of_arm in predicted.arms.values() for run in of_arm.runs.values()
+    )
+    summaries = {
+        (label, arm): summarise([float(run.classes[label]) for run in of_arm.runs.values()])
+        for label in range(num_classes)
+        for arm, of_arm in predicted.arms.items()
+        if all(label < len(run.classes) for run in of_arm.runs.values())
+    }
+    return Listing(
+        name="classes",
+        title="Error of each class",
+        header=("class", *predicted.arms),
+        cells=tuple(
+            (
+                str(label),
+                *(spell_summary(summaries.get((label, arm)), _ERROR) for arm in predicted.arms),
+            )
+            for label in range(min(num_classes, _MOST_CLASSES))
+        ),
+        caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
+        "each class, by the number of its label, in %; mean ± 95 % t interval over seeds, not "
+        "adjusted for the number of classes."
+        + (f" The first {_MOST_CLASSES} classes." if num_classes > _MOST_CLASSES else ""),
+        records=tuple(
+            {
+                "class": label,
+                "arm": arm,
+                "n": summary.n,
+                **{f"error_{c}": getattr(summary, c) for c in SUMMARY_COLUMNS},
+            }
+            for (label, arm), summary in summaries.items()
+        ),
+        is_long=True,
+    )
+
+
+def _summary(values: BySeed) -> Summary | None:
+    return summarise(list(values.values())) if values else None
+
+
+def _against_baseline(
+    predicted: Predicted,
+    values: Mapping[str, BySeed],
+    baseline: str,
+    equal: Mapping[str, str],
+) -> Family:
+    """Return the comparisons with the baseline of the arms measured on the same images."""
+    images = predicted.arms[baseline].images if baseline in predicted.arms else None
+    arms = [arm for arm in values if arm != baseline and predicted.arms[arm].images == images]
+    return family_of([(arm, baseline) for arm in arms], values, equal)
+
+
+def _adjusted(before: str, family: Family) -> str:
+    """Return how the differences are adjusted, if there are any."""
+    return before + spell_family(family) if family.size else ""
+
+
+def _spell(member: Member | None) -> str:
+    return DASH if member is None else spell_member(member, _ERROR)
+
+
+def _compared(name: str, member: Member | None) -> dict[str, Any]:
+    comparison = None if member is None else member.comparison
+    return {
+        name: getattr(comparison, "difference", None),
+        f"{name}_low": getattr(member, "low", None),
+        f"{name}_high": getattr(member, "high", None),
+        f"{name}_p": getattr(comparison, "p", None),
+        f"{name}_p_adjusted": getattr(member, "p", None),
+    }

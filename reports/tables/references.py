@@ -1,0 +1,69 @@
+"""Reference: what papers print of the arms of a study, beside what was measured here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.numbers.runs import values_of
+from reports.numbers.spelling import DASH, spell_amount, spell_interval, spell_number
+from reports.numbers.statistics import summarise
+from reports.tables.listings import Listing, spell_summary
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+
+def reference_table(
+    study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
+) -> Listing | None:
+    """Return each paper value beside ours with the difference; None if the study gives none.
+
+    Args:
+        study: Whose references they are; of arms it has, in the order of the file.
+        arranged: Its results (`reports.numbers.runs.arrange`).
+    """
+    cells, records = [], []
+    for arm, by_metric in study.references.items():
+        for metric, paper in by_metric.items():
+            if arm not in study.arms:
+                continue
+            shown = study.problem.metric(metric)
+            values = list(values_of({arm: arranged[arm]}, metric, study.readout)[arm].values())
+            ours = summarise(values) if values else None
+            difference, interval = DASH, ""
+            record: dict[str, Any] = {"arm": arm, "metric": metric, "paper": paper}
+            for name in ("n", "mean", "ci_low", "ci_high"):
+                record[name] = getattr(ours, name, None)
+            record["difference"] = None if ours is None else ours.mean - paper
+            if ours is not None:
+                ends = [None if end is None else end - paper for end in (ours.ci_low, ours.ci_high)]
+                interval = spell_interval(ends[0], ends[1], shown.scale, shown.digits)
+                difference = spell_amount(ours.mean - paper, shown)
+            cells.append(
+                (
+                    arm,
+                    shown.heading,
+                    spell_summary(ours, shown),
+                    f"{len(values)}/{len(study.seeds_of(arm))}",
+                    spell_number(paper * shown.scale, shown.digits),
+                    difference + interval,
+                )
+            )
+            records.append(record)
+    if not cells:
+        return None
+    return Listing(
+        name="references",
+        title="Beside the values of the papers",
+        header=("arm", "metric", "ours", "n", "paper", "ours minus paper"),
+        cells=tuple(cells),
+        caption=f"Ours: mean ± 95 % t interval over seeds, {study.readout}; intervals unadjusted, "
+        "of our seeds alone: what a paper's own number varies by does not enter, nor do other "
+        f"sizes, data or machines.{spell_differing(study)}",
+        records=tuple(records),
+    )
+
+
+def spell_differing(study: Study) -> str:
+    """Return what a study does otherwise than the source of its references; empty if nothing."""
+    if not study.differs:
+        return ""
+    return f" Otherwise than in the source: {'; '.join(study.differs)}."

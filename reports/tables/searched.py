@@ -1,0 +1,337 @@
+"""Searched: what a search has found so far, point by point, and the tables that say it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mixup_core.problem import Metric
+from reports.numbers.runs import arrange, counted_runs
+from reports.numbers.spelling import DASH, spell_heading, spell_p
+from reports.numbers.statistics import Comparison, Summary, compare, summarise
+from reports.tables.captions import Selection, spell_family
+from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
+from reports.tables.table import Table
+from sweeps.searching.selection import pareto_front, select_point
+from sweeps.state.results import RunResult
+from sweeps.study.search import Point, Search, SearchHistory
+from sweeps.study.study import Study
+
+_MOST_POINTS = 10
+"""Points of the printed table; the CSV has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """The points and arms of a search with what the search measured of them."""
+
+    study: Study
+    """With its points, without its confirmation."""
+    history: SearchHistory
+    values: Mapping[str, Mapping[str, Mapping[int, float]]]
+    """Objective to arm to seed to value of the last epoch, complete runs alone."""
+
+    @property
+    def search(self) -> Search:
+        """The search of the study."""
+        assert self.study.search is not None
+        return self.study.search
+
+    @property
+    def objective(self) -> str:
+        """The objective that decides what is confirmed."""
+        return self.search.strategy.objectives[0]
+
+    @property
+    def shown(self) -> Metric:
+        """How that objective is shown."""
+        return self.study.problem.metric(self.objective)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The arms that no point is."""
+        points = set(self.study.points())
+        return tuple(arm for arm in self.study.arms if arm not in points)
+
+    @cached_property
+    def winner(self) -> Point | None:
+        """The point that the rule of the search picks from those complete by now."""
+        errors = {}
+        for point in self.history.points:
+            summary = self.summary(point.arm)
+            if summary is not None:
+                errors[point.arm] = (summary.sd or 0.0) / summary.n**0.5
+        return select_point(self.search, self.history.points, errors)
+
+    @property
+    def tied(self) -> tuple[Point, ...]:
+        """The other complete points that have the winner's mean."""
+        return tuple(
+            point
+            for point in self.history.points
+            if self.winner is not None
+            and point.state == "complete"
+            and point != self.winner
+            and math.isclose(point.objectives[0], self.winner.objectives[0], rel_tol=1e-12)
+        )
+
+    @property
+    def won(self) -> str:
+        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if none."""
+        if self.winner is None:
+            return ""
+        return spell_winner(self.winner.arm, self.winner.values, len(self.tied))
+
+    @property
+    def ranked(self) -> tuple[Point, ...]:
+        """All points: complete ones by mean, then those pruned, open and failed."""
+        order = ("complete", "pruned", "open", "failed")
+        return tuple(
+            sorted(
+                self.history.points,
+                key=lambda point: (order.index(point.state), point.objectives, point.number),
+            )
+        )
+
+    def summary(self, arm: str, objective: str | None = None) -> Summary | None:
+        """Return the summary of an arm's seeds; None if none is complete."""
+        values = self.values[objective or self.objective].get(arm, {})
+        return summarise(list(values.values())) if values else None
+
+    @property
+    def known(self) -> str:
+        """How many points had their results before the search began, for captions; or nothing."""
+        known = sum(point.is_known for point in self.history.points)
+        return f" ({known} of them known before)" if known else ""
+
+    def selection(self, metric: str) -> Selection:
+        """Return how the winner was found, for the caption of its confirmation by a metric."""
+        tried, seeds = len(self.history.points), len(self.study.seeds)
+        label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
+        counted = dict.fromkeys(self.baselines, 1)
+        if self.winner is not None:
+            counted[self.winner.arm] = tried
+        return Selection(
+            rule=rule,
+            found=f"selection rule {rule} ({_RULES[rule]}; "
+            f"{self.shown.label} over {seeds} seeds, {tried} points tried{self.known}, the arms "
+            "not searched; "
+            + (f"{self.won}; " if self.won else "")
+            + "all arms here trained again as a winner is confirmed, with seeds that the search "
+            f"never used, {label} read for these runs alone)",
+            tried=counted,
+            winner=None if self.winner is None else self.winner.arm,
+        )
+
+
+_RULES = {
+    "val-mean": "lowest mean over seeds",
+    "val-1se": "the simplest within one standard error of the lowest mean",
+}
+
+
+def spell_winner(arm: str, values: Mapping[str, Any], num_tied: int) -> str:
+    """Return what a winner is, path by path, and how many other points have its mean."""
+    named = ", ".join(f"{path} = {_spell_value(value)}" for path, value in values.items())
+    tied = f"{num_tied or 'no'} other point{'s have' if num_tied > 1 else ' has'} the same mean"
+    return f"{arm} has {named}; {tied}"
+
+
+def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
+    """Return what a search has found.
+
+    Args:
+        study: A study with a search, grown by the points of the history.
+        results: Of its runs; those of a confirmation are left aside.
+        history: All points.
+    """
+    assert study.search is not None
+    points = set(study.points())
+    arms = [arm for arm in study.arms if arm not in study.own_seeds or arm in points]
+    part = study.part(arms)
+    own = [result for result in results if result.run.arm in part.arms]
+    arranged = arrange(part, own)
+    return Searched(
+        study=part,
+        history=history,
+        values={
+            objective: {
+                arm: {
+                    seed: result.records[-1].metrics[objective]
+                    for seed, result in counted_runs(by_seed).items()
+                }
+                for arm, by_seed in arranged.items()
+            }
+            for objective in study.search.strategy.objectives
+        },
+    )
+
+
+def points_table(searched: Searched) -> Listing:
+    """Return the best points, with the arms for comparison; the CSV has all points."""
+    search, objective = searched.search, searched.objective
+    metric = searched.study.problem.metric
+    paths = [parameter.path for parameter in search.space.parameters]
+    front = {point.arm for point in pareto_front(searched.history.points)}
+    several = len(search.strategy.objectives) > 1
+    marks = ("Pareto",) if several else ()
+    baseline = searched.study.baseline
+    header = (
+        "point",
+        *paths,
+        *(metric(name).heading for name in search.strategy.objectives),
+        "n",
+        spell_heading(f"minus {baseline}", searched.shown),
+        *marks,
+        "state",
+    )
+    cells, records = [], []
+    entries: list[tuple[str, Point | None]] = [(point.arm, point) for point in searched.ranked]
+    entries += [(arm, None) for arm in searched.baselines]
+    for place, (arm, point) in enumerate(entries):
+        summaries = {name: searched.summary(arm, name) for name in search.strategy.objectives}
+        comparison = None if arm == baseline else _paired(searched, arm, baseline)
+        values = {} if point is None else point.values
+        expected = len(searched.study.seeds_of(arm))
+        summary = summaries[objective]
+        records.append(
+            {"arm": arm, "rank": None if point is None else place + 1}
+            | {path: values.get(path) for path in paths}
+            | {
+                f"{name}_{part}": getattr(found, part, None)
+                for name, found in summaries.items()
+                for part in ("mean", "sd", "ci_low", "ci_high")
+            }
+            | {"n": 0 if summary is None else summary.n, "seeds_expected": expected}
+            | {
+                "baseline": baseline,
+                "difference": getattr(comparison, "difference", None),
+                "difference_ci_low": getattr(comparison, "ci_low", None),
+                "difference_ci_high": getattr(comparison, "ci_high", None),
+                "on_front": arm in front if several else None,
+                "selected": point is not None and point == searched.winner,
+                "tied": point in searched.tied,
+                "state": "arm" if point is None else point.state,
+            }
+        )
+        if point is None or place < _MOST_POINTS or (several and arm in front):
+            state: str = "arm" if point is None else point.state
+            if point is not None and point.is_known:
+                state += ", known"
+            chosen = point is not None and point == searched.winner
+            cells.append(
+                (
+                    arm,
+                    *(_spell_value(values.get(path)) for path in paths),
+                    *(spell_summary(found, metric(name)) for name, found in summaries.items()),
+                    f"{0 if summary is None else summary.n}/{expected}",
+                    "" if arm == baseline else spell_difference(comparison, searched.shown),
+                    *(("*" if arm in front else "",) if several else ()),
+                    f"{state}, selected" if chosen else state,
+                )
+            )
+    return Listing(
+        name="points",
+        title="Best points",
+        header=header,
+        cells=tuple(cells),
+        caption=_points_caption(searched, baseline),
+        records=tuple(records),
+    )
+
+
+def winner_table(searched: Searched, table: Table) -> Listing:
+    """Return the winner minus each arm, from the table of the confirmation and its family."""
+    winner, shown = table.selection.winner, table.shown
+    assert winner is not None
+    found = {
+        row.arm: table.family.members.get((winner, row.arm))
+        for row in table.rows
+        if row.arm != winner
+    }
+    records: list[dict[str, Any]] = []
+    for arm, member in found.items():
+        comparison = None if member is None else member.comparison
+        records.append(
+            {"arm": winner, "baseline": arm}
+            | {
+                name: getattr(comparison, name, None)
+                for name in ("n", "difference", "sd", "ci_low", "ci_high", "p")
+            }
+            | {"p_holm": getattr(member, "p_holm", None)}
+            | {"p_adjusted": getattr(member, "p", None)}
+            | {f"difference_{end}": getattr(member, end, None) for end in ("low", "high")}
+        )
+    return Listing(
+        name="confirmed",
+        title="The selected point against each arm",
+        header=("comparison", spell_heading(shown.label, shown), "n", "p"),
+        cells=tuple(
+            (
+                f"{winner} minus {arm}",
+                DASH if member is None else spell_member(member, shown),
+                str(0 if member is None else member.comparison.n),
+                spell_p(None if member is None else member.p),
+            )
+            for arm, member in found.items()
+        ),
+        caption=f"Differences of {shown.label} paired by the seeds of the confirmation, which the "
+        f"search never used; {spell_family(table.family)}, those of the table of arms among them; "
+        f"selection rule {searched.search.strategy.select} by {searched.shown.label}, "
+        f"{len(searched.history.points)} points tried.",
+        records=tuple(records),
+    )
+
+
+def _points_caption(searched: Searched, baseline: str) -> str:
+    points = searched.history.points
+    search = searched.search
+    states = [
+        f"{sum(point.state == state for point in points)} {state}"
+        for state in ("pruned", "failed", "open")
+        if any(point.state == state for point in points)
+    ]
+    strategy = search.strategy
+    by = f"by {strategy.sampler}{searched.known}"
+    tried = f"{len(points)} of {search.points} points tried {by}"
+    parts = [
+        f"Selection rule {strategy.select} ({_RULES[strategy.select]} of last-epoch "
+        f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),
+        *([searched.won] if searched.won else []),
+        f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
+        f"{baseline} paired by seed, unadjusted",
+        "the arms are one point each and were not searched",
+        "the mean of a selected point is lower than its true mean, for it was selected by it: only "
+        "a confirmation is a claim",
+    ]
+    if strategy.prune_after is not None:
+        parts.append(
+            f"pruned: after {strategy.prune_after} seeds worse than the best point at the same "
+            "seeds, by the one-sided 95 % bound of the paired difference"
+        )
+    if len(search.strategy.objectives) > 1:
+        parts.append("Pareto *: no other point is better in one objective and no worse in the rest")
+    if len(points) > _MOST_POINTS:
+        parts.append(f"the best {_MOST_POINTS} are shown, all are in points.csv")
+    if searched.history.ended is not None:
+        parts.append(f"the search {searched.history.ended}")
+    return "; ".join(parts) + "."
+
+
+def _paired(searched: Searched, arm: str, baseline: str) -> Comparison | None:
+    values = searched.values[searched.objective]
+    return _compared(values.get(arm, {}), values.get(baseline, {}))
+
+
+def _compared(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison | None:
+    shared = arm.keys() & baseline.keys()
+    if not shared:
+        return None
+    return compare({seed: arm[seed] for seed in shared}, {seed: baseline[seed] for seed in shared})
+
+
+def _spell_value(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

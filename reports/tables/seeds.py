@@ -1,0 +1,65 @@
+"""Seeds: the value of every run, and its difference from the baseline at the same seed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.numbers.runs import values_of
+from reports.numbers.spelling import DASH, spell_heading, spell_number, upper_first
+from reports.tables.listings import Listing
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+
+
+def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
+    """Return a line per arm and one of its differences, a column per seed; None without values.
+
+    Args:
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+        table: Of the same results.
+    """
+    found = values_of(arranged, table.metric, table.readout)
+    values = {row.title: found[row.arm] for row in table.printed}
+    seeds = sorted({seed for by_seed in arranged.values() for seed in by_seed})
+    if not any(values.values()):
+        return None
+    baseline, shown = found[table.baseline], table.shown
+
+    def spell(value: float | None) -> str:
+        return DASH if value is None else spell_number(value * shown.scale, shown.digits)
+
+    compared = {
+        row.title: {
+            seed: value - baseline[seed]
+            for seed, value in found[row.arm].items()
+            if seed in baseline
+        }
+        for row in table.printed
+        if row.compared is not None
+    }
+    minus = spell_heading(f"minus {table.baseline}", shown)
+    lines = [
+        *((arm, shown.heading, by_seed) for arm, by_seed in values.items()),
+        *((arm, minus, by_seed) for arm, by_seed in compared.items()),
+    ]
+    return Listing(
+        name="seeds",
+        title="Every seed",
+        header=("arm", "", *(f"seed {seed}" for seed in seeds)),
+        cells=tuple(
+            (arm, what, *(spell(by_seed.get(seed)) for seed in seeds))
+            for arm, what, by_seed in lines
+        ),
+        caption=f"{upper_first(str(table.readout))}; one run each, differences at the same seed.",
+        records=tuple(
+            _record(row.arm, seed, found[row.arm].get(seed), compared.get(row.title, {}).get(seed))
+            for row in table.printed
+            for seed in arranged[row.arm]
+        ),
+        is_long=True,
+    )
+
+
+def _record(
+    arm: str, seed: int, value: float | None, difference: float | None
+) -> Mapping[str, Any]:
+    return {"arm": arm, "seed": seed, "value": value, "difference": difference}

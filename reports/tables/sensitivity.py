@@ -1,0 +1,119 @@
+"""Sensitivity: the comparisons of a table under every read-out that was measured."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.numbers.families import Family, Member, changed_decisions, family_of
+from reports.numbers.runs import values_of
+from reports.numbers.spelling import spell_heading, spell_p
+from reports.tables.listings import Listing, spell_member
+from reports.tables.table import Table
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
+
+_FEW = 3
+"""Evaluations whose mean is shown where the study names no number."""
+
+
+def sensitivity_table(
+    arranged: Mapping[str, Mapping[int, RunResult]], table: Table
+) -> Listing | None:
+    """Return the differences from the baseline under each read-out; None if one was measured.
+
+    Args:
+        arranged: Results of the arms of the table (`reports.numbers.runs.arrange`).
+        table: Made of the same results.
+    """
+    families = {
+        readout: family
+        for readout in _readouts(table)
+        if (family := _family(arranged, table, readout)).members
+    }
+    if len(families) < 2 or table.readout not in families:
+        return None
+    pairs = table.pairs
+    cells, records = [], []
+    for pair in pairs:
+        for readout, family in families.items():
+            member = family.members.get(pair)
+            if member is None:
+                continue
+            cells.append(
+                (
+                    f"{pair[0]} minus {pair[1]}",
+                    str(readout) + (", primary" if readout == table.readout else ""),
+                    spell_member(member, table.shown),
+                    str(member.comparison.n),
+                    spell_p(member.p),
+                )
+            )
+            records.append(_record_of(*pair, readout, readout == table.readout, member))
+    return Listing(
+        name="sensitivity",
+        title="The same comparisons under other read-outs",
+        header=(
+            "comparison",
+            "read-out",
+            spell_heading(table.shown.label, table.shown),
+            "n",
+            "p",
+        ),
+        cells=tuple(cells),
+        caption="Of the same runs. The primary read-out was named before; intervals and p are "
+        "simultaneous over the comparisons of one read-out, not over the read-outs. "
+        + " ".join(
+            changed_decisions(
+                pairs, {f"By the {readout}": family for readout, family in families.items()}
+            )
+            or ["No sign and no decision at 5 % changes."]
+        ),
+        records=tuple(records),
+    )
+
+
+def changed_by_readout(listing: Listing | None) -> list[str]:
+    """Return what the caption of the main table says of a sensitivity table."""
+    if listing is None or listing.caption.endswith("changes."):
+        return []
+    return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
+
+
+def _readouts(table: Table) -> dict[Readout, None]:
+    """Return the read-outs to try, the primary first.
+
+    A mean over records is none where they do not stand one epoch after the other.
+    """
+    primary = table.readout
+    mean = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)
+    means = (mean,) if table.problem.axis.metric is None else ()
+    return dict.fromkeys((primary, Last(), *means, Averaged()))
+
+
+def _family(
+    arranged: Mapping[str, Mapping[int, RunResult]], table: Table, readout: Readout
+) -> Family:
+    if readout == table.readout:
+        return table.family
+    values = values_of(arranged, table.metric, readout)
+    return family_of(table.family.members, values, table.equal)
+
+
+def _record_of(
+    arm: str, against: str, readout: Readout, is_primary: bool, member: Member
+) -> dict[str, Any]:
+    comparison = member.comparison
+    return {
+        "arm": arm,
+        "baseline": against,
+        "readout": str(readout),
+        "is_primary": is_primary,
+        "n": comparison.n,
+        "difference": comparison.difference,
+        "sd": comparison.sd,
+        "ci_low": comparison.ci_low,
+        "ci_high": comparison.ci_high,
+        "p": comparison.p,
+        "p_adjusted": member.p,
+        "difference_low": member.low,
+        "difference_high": member.high,
+    }

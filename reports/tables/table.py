@@ -1,0 +1,389 @@
+"""Table: one row per arm with its comparison to the baseline."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mixup_core.problem import Metric, Problem
+from reports.numbers.arms import ArmRow, equals, mark_best, summarise_arm
+from reports.numbers.families import Family, Member, Pair, family_of
+from reports.numbers.provenance import public
+from reports.numbers.runs import arrange, metrics_of, values_of
+from reports.numbers.spelling import (
+    DASH,
+    escape_latex,
+    escape_markdown,
+    latex_table,
+    markdown_grid,
+    spell_csv,
+    spell_heading,
+    spell_interval,
+    spell_number,
+    spell_p,
+)
+from reports.numbers.statistics import SUMMARY_COLUMNS
+from reports.tables.captions import (
+    FIXED_ARMS,
+    Captioned,
+    Selection,
+    caption_of,
+    has_differing_populations,
+)
+from reports.tables.listings import spell_member, spell_summary
+from sweeps.state.results import Outcome, RunResult
+from sweeps.study.claims import Claim
+from sweeps.study.readouts import Readout
+from sweeps.study.study import Study
+
+_COMPARISON_COLUMNS = {
+    "seeds_shared": "n",
+    "difference": "difference",
+    "difference_sd": "sd",
+    "difference_ci_low": "ci_low",
+    "difference_ci_high": "ci_high",
+    "d": "effect",
+    "d_ci_low": "effect_low",
+    "d_ci_high": "effect_high",
+    "p": "p",
+}
+"""Column of `table.csv` to the field of `Comparison` it holds: nothing adjusted."""
+
+_FAMILY_COLUMNS = {
+    "p_holm": "p_holm",
+    "sign_flip_p_holm": "sign_flip_p_holm",
+    "p_adjusted": "p",
+    "difference_low": "low",
+    "difference_high": "high",
+    "sign_flip_p_adjusted": "sign_flip_p",
+}
+"""Column of `table.csv` to the field of `Member` it holds: adjusted over the family."""
+
+_MOST_NAMES = 3
+"""Arms that compute the same are named in their row up to this number, else counted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnfinishedRun:
+    """A run the table lacks."""
+
+    arm: str
+    seed: int
+    outcome: Outcome
+    epochs: int
+    """Epochs finished."""
+    epochs_expected: int
+    unit: str
+    """What an epoch is called."""
+    reason: str
+    """Last line of the error, or that there is none."""
+
+    def __str__(self) -> str:
+        """Return one line that names the run and says why it is missing."""
+        done = f"{self.epochs}/{self.epochs_expected} {self.unit}s"
+        return f"{self.arm} seed {self.seed}: {self.outcome}, {done}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A study's result. Every rendering is a function of it: no clock, no order of arrival."""
+
+    study: str
+    problem: Problem
+    """Says how metrics are shown."""
+    metric: str
+    """The metric compared: the study's headline."""
+    metrics: tuple[str, ...]
+    """Every metric of the complete runs, in the order of columns."""
+    baseline: str
+    readout: Readout
+    rows: tuple[ArmRow, ...]
+    """In the order of the study."""
+    equal: Mapping[str, str]
+    """Arm to the arm in whose printed row it is (`reports.numbers.arms.equals`)."""
+    family: Family
+    """Every comparison of the metric that the report prints."""
+    unfinished: tuple[UnfinishedRun, ...]
+    caption: str
+    selection: Selection = FIXED_ARMS
+
+    @property
+    def shown(self) -> Metric:
+        """How the metric compared is shown."""
+        return self.problem.metric(self.metric)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Headings of the columns of `cells`."""
+        signs = ("sign-flip p",) if self._has_sign_flip else ()
+        minus = spell_heading(f"minus {self.baseline}", self.shown)
+        comparison = (minus, "p", *signs, "d")
+        further = (self.problem.metric(metric).heading for metric in self.further)
+        tried = ("points tried",) if self.selection.tried else ()
+        return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
+
+    @property
+    def cells(self) -> tuple[tuple[str, ...], ...]:
+        """Text of each cell of `printed`, without markup but for the dagger."""
+        return tuple(self._cells_of(row) for row in self.printed)
+
+    @property
+    def printed(self) -> tuple[ArmRow, ...]:
+        """The rows that are printed: one for all arms that compute the same."""
+        return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
+
+    def markdown(self) -> str:
+        """Return the table, its caption and the runs it lacks, as Markdown."""
+        lines = [self.header, *self.cells]
+        grid = [[escape_markdown(cell) for cell in line] for line in lines]
+        for row, line in zip(self.printed, grid[1:], strict=True):
+            if row.is_best:
+                line[:2] = [f"**{cell}**" for cell in line[:2]]
+        blocks = [markdown_grid(grid), escape_markdown(self.caption)]
+        if self.unfinished:
+            lacking = "\n".join(f"- {escape_markdown(str(run))}" for run in self.unfinished)
+            blocks.append(f"Not in the table:\n\n{lacking}")
+        return "\n\n".join(blocks) + "\n"
+
+    def csv(self) -> str:
+        """Return one line per arm at full precision, metrics as fractions."""
+        return spell_csv(self.records())
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the columns of `table.csv` by name, one mapping per arm."""
+        return [self._record_of(row) for row in self.rows]
+
+    def latex(self) -> str:
+        """Return two LaTeX tables that need the package booktabs, each as wide as a column of text.
+
+        The first has the arms with their differences, the second the remaining columns.
+        """
+        num_narrow = self.header.index("p") + 1
+        narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
+        lacking = "".join(f" Not in the table: {run}." for run in self.unfinished)
+        more = f"Further columns of table~\\ref{{tab:{self.study}}}, where its caption is."
+        return (
+            self._latex_of(narrow, escape_latex(self.caption + lacking), "")
+            + "\n"
+            + self._latex_of(rest, more, "-more")
+        )
+
+    def _latex_of(self, columns: Sequence[int], caption: str, suffix: str) -> str:
+        grid = [[line[column] for column in columns] for line in (self.header, *self.cells)]
+        bold = {
+            (place, columns.index(column))
+            for place, row in enumerate(self.printed, 1)
+            for column in (0, 1)
+            if row.is_best and column in columns
+        }
+        return latex_table(grid, bold, caption=caption, label=f"tab:{self.study}{suffix}")
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of arms of the family, each once; of arms that compute the same, the first."""
+        found: dict[frozenset[str], tuple[str, str]] = {}
+        for arm, against in self.family.members:
+            if isinstance(against, str):
+                sides = frozenset({self.equal[arm], self.equal[against]})
+                if len(sides) == 2:
+                    found.setdefault(sides, (arm, against))
+        return tuple(found.values())
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Metrics of the printed table beside the one compared."""
+        head = self.metric.partition("/")[0]
+        beside = (metric.replace("*", head) for metric in self.problem.beside)
+        return tuple(metric for metric in beside if metric in self.metrics)
+
+    @property
+    def _has_sign_flip(self) -> bool:
+        return any(row.compared and row.compared.sign_flip_p is not None for row in self.rows)
+
+    def _cells_of(self, row: ArmRow) -> tuple[str, ...]:
+        mark = "†" if row.is_close else ""
+        sign = row.compared.sign_flip_p if row.compared else None
+        signs = (spell_p(sign),) if self._has_sign_flip else ()
+        if row.arm == self.baseline:
+            comparison = ("",) * (3 + len(signs))
+        else:
+            comparison = (
+                self._difference_of(row),
+                spell_p(row.compared.p if row.compared else None),
+                *signs,
+                _spell_effect(row.compared),
+            )
+        further = (self._summary_of(row, metric) for metric in self.further)
+        return (
+            self._name_of(row),
+            self._summary_of(row, self.metric) + mark,
+            row.seeds,
+            *comparison,
+            *further,
+            *((str(self.selection.tried[row.arm]),) if self.selection.tried else ()),
+        )
+
+    def _difference_of(self, row: ArmRow) -> str:
+        if row.compared is None:
+            return DASH
+        n = row.compared.comparison.n
+        shared = "" if n == row.seeds_expected else f" (n = {n})"
+        return spell_member(row.compared, self.shown) + shared
+
+    def title_of(self, arm: str) -> str:
+        """Return what figures call an arm: its name and its tags."""
+        return next(row.title for row in self.rows if row.arm == arm)
+
+    def _name_of(self, row: ArmRow) -> str:
+        names = [
+            self.title_of(other)
+            for other, shown in self.equal.items()
+            if shown == row.arm and other != row.arm
+        ]
+        if len(names) < _MOST_NAMES:
+            return " = ".join([row.title, *names])
+        return f"{row.title} and {len(names)} equal arms"
+
+    def _summary_of(self, row: ArmRow, metric: str) -> str:
+        return spell_summary(row.summaries.get(metric), self.problem.metric(metric))
+
+    def _record_of(self, row: ArmRow) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "arm": row.arm,
+            "n": row.n,
+            "seeds_expected": row.seeds_expected,
+        }
+        for metric in self.metrics:
+            summary = row.summaries.get(metric)
+            record |= {f"{metric}_{name}": getattr(summary, name, None) for name in SUMMARY_COLUMNS}
+        member = row.compared
+        comparison = None if member is None else member.comparison
+        unadjusted = {
+            name: getattr(comparison, field, None) for name, field in _COMPARISON_COLUMNS.items()
+        }
+        adjusted = {name: getattr(member, field, None) for name, field in _FAMILY_COLUMNS.items()}
+        return record | {
+            "diverged": row.diverged,
+            "baseline": self.baseline,
+            **unadjusted,
+            **adjusted,
+            "comparisons": self.family.size,
+            "readout": str(self.readout),
+            "equal_to": None if self.equal[row.arm] == row.arm else self.equal[row.arm],
+            **({"tags": " ".join(row.tags)} if any(other.tags for other in self.rows) else {}),
+            **({"points_tried": self.selection.tried[row.arm]} if self.selection.tried else {}),
+        }
+
+
+def tabulate(
+    study: Study,
+    results: Iterable[RunResult],
+    *,
+    made_with: str = "",
+    selection: Selection = FIXED_ARMS,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Return a study's table from whatever is there, down to no result at all.
+
+    Args:
+        study: Decides the arms, the seeds and their order.
+        results: Results of its runs, in any order; runs without one count as missing.
+        made_with: Device, versions and commit, for the end of the caption.
+        selection: How the arms were chosen.
+        notes: What else the caption says.
+    """
+    arranged = arrange(study, results)
+    metric, baseline = study.headline, study.baseline
+    metrics = metrics_of(study, arranged)
+    values = values_of(arranged, metric, study.readout)
+    equal = equals(study)
+    family = family_of(printed_pairs(study, selection.winner), values, equal)
+    rows = [
+        replace(
+            summarise_arm(arm, by_seed, metrics, study.readout),
+            compared=None if arm == baseline else family.members.get((arm, baseline)),
+            tags=study.tags_of(arm),
+        )
+        for arm, by_seed in arranged.items()
+    ]
+    if not has_differing_populations(study):
+        is_lower_better = study.problem.metric(metric).is_lower_better
+        rows = mark_best(rows, values, equal, metric, is_lower_better=is_lower_better)
+    return Table(
+        study=study.name,
+        problem=study.problem,
+        metric=metric,
+        metrics=metrics,
+        baseline=baseline,
+        readout=study.readout,
+        rows=tuple(rows),
+        equal=equal,
+        family=family,
+        unfinished=tuple(
+            _unfinished(result, study.problem.axis.unit)
+            for by_seed in arranged.values()
+            for result in by_seed.values()
+            if result.outcome != "complete"
+        ),
+        caption=caption_of(
+            Captioned(
+                study=study,
+                rows=[row for row in rows if equal[row.arm] == row.arm],
+                family=family,
+                equal=equal,
+                selection=selection,
+                made_with=made_with,
+                notes=notes,
+            )
+        ),
+        selection=selection,
+    )
+
+
+def can_be_judged(claim: Claim, study: Study) -> bool:
+    """Return whether a claim is about arms that the study has, measured on the same data."""
+    arms = claim.that.arms
+    if not study.arms.keys() >= set(arms):
+        return False
+    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
+
+
+def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
+    """Return every comparison of the headline that a report prints: the family of its tests.
+
+    Each arm against the baseline, the winner of a search against each arm, and what claims compare.
+    Where the arms are measured on different data, what claims compare on the same alone.
+    """
+    claimed = [
+        (claim.that.left, claim.that.right)
+        for claim in study.claims
+        if claim.that.metric == study.headline
+        and claim.that.readout in (None, study.readout)
+        and claim.that.times == 1
+        and can_be_judged(claim, study)
+    ]
+    if has_differing_populations(study):
+        return tuple(dict.fromkeys(claimed))
+    against = [(arm, study.baseline) for arm in study.arms if arm != study.baseline]
+    won = [(winner, arm) for arm in study.arms if winner and arm != winner]
+    return tuple(dict.fromkeys([*against, *won, *claimed]))
+
+
+def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:
+    message = result.failure.message.strip() if result.failure is not None else ""
+    reason = message.splitlines()[-1] if message else "not trained to the end yet"
+    return UnfinishedRun(
+        arm=result.run.arm,
+        seed=result.run.seed,
+        outcome=result.outcome,
+        epochs=len(result.records),
+        epochs_expected=result.run.config.epochs,
+        unit=unit,
+        reason=public(reason),
+    )
+
+
+def _spell_effect(member: Member | None) -> str:
+    if member is None or member.comparison.effect is None:
+        return DASH
+    interval = spell_interval(member.effect_low, member.effect_high, 1.0, 1)
+    return spell_number(member.comparison.effect, 1) + interval

@@ -1,0 +1,51 @@
+"""Failures: why runs of a study ended early, those included whose teacher diverged."""
+
+from collections.abc import Iterable, Mapping
+
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Failure
+from sweeps.study.study import Run
+
+
+def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
+    """Return key to failure of all runs in a store, and of those given that cannot be trained.
+
+    A run that would learn from one that diverged has its teacher's reason and counts as diverged:
+    another try would find the same, until the teacher's failure is cleared.
+
+    Args:
+        runs: With the teachers of teachers among them.
+        store: Where failures are.
+    """
+    failures = store.failures.read_all()
+    if all(failure.kind != "diverged" for failure in failures.values()):
+        return failures  # the usual case: a key takes long to make
+    by_key = {run.key: run for run in runs}
+    stored = store.keys()
+
+    def of_teachers(run: Run) -> Failure | None:
+        if run.teacher is None or stage_keys(run.teacher)[-1] in stored:
+            return None
+        key = run_key(run.teacher)
+        if (failure := failures.get(key)) is not None and failure.kind == "diverged":
+            return failure
+        return of_teachers(by_key[key]) if key in by_key else None
+
+    taken_over = {
+        key: Failure(
+            run_key=key,
+            kind="diverged",
+            message=f"its teacher diverged: {failure.message}",
+            epoch=None,
+            attempts=0,
+        )
+        for key, run in by_key.items()
+        if stage_keys(run.config)[-1] not in stored and (failure := of_teachers(run)) is not None
+    }
+    return {**failures, **taken_over}
+
+
+def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
+    """Return the keys of the runs that another try would only fail again."""
+    return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")

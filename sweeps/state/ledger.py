@@ -1,0 +1,155 @@
+"""Ledger: which studies were launched in a store, and with which settings.
+
+    studies/<study>/<settings>.json    the newest launch of a study as resolved
+
+It tells people what a store holds; nothing that is computed depends on it. A record that cannot be
+read is passed over, and the next launch writes it again.
+"""
+
+import dataclasses
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError, UnreadableError
+from mixup_core.store.notes import LATEST_MS, filled, parse_note
+from mixup_core.tree.written_forms import flatten
+from sweeps.study.study import Study
+
+_TOP = "studies"
+_NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
+_MOST_NAMED = 3
+"""Differing settings that are spelled; of more only their number."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """A study as it was launched."""
+
+    study: str
+    settings: str
+    """`Study.settings`."""
+    command: str
+    at_ms: int
+    """Unix time in ms at which it began."""
+    seeds: tuple[int, ...]
+    arms: Mapping[str, Mapping[str, Any]]
+    """Arm of the study file to its configuration, flattened, without the seed."""
+    ends: tuple[str, ...]
+    """Final stage key of every run that it had by then."""
+
+    @classmethod
+    def of(cls, study: Study, command: str) -> Self:
+        """Return the launch of a study that begins now."""
+        return cls(
+            study=study.name,
+            settings=study.settings,
+            command=command,
+            at_ms=time.time_ns() // 1_000_000,
+            seeds=study.seeds,
+            arms=settings_of(study),
+            ends=tuple(dict.fromkeys(stage_keys(run.config)[-1] for run in study.runs())),
+        )
+
+    def num_finished(self, stored: Iterable[str]) -> int:
+        """Return how many of its runs are stored to the end.
+
+        Args:
+            stored: Stage keys of the store.
+        """
+        return len(set(self.ends) & set(stored))
+
+
+def enter(study: Study, store: Store, command: str) -> None:
+    """Note that a study is launched; call it with the lease of the study.
+
+    A store that does not take it, full for example, takes what matters more or says so itself.
+    """
+    launch = Launch.of(study, command)
+    content = json.dumps(dataclasses.asdict(launch)).encode()
+    with suppress(StoreError, IsADirectoryError):
+        store.files.write(f"{_TOP}/{launch.study}/{launch.settings}.json", content)
+
+
+def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
+    """Return the newest launch of every study and settings, or of one study, the oldest first."""
+    top = _TOP if study is None else f"{_TOP}/{study}"
+    names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
+    found = [_launch(name, content) for name, content in store.files.read_present(names)]
+    return tuple(
+        sorted((launch for launch in found if launch is not None), key=lambda launch: launch.at_ms)
+    )
+
+
+def settings_of(study: Study) -> dict[str, dict[str, Any]]:
+    """Return arm to flattened configuration of the arms that the study file names."""
+    return {
+        arm: {path: value for path, value in flatten(study.arms[arm]).items() if path != "seed"}
+        for arm in study.fixed
+    }
+
+
+def spell_differences(
+    stored: Mapping[str, Mapping[str, Any]], study: Study, seeds: Iterable[int] = ()
+) -> str:
+    """Return what tells a study from one that is stored: `base.epochs=50; you asked for 2`.
+
+    Empty if they have the same arms with the same values. Where files lie is none: their digest is.
+
+    Args:
+        stored: Arm to its flattened configuration, as in JSON.
+        study: What was asked for.
+        seeds: Those stored; none says nothing of them.
+    """
+    asked = json.loads(json.dumps(settings_of(study)))
+    shared = [arm for arm in asked if arm in stored]
+    paths = dict.fromkeys(path for arm in shared for path in (*stored[arm], *asked[arm]))
+    told = []
+    for path in (path for path in paths if not path.endswith(".folder")):
+        pairs = {
+            arm: (stored[arm].get(path), asked[arm].get(path))
+            for arm in shared
+            if stored[arm].get(path) != asked[arm].get(path)
+        }
+        is_common = len(pairs) == len(shared) and len(set(map(json.dumps, pairs.values()))) == 1
+        for arm, (old, new) in list(pairs.items())[: 1 if is_common else None]:
+            place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
+            if path.endswith(".digest"):
+                old, new = f"other files ({str(old)[:8]})", f"{str(new)[:8]}"
+            told.append((f"{place}={_plain(old)}", _plain(new)))
+    told += [(f"no arm {arm}", f"arm {arm}") for arm in asked if arm not in stored]
+    told += [(f"arm {arm}", f"no arm {arm}") for arm in stored if arm not in asked]
+    seeds = tuple(seeds)
+    if seeds and not set(study.seeds) <= set(seeds):
+        told.append((f"seeds {_spell_seeds(seeds)}", _spell_seeds(study.seeds)))
+    if not told:
+        return ""
+    hidden = len(told) - _MOST_NAMED
+    more = f" and {hidden} more" if hidden > 0 else ""
+    have, wanted = zip(*told[:_MOST_NAMED], strict=True)
+    return f"{', '.join(have)}{more}; you asked for {', '.join(wanted)}{more}"
+
+
+def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
+    """Return the launch that a file tells; None if that cannot be read, or is another's."""
+    launch = filled(Launch, parse_note(content))
+    if launch is None or not 0 <= launch.at_ms <= LATEST_MS:
+        return None
+    return launch if name == f"{_TOP}/{launch.study}/{launch.settings}.json" else None
+
+
+def _plain(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _spell_seeds(seeds: Iterable[int]) -> str:
+    ordered = sorted(seeds)
+    if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1)):
+        return f"{ordered[0]}..{ordered[-1]}"
+    return ", ".join(map(str, ordered))

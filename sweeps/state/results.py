@@ -1,0 +1,147 @@
+"""RunResult: what a study's runs have reached so far, read from the store alone."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from mixup_core.keys import stage_keys
+from mixup_core.records import Records
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Facts, Failure, Stage
+from sweeps.state.failures import failures_of
+from sweeps.study.budget import Spending
+from sweeps.study.study import Run, Study
+
+if TYPE_CHECKING:
+    from mixup_core.predictions import Predictions
+
+_NO_RECORDS, _NO_FACTS = Records(), Facts()
+
+Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
+
+TRIED = "tried"
+"""Entry of a stage's environment: the key of the run that trained it, and its try that did."""
+
+
+def last_try(stage: Stage, run_key: str | None = None) -> int:
+    """Return the number of the try that trained a stage, 1 if none was noted.
+
+    Args:
+        stage: Of a run.
+        run_key: Of the run that must have trained it, else it is 0; None: of any.
+    """
+    key, _, number = stage.environment.get(TRIED, "").partition(" ")
+    return int(number or 1) if run_key in {None, key} else 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunResult:
+    """One run of a study with everything stored of it."""
+
+    run: Run
+    stage: Stage | None
+    """The deepest stored stage; None if no epoch is stored."""
+    failure: Failure | None
+    """Why the run ended early, if it did and is not complete."""
+
+    @property
+    def records(self) -> Records:
+        """One record per stored epoch, epoch 0 first."""
+        return _NO_RECORDS if self.stage is None else self.stage.records
+
+    @property
+    def facts(self) -> Facts:
+        """Seconds and time of storing of each stored epoch."""
+        return _NO_FACTS if self.stage is None else self.stage.facts
+
+    @property
+    def outcome(self) -> Outcome:
+        """`complete` only with every epoch stored; else failed, diverged, partial or missing."""
+        if len(self.records) == self.run.config.epochs:
+            return "complete"
+        if self.failure is not None:
+            return self.failure.kind
+        return "partial" if self.records else "missing"
+
+    @property
+    def attempts(self) -> int:
+        """How often it was tried, as far as is known: a try that stored nothing may not be."""
+        if self.outcome == "complete" and self.stage is not None:
+            return last_try(self.stage)
+        begun = 0 if self.stage is None else last_try(self.stage, self.run.key)
+        return begun if self.failure is None else max(begun, self.failure.attempts)
+
+
+def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
+    """Return the result of each run, in the order given, from the store alone."""
+    runs = tuple(runs)
+    stored = store.keys()
+    failures = failures_of(runs, store)
+    listed = [[key for key in reversed(stage_keys(run.config)) if key in stored] for run in runs]
+    deepest = store.read_all(keys[0] for keys in listed if keys)
+    results = []
+    for run, keys in zip(runs, listed, strict=True):
+        # A damaged stage is absent; the one before it is looked for then.
+        sound = (stage for key in keys if (stage := deepest.get(key) or store.read(key)))
+        failure = failures.get(run.key) if failures else None  # a key takes long to make
+        results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
+    return tuple(results)
+
+
+def spent(study: Study, results: Iterable[RunResult]) -> str | None:
+    """Return which limit of its budget a study has reached, as a predicate of it; None if none.
+
+    Args:
+        study: With the budget.
+        results: Of all of its runs.
+    """
+    results = tuple(results)
+    spending = spending_of(results)
+    num_begun = sum(result.outcome != "missing" for result in results)
+    reason = study.budget.exceeded(spending.hours, spending.gpu_hours, num_begun)
+    return None if reason is None else f"{reason}, after {num_begun} of {len(results)} runs"
+
+
+def spending_of(results: Iterable[RunResult]) -> Spending:
+    """Return what was spent on some runs."""
+    spending = Spending()
+    spending.add(result.stage for result in results)
+    return spending
+
+
+def begun_seeds(results: Iterable[RunResult]) -> set[int]:
+    """Return the seeds of which a run at least has left something: epochs, or a failure."""
+    return {result.run.seed for result in results if result.outcome != "missing"}
+
+
+def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
+    """Return why no more seeds of a study begin although some are left, as a predicate of it.
+
+    None while more begin, or none is left. A seed that was begun is finished in any case.
+
+    Args:
+        study: With the budget.
+        results: Of all of its runs.
+    """
+    results = tuple(results)
+    begun = begun_seeds(results)
+    goes_on = all(result.run.seed in begun for result in results) or any(
+        result.run.seed in begun and result.outcome not in {"complete", "diverged"}
+        for result in results
+    )
+    return None if goes_on or not study.budget.limits else spent(study, results)
+
+
+def read_predictions(result: RunResult, store: Store) -> "Predictions | None":
+    """Return what a complete run predicts; None if it left nothing, or nothing that is sound."""
+    from mixup_core.predictions import Predictions, PredictionsError
+
+    if result.stage is None or result.outcome != "complete":
+        return None
+    content = store.predictions.read(result.stage.key, result.records[-1])
+    if content is None:
+        return None
+    try:
+        return Predictions.from_bytes(content)
+    except PredictionsError:
+        return None

@@ -1,0 +1,253 @@
+"""Search: a space of dotted paths, the points tried in it, and how they are judged. No Optuna."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from operator import eq
+from typing import Annotated, Any, Literal, assert_never
+
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
+from mixup_core.rules import require
+from mixup_core.tree.building import with_values
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Distinct, Range
+from sweeps.study.budget import Budget
+from sweeps.study.space import Categorical, Distribution, Integer, Real, Space
+
+SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
+SelectionRule = Literal["val-mean", "val-1se"]
+PointState = Literal["open", "complete", "pruned", "failed"]
+
+MAX_POINTS = 10_000
+"""Points of a search."""
+
+Seeds = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
+"""Of runs that are compared."""
+
+CONFIRM = "confirm "
+"""Begins the name of an arm that confirms the arm named after it."""
+
+
+class SearchError(Exception):
+    """A search that cannot be opened or go on here, in one line for the user."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One proposal of a search."""
+
+    number: int
+    """0 for the first; also the number of Optuna's trial."""
+    values: Mapping[str, Any]
+    """Dotted path to value, of the parameters that exist at this point."""
+    state: PointState
+    """`failed`: a seed diverged, so there is no mean. While a seed failed for another reason the
+    point stays open, and the next launch tries that seed again."""
+    num_seeds: int | None = None
+    """Seeds it was given, the first of the study's, if it was closed before it had all; else
+    None."""
+    objectives: tuple[float, ...] = ()
+    """Mean over the seeds of each objective; empty unless the point is complete."""
+    is_known: bool = False
+    """Whether its results were in the store before the search had the point (`warm_start`)."""
+
+    @property
+    def arm(self) -> str:
+        """Name of the point among the arms of its study."""
+        return f"point {self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience(Checked):
+    """How long something is given before it may end."""
+
+    after: Annotated[int, Range(2)]
+    """Seeds of a point before it may be left (`prune`), or points in a row that gain nothing before
+    a search may end (`stop`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Confirmation(Checked):
+    """The winner and the arms are trained again at fresh seeds, and tested once."""
+
+    seeds: Seeds
+    """Seeds that the search does not use."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchStrategy(Checked):
+    """How a space is searched, as a study file says it."""
+
+    objective: str | Annotated[tuple[str, ...], Distinct(may_be_empty=False)]
+    """Metrics of the last epoch, each minimised as a mean over seeds. Several give a Pareto front;
+    the first decides what is confirmed."""
+    points: Annotated[int, Range(1, MAX_POINTS)] | None = None
+    """Points to try; a grid takes all of its own."""
+    sampler: SamplerName = "tpe"
+    """How points are proposed."""
+    seed: Annotated[int, Range(0, 2**31 - 1)] = 0
+    """Of the sampler."""
+    prune: Patience | None = None
+    """When a point clearly worse than the best is left: fewer seeds than the study has."""
+    budget: Budget | None = None
+    """When no more points are asked for."""
+    stop: Patience | None = None
+    """When no more points are asked for, because they gain less than the noise of the seeds."""
+    warm_start: bool = False
+    """Tells the sampler of points whose results are stored already; they count as points."""
+    select: SelectionRule = "val-mean"
+    """How the point to confirm is chosen."""
+    confirm: Confirmation | None = None
+    """Trains the winner and the arms again, and tests them once."""
+
+    def check(self) -> None:
+        """Check combinations.
+
+        Raises:
+            RuleError: If the parts contradict each other.
+        """
+        points, is_grid = self.points, self.sampler == "grid"
+        several = len(self.objectives) > 1
+        require(not (several and self.prune), "prune is for one objective", self, "prune")
+        require(not (several and self.stop), "stop is for one objective", self, "stop")
+        require(not (is_grid and self.stop), "a grid takes all of its points", self, "stop")
+        fits = not (several and self.sampler == "cmaes")
+        require(fits, "cmaes is for one objective", self, "sampler")
+        require(not is_grid or points is None, "a grid takes all of its points", self, "points")
+        fits = not is_grid or self.budget in {None, Budget()}
+        require(fits, "a grid asks for all of its points at once, so has no budget", self, "budget")
+        require(not (is_grid and self.warm_start), "a grid asks anyway", self, "warm_start")
+        fits = self.budget is None or self.budget.runs is None
+        require(fits, "points limit the runs of a search", self, "budget")
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """The metrics that are minimised."""
+        return (self.objective,) if isinstance(self.objective, str) else tuple(self.objective)
+
+    @property
+    def prune_after(self) -> int | None:
+        """Seeds after which a clearly worse point gets no more; None: never."""
+        return None if self.prune is None else self.prune.after
+
+    @property
+    def stop_after(self) -> int | None:
+        """Points in a row without a gain that end the search (`has_settled`); None: never."""
+        return None if self.stop is None else self.stop.after
+
+    @property
+    def confirm_seeds(self) -> tuple[int, ...]:
+        """Seeds at which the winner and the arms are trained again, as `confirming` says.
+
+        Empty: nothing is confirmed, and what was held out stays so.
+        """
+        return () if self.confirm is None else self.confirm.seeds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """A space, and everything that decides what is tried in it."""
+
+    base: Config
+    """Configuration that points change, as a search may train it (`HeldOut.hidden`)."""
+    space: Space
+    points: int
+    """Points to try: of a grid all, where the strategy names none."""
+    strategy: SearchStrategy
+
+    @property
+    def budget(self) -> Budget:
+        """When no more points are asked for: never, where the strategy names none."""
+        return self.strategy.budget or Budget()
+
+    def config_of(self, values: Mapping[str, Any]) -> Config:
+        """Return the configuration of a point."""
+        return with_values(self.base, values)
+
+    def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
+        """Return the epochs of a point's runs from which a later point of the space may fork.
+
+        These are the epochs that it shares with the points that differ from it in one parameter.
+        With a parameter that is drawn from a continuum two points never share any.
+
+        Args:
+            values: Of the point.
+        """
+        if not self.space.is_countable:
+            return frozenset()
+        own = stage_keys(with_named_teacher(self.config_of(values)))
+        shared = set()
+        for parameter in self.space.parameters:
+            for value in parameter.distribution.values() or ():
+                if parameter.path in values and value != values[parameter.path]:
+                    with suppress(ValueError, KeyError):  # values that cannot stand together
+                        config = self.config_of({**values, parameter.path: value})
+                        other = stage_keys(with_named_teacher(config))
+                        shared.add(sum(map(eq, own, other)))
+        return frozenset(shared - {0})
+
+    def fingerprint(self, seeds: Sequence[int]) -> str:
+        """Return 8 digits that change with anything that makes told values incomparable.
+
+        More points, a budget, a stop, known points or a confirmation extend a search; another
+        space, objective, base, seed or sampler is another search.
+        """
+        decisive = ", ".join(
+            [
+                repr(run_key(with_named_teacher(self.base))), _frozen_space(self.space),
+                repr(self.strategy.objectives),
+                repr(self.strategy.sampler), repr(self.strategy.seed),
+                repr(self.strategy.prune_after), repr(tuple(seeds)),
+            ]
+        )  # fmt: skip
+        return hashlib.sha256(f"({decisive})".encode()).hexdigest()[:8]
+
+
+def _frozen_space(space: Space) -> str:
+    """Return the spelling of a space that names searches: it stays whatever is renamed."""
+
+    def spell(distribution: Distribution) -> str:
+        match distribution:
+            case Real(low=low, high=high, is_log=is_log, num_values=count):
+                return f"Real(low={low!r}, high={high!r}, is_log={is_log!r}, num_values={count!r})"
+            case Integer(low=low, high=high, step=step):
+                return f"Integer(low={low!r}, high={high!r}, step={step!r})"
+            case Categorical(choices=choices):
+                return f"Categorical(choices={choices!r})"
+            case _:
+                assert_never(distribution)
+
+    parameters = [
+        f"Parameter(path={p.path!r}, distribution={spell(p.distribution)}, when={dict(p.when)!r})"
+        for p in space.parameters
+    ]
+    comma = "," if len(parameters) == 1 else ""
+    return f"Space(parameters=({', '.join(parameters)}{comma}))"
+
+
+def confirming(config: Config) -> Config:
+    """Return a configuration as a winner is confirmed, beside the arms (`HeldOut.revealed`)."""
+    held_out = problem_of(config).held_out
+    confirmed: Config = config if held_out is None else held_out.revealed(config)
+    return confirmed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchHistory:
+    """What Optuna's storage holds of a search."""
+
+    points: tuple[Point, ...] = ()
+    """By number."""
+    ended: str | None = None
+    """Why no more points will be asked for although some are left, as a predicate of `the
+    search`."""
+    importances: Mapping[str, float] = field(default_factory=dict)
+    """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
+    complete points), adding up to 1; parameters that exist at every point, and two complete points
+    or more, else empty, as where nobody asked for it."""
+
+    def asks(self, search: Search) -> bool:
+        """Return whether more points will be asked for."""
+        return len(self.points) < search.points and self.ended is None

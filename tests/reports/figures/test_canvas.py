@@ -1,0 +1,165 @@
+import struct
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from mixup_core.problem import Metric
+from reports.figures.canvas import legend, scale_values, spell_scales, tick_logarithms
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.drawn import draw
+from tests.reports.synthetic import finish, make_study
+
+
+def test_figures_have_the_same_bytes_whatever_the_order_of_results(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    first, second = draw(study, results), draw(study, results[::-1])
+    assert list(first) == ["learning_curves", "final_values"]
+    assert first == second
+
+
+def test_pictures_are_whole_and_carry_no_date(study: Study, results: tuple[RunResult, ...]) -> None:
+    for figure in draw(study, results).values():
+        assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
+        assert b"<dc:date>" not in figure.svg
+        width, height = struct.unpack(">II", figure.png[16:24])
+        assert width > height > 200
+        assert b"tEXt" not in figure.png
+
+
+def test_captions_give_n_and_the_selection_rule(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    for figure in draw(study, results).values():
+        assert "n = 5/5" in figure.caption
+        assert "Selection rule none" in figure.caption
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_an_early_study_draws_what_it_has(epochs: int) -> None:
+    study = make_study()
+    results = tuple(finish(run, epochs=epochs) for run in study.runs())
+    assert list(draw(study, results)) == (["learning_curves"] if epochs else [])
+
+
+def test_a_legend_of_long_names_stays_inside_the_picture() -> None:
+    canvas = Canvas(figsize=(6.8, 3), layout="constrained")
+    axes = canvas.subplots()
+    for arm in range(8):
+        axes.plot([0, 1], [arm, arm], label=f"mix.law beta, mix.law.alpha 0.5, number {arm}")
+    legend(canvas, axes)
+    canvas.draw_without_rendering()
+    box = canvas.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= canvas.bbox.width
+    assert 0 <= box.y0 < box.y1 <= canvas.bbox.height + 1
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 7, 8])
+def test_a_legend_is_read_across_in_the_order_of_the_arms(count: int) -> None:
+    canvas = Canvas(figsize=(4.4, 3), layout="constrained")
+    axes = canvas.subplots()
+    names = [f"arm {place}, so called" for place in range(count)]
+    for name in names:
+        axes.plot([0, 1], [0, 1], label=name)
+    legend(canvas, axes)
+    canvas.draw_without_rendering()
+    texts = canvas.legends[0].get_texts()
+    places = {text.get_text(): text.get_window_extent() for text in texts}
+    read = sorted(places, key=lambda name: (-round(places[name].y0), places[name].x0))
+    assert read == names
+
+
+def test_an_oracle_is_named_as_one_in_every_figure() -> None:
+    study = make_study()
+    data = replace(study.arms["uniform"].data, oracle=True)
+    leaking = replace(study.arms["uniform"], data=data)
+    study = replace(study, arms={**study.arms, "uniform": leaking})
+    figures = draw(study, tuple(finish(run) for run in study.runs()))
+    for figure in figures.values():
+        assert b"<!-- uniform [oracle] -->" in figure.svg, figure.name
+        assert b"<!-- erm -->" in figure.svg
+
+
+def test_an_axis_of_percent_stays_within_0_and_100() -> None:
+    axes = Canvas().subplots()
+    axes.plot([0, 1], [-30, 140])
+    scale_values(axes, make_study().problem.metric("test/error"), [1e-9, 100])
+    assert axes.get_ylim() == (0, 100)
+    assert axes.get_yscale() == "linear"
+    axes.set_ylim(-5, 200)
+    scale_values(axes, make_study().problem.metric("test/nll"), [-30, 140])
+    assert axes.get_ylim() == (-5, 200)
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ((1e-18, 1e-3, 0.1), "log"),
+        ((0.02, 5e7), "log"),
+        ((0.02, 10), "linear"),
+        ((0.0, 1e-3, 5e7), "linear"),
+        ((-1e-3, 1e-3, 5e7), "linear"),
+        ((), "linear"),
+    ],
+)
+@pytest.mark.parametrize("across", [False, True])
+def test_positive_values_of_three_decades_are_drawn_in_logarithms(
+    values: tuple[float, ...], scale: str, *, across: bool
+) -> None:
+    axes = Canvas().subplots()
+    places = list(range(len(values)))
+    axes.plot(*((values, places) if across else (places, values)))
+    band = axes.fill_betweenx if across else axes.fill_between
+    band(places, [-1.0] * len(values), values)
+    scale_values(axes, Metric(label="excess", unit="nats"), values, across=across)
+    assert (axes.get_xscale() if across else axes.get_yscale()) == scale
+    low, high = axes.get_xlim() if across else axes.get_ylim()
+    assert ("logarithms" in spell_scales([axes], across=across)) == (scale == "log")
+    if scale == "log":
+        assert min(values) / 10 < low < min(values) < max(values) < high < 100 * max(values)
+
+
+def labels_along(low: float, high: float, *, inches: float = 3.4) -> tuple[Axes, list[str]]:
+    """Return an axis of logarithms between two values, with its labels in the order of ticks."""
+    canvas = Canvas(figsize=(inches, 2.4), layout="constrained")
+    axes = canvas.subplots()
+    axes.set(xscale="log", xlim=(low, high))
+    tick_logarithms(axes.xaxis)
+    canvas.draw_without_rendering()
+    assert not [text for text in axes.xaxis.get_minorticklabels() if text.get_text()]
+    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    return axes, [text.get_text() for place, text in ticks if low <= place <= high]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (1.25, 80, ["2", "5", "10", "20", "50"]),
+        (0.8, 900, ["1", "3", "10", "30", "100", "300"]),
+        (2e-4, 5e4, ["0.01", "1", "100", "10000"]),
+        (1.5, 4.5, ["2", "3", "4"]),
+        (3e2, 3e7, ["$10^{3}$", "$10^{4}$", "$10^{5}$", "$10^{6}$", "$10^{7}$"]),
+    ],
+)
+def test_labels_of_logarithms_are_as_many_round_numbers_as_have_room(
+    low: float, high: float, labels: list[str]
+) -> None:
+    assert labels_along(low, high)[1] == labels
+
+
+@pytest.mark.parametrize("inches", [1.7, 3.4, 6.8])
+@pytest.mark.parametrize("decades", [0.3, 1, 2, 3, 5, 8, 18])
+@pytest.mark.parametrize("low", [1.25, 3e-4, 2e-16])
+def test_labels_of_logarithms_never_lie_on_each_other(
+    low: float, decades: float, inches: float
+) -> None:
+    high = low * 10**decades
+    axes, labels = labels_along(low, high, inches=inches)
+    assert labels
+    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
+    assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"

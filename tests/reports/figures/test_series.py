@@ -1,0 +1,99 @@
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+
+from mixup_core.problem import Metric, Series
+from mixup_core.records import EpochRecord
+from reports.figures.canvas import Figure
+from reports.figures.colours import arm_looks
+from reports.figures.series import draw_series
+from reports.numbers.runs import arrange
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Run, Study
+from tests.reports.decay import DECAY, decay_study, decayed
+
+PARTS = Series(head="part", metric=Metric(label="weight of a part", unit="%"))
+PLACES = Series(head="edge/at", metric=Metric(label="edge"), along="height")
+
+
+def measured(run: Run) -> RunResult:
+    """Add two parts, a metric with the head of a series, and an edge of three places."""
+    result = decayed(run)
+    assert result.stage is not None
+    records = tuple(
+        EpochRecord(
+            epoch=record.epoch,
+            metrics={
+                **record.metrics,
+                "part/b": 0.1 * record.epoch + run.seed,
+                "part/a": 0.5,
+                "part/mean": 0.3,
+                **{f"edge/at/{place}": place * record.epoch + run.seed for place in (1, -1, 0)},
+            },
+        )
+        for record in result.records
+    )
+    return replace(result, stage=replace(result.stage, records=records))
+
+
+@pytest.fixture
+def study(decay: None, monkeypatch: pytest.MonkeyPatch) -> Study:
+    metrics = {**DECAY.metrics, "part/mean": Metric(label="mean")}
+    problem = replace(DECAY, metrics=metrics, series=(PARTS, PLACES))
+    monkeypatch.setattr("decay.DECAY", problem)
+    monkeypatch.setattr(Study, "problem", property(lambda study: problem))
+    return decay_study()
+
+
+def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
+    table = tabulate(study, results)
+    figures = draw_series(arrange(study, results), table, arm_looks(study.arms))
+    return {figure.name: figure for figure in figures}
+
+
+def rows_of(figure: Figure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.numbers)))
+
+
+def test_each_part_stands_along_the_axis_at_one_seed(study: Study) -> None:
+    results = tuple(measured(run) for run in study.runs() if (run.arm, run.seed) != ("rate 1", 0))
+    figures = draw(study, results)
+    assert list(figures) == ["series_part", "series_edge_at"]
+    rows = rows_of(figures["series_part"])
+    assert {row["seed"] for row in rows} == {"1"}
+    assert {row["part"] for row in rows} == {"a", "b"}
+    of_part = [row for row in rows if (row["arm"], row["part"]) == ("rate 2", "b")]
+    assert [float(row["value"]) for row in of_part] == [1.0, 1.1, 1.2, 1.3]
+    assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
+
+
+def test_arms_may_have_parts_of_their_own_or_none(study: Study) -> None:
+    def own(run: Run) -> RunResult:
+        result = decayed(run) if run.arm == "rate 1" else measured(run)
+        assert result.stage is not None
+        extra = {"part/c": 0.1} if run.arm == "rate 2" else {}
+        records = tuple(replace(r, metrics={**r.metrics, **extra}) for r in result.records)
+        return replace(result, stage=replace(result.stage, records=records))
+
+    study = decay_study(rates=(1.0, 2.0, 3.0))
+    rows = rows_of(draw(study, tuple(map(own, study.runs())))["series_part"])
+    parts = {arm: {row["part"] for row in rows if row["arm"] == arm} for arm in study.arms}
+    assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}
+
+
+def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> None:
+    figures = draw(study, tuple(map(measured, study.runs())))
+    rows = rows_of(figures["series_edge_at"])
+    assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
+        ("-1.0", -2.0), ("0.0", 1.0), ("1.0", 4.0),
+    ]  # fmt: skip
+    assert [float(rows[0][f"seed_{seed}"]) for seed in range(3)] == [-3, -2, -1]
+    assert "height" in figures["series_edge_at"].caption
+
+
+def test_nothing_measured_is_no_figure(study: Study) -> None:
+    assert draw(study, ()) == {}
+    assert draw(study, tuple(map(decayed, study.runs()))) == {}

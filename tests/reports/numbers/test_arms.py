@@ -1,0 +1,114 @@
+from dataclasses import replace
+
+import pytest
+import scipy.stats
+
+from mixup_core.tree.building import with_values
+from reports.numbers.arms import equals
+from reports.numbers.runs import arrange
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, make_study, rows_of
+
+
+def test_each_arm_is_summarised_and_compared_with_erm(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    table = tabulate(study, results)
+    errors = {
+        arm: [r.records[-1].metrics["test/error"] for r in by_seed.values()]
+        for arm, by_seed in arrange(study, results).items()
+    }
+    p = scipy.stats.ttest_rel(errors["uniform"], errors["erm"]).pvalue
+    row = table.rows[2]
+    assert table.baseline == "erm"
+    assert row.summaries["test/error"].mean == pytest.approx(sum(errors["uniform"]) / 5)
+    assert row.compared is not None
+    assert row.compared.comparison.p == pytest.approx(p)
+    assert row.compared.p == row.compared.p_holm == pytest.approx(2 * p)
+    assert table.rows[0].compared is None
+
+
+def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its_name(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    table = tabulate(replace(study, baseline="midpoint"), results)
+    assert table.baseline == "midpoint"
+    assert [row.compared is None for row in table.rows] == [False, True, False]
+    assert table.header[3] == "minus midpoint, points"
+
+
+def test_an_arm_that_lacks_a_seed_is_never_bold_though_its_mean_is_lowest() -> None:
+    study = make_study()
+    table = tabulate(study, ended(study, {("uniform", 1): {"epochs": 3}}))
+    assert [row.is_best for row in table.rows] == [False, True, False]
+
+
+def test_a_diverged_seed_keeps_the_survivors_mean_out() -> None:
+    study = make_study()
+    diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
+    table = tabulate(study, ended(study, {("uniform", 2): diverged}))
+    row = table.rows[2]
+    assert row.seeds == "4/5, 1 diverged"
+    assert row.summaries == {}
+    assert row.compared is None
+    assert rows_of(table.csv())[2]["test/error_mean"] == ""
+    assert "paired by seed, one comparison;" in table.caption
+
+
+def test_a_dagger_marks_what_is_not_told_apart_from_the_best() -> None:
+    study = make_study()
+    near = {
+        ("midpoint", seed): {"error": 0.20 + offset}
+        for seed, offset in enumerate((0.01, -0.02, 0.02, -0.01, 0.0))
+    }
+    table = tabulate(study, ended(study, near))
+    assert [row.is_close for row in table.rows] == [False, True, False]
+    assert table.cells[1][1].endswith("†")
+    assert "†: not told apart" in table.caption
+
+
+def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
+    other = make_study().arms["midpoint"]
+    data = type(other.data)(name="cifar10", views="concat")
+    arms = {**study.arms, "midpoint": type(other)(data=data, epochs=10, batch_size=100)}
+    mixed = replace(study, arms=arms, seeds=(0, 1))
+    table = tabulate(mixed, ended(mixed, {}))
+    assert all(row.compared is None and not row.is_best for row in table.rows)
+    assert "arms differ in data.name, which no seed pairs, so no differences" in table.caption
+
+
+def test_arms_that_hold_out_other_numbers_of_images_are_not_compared(study: Study) -> None:
+    """At one seed they train on other images, so that nothing pairs them."""
+    uniform = with_values(study.arms["uniform"], {"data.val_size": 1000, "batch_size": 50})
+    mixed = replace(study, arms={**study.arms, "uniform": uniform})
+    table = tabulate(mixed, ended(mixed, {}))
+    assert all(row.compared is None and not row.is_best for row in table.rows)
+    assert "arms differ in data.val_size, which no seed pairs" in table.caption
+
+
+def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:
+    study = make_study()
+    partial = {("erm", seed): {"epochs": 3} for seed in range(1, 5)}
+    table = tabulate(study, ended(study, partial))
+    assert [row.is_close for row in table.rows] == [True, False, False]
+    equal = {("midpoint", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
+    equal |= {("uniform", seed): {"error": 0.194 + 0.01 * seed} for seed in range(5)}
+    table = tabulate(study, ended(study, equal))
+    assert [(row.is_best, row.is_close) for row in table.rows[1:]] == [(True, False), (False, True)]
+
+
+def test_the_baseline_stands_for_all_arms_that_equal_it() -> None:
+    study = make_study(arms=("uniform", "erm", "midpoint"))
+    arms = {"again": study.arms["erm"], **study.arms}
+    found = equals(replace(study, arms=arms))
+    assert found == {"again": "erm", "uniform": "uniform", "erm": "erm", "midpoint": "midpoint"}
+
+
+def test_arms_with_other_held_out_images_are_not_paired() -> None:
+    study = make_study()
+    data = replace(study.arms["midpoint"].data, val_size=5000)
+    arms = {**study.arms, "midpoint": replace(study.arms["midpoint"], data=data)}
+    table = tabulate(replace(study, arms=arms), ended(replace(study, arms=arms), {}))
+    assert all(row.compared is None for row in table.rows)

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import brentq
+from scipy.special import softmax
+from torchmetrics.functional.classification import multiclass_calibration_error
+
+from reports.numbers.calibration import (
+    brier,
+    fitted_temperature,
+    negative_log_likelihood,
+    probabilities,
+    reliability,
+)
+
+RNG = np.random.default_rng(3)
+LOGITS = RNG.normal(size=(4000, 6)).astype(np.float32) * 2
+LABELS = np.array([RNG.choice(6, p=row) for row in softmax(LOGITS.astype(float) / 1.7, axis=1)])
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
+def test_calibration_error_is_that_of_torchmetrics(temperature: float) -> None:
+    chances = probabilities(LOGITS, temperature)
+    np.testing.assert_allclose(chances, softmax(LOGITS.astype(float) / temperature, axis=1))
+    reference = multiclass_calibration_error(
+        torch.from_numpy(chances), torch.from_numpy(LABELS), num_classes=6, n_bins=15, norm="l1"
+    )
+    assert reliability(chances, LABELS).error == pytest.approx(float(reference), abs=1e-5)
+
+
+def test_bins_are_closed_on_the_right_and_hold_every_image() -> None:
+    chances = np.array([[1.0, 0.0], [0.6, 0.4], [0.5, 0.5]])
+    found = reliability(chances, np.array([0, 1, 0]))
+    assert found.count.tolist() == [0] * 7 + [1, 1] + [0] * 5 + [1]
+    assert found.correct.tolist() == [0] * 7 + [1, 0] + [0] * 5 + [1]
+    assert found.error == pytest.approx((0.5 + 0.6) / 3)
+
+
+def test_likelihood_is_torch_s_cross_entropy() -> None:
+    reference = torch.nn.functional.cross_entropy(
+        torch.from_numpy(LOGITS).double() / 2.5, torch.from_numpy(LABELS)
+    )
+    assert negative_log_likelihood(LOGITS, LABELS, 2.5) == pytest.approx(float(reference))
+
+
+def test_the_temperature_is_where_the_slope_of_the_likelihood_is_zero() -> None:
+    def slope(inverse: float) -> float:
+        chances = softmax(LOGITS.astype(float) * inverse, axis=1)
+        own = LOGITS[np.arange(len(LABELS)), LABELS]
+        return float(((chances * LOGITS).sum(1) - own).mean())
+
+    reference = 1 / brentq(slope, 0.05, 20)
+    found = fitted_temperature(LOGITS, LABELS)
+    assert found == pytest.approx(reference, rel=1e-3)
+    assert found == pytest.approx(1.7, rel=0.1), "the labels were drawn at that temperature"
+    assert reliability(probabilities(LOGITS, found), LABELS).error < 0.03
+
+
+def test_a_temperature_that_is_nowhere_best_is_at_an_end_of_its_range() -> None:
+    certain = np.eye(6)[LABELS] * 0.01
+    assert np.log(fitted_temperature(certain, LABELS)) == pytest.approx(-5, abs=1e-3)
+    assert np.log(fitted_temperature(-certain, LABELS)) == pytest.approx(5, abs=1e-3)
+
+
+def test_brier_score_is_the_mean_squared_distance_from_the_label() -> None:
+    chances = probabilities(LOGITS)
+    distances = [
+        sum((p - (c == label)) ** 2 for c, p in enumerate(row))
+        for row, label in zip(chances, LABELS, strict=True)
+    ]
+    assert brier(chances, LABELS) == pytest.approx(np.mean(distances))
+    assert brier(np.eye(6)[LABELS], LABELS) == pytest.approx(0)

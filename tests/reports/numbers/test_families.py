@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+import scipy.stats
+
+from reports.numbers.families import Family, family_of
+
+
+def family(values: dict[str, list[float]], *pairs: tuple[str, str | float]) -> Family:
+    by_seed = {arm: dict(enumerate(numbers)) for arm, numbers in values.items()}
+    return family_of(pairs, by_seed, {arm: arm for arm in values})
+
+
+DRAWN = {
+    name: list(np.random.default_rng(place).normal(0.2 + 0.01 * place, 0.01, size=5))
+    for place, name in enumerate(("erm", "b", "c"))
+}
+
+
+def test_p_and_interval_are_those_of_scipy_adjusted_by_the_size_of_the_family() -> None:
+    found = family(DRAWN, ("b", "erm"), ("c", "erm"))
+    assert found.size == 2
+    for arm in ("b", "c"):
+        test = scipy.stats.ttest_rel(DRAWN[arm], DRAWN["erm"])
+        interval = test.confidence_interval(0.975)
+        member = found.members[arm, "erm"]
+        assert member.p == pytest.approx(min(1, 2 * test.pvalue))
+        assert (member.low, member.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_an_arm_and_a_number_are_compared_by_the_test_of_one_sample() -> None:
+    member = family(DRAWN, ("b", 0.2)).members["b", 0.2]
+    test = scipy.stats.ttest_1samp(DRAWN["b"], 0.2)
+    interval = test.confidence_interval(0.95)
+    assert member.p == pytest.approx(test.pvalue)
+    assert (member.low, member.high) == pytest.approx((interval.low - 0.2, interval.high - 0.2))
+
+
+def test_a_pair_asked_for_in_both_orders_is_one_test_with_one_p() -> None:
+    found = family(DRAWN, ("b", "erm"), ("erm", "b"), ("b", "erm"), ("c", "erm"))
+    assert found.size == 2
+    forth, back = found.members["b", "erm"], found.members["erm", "b"]
+    assert forth.p == back.p
+    assert forth.low == pytest.approx(-(back.high or 0))
+
+
+def test_arms_that_compute_the_same_are_no_test_and_those_beside_them_the_same_test() -> None:
+    values = {arm: dict(enumerate(DRAWN[arm])) for arm in ("erm", "b")}
+    values["twin"] = values["b"]
+    equal = {"erm": "erm", "b": "b", "twin": "b"}
+    found = family_of([("b", "erm"), ("twin", "erm"), ("twin", "b")], values, equal)
+    assert found.size == 1
+    assert found.members["twin", "erm"].p == found.members["b", "erm"].p
+    assert found.members["twin", "b"].p == 1
+
+
+def test_differences_that_do_not_vary_stay_in_the_family() -> None:
+    shifted = {**DRAWN, "zero": DRAWN["erm"], "same": [value + 0.5 for value in DRAWN["erm"]]}
+    found = family(shifted, ("b", "erm"), ("zero", "erm"), ("same", "erm"))
+    assert found.size == 3
+    assert found.members["zero", "erm"].p == 1
+    assert found.members["same", "erm"].p == 0
+
+
+def test_one_shared_seed_is_a_difference_and_no_test() -> None:
+    values = {"erm": {0: 0.2, 1: 0.3}, "b": {1: 0.4}}
+    found = family_of([("b", "erm")], values, {"erm": "erm", "b": "b"})
+    assert found.size == 0
+    member = found.members["b", "erm"]
+    assert (member.p, member.low, member.is_told) == (None, None, False)
+
+
+@pytest.mark.parametrize("sds", [(1.0, 1.0, 1.0, 1.0), (0.2, 1.0, 3.0, 10.0)])
+@pytest.mark.parametrize("shifts", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 50.0, 50.0)])
+def test_errors_of_the_family_stay_at_5_percent_and_p_and_interval_never_disagree(
+    sds: tuple[float, ...], shifts: tuple[float, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    pairs = [(name, "a") for name in "bcd"]
+    errors = misses = 0
+    for _ in range(400):
+        seeds = rng.normal(size=5)  # what all arms of a seed share
+        values = {
+            name: dict(enumerate(shift + seeds + sd * rng.normal(size=5)))
+            for name, sd, shift in zip("abcd", sds, shifts, strict=True)
+        }
+        members = family_of(pairs, values, {name: name for name in "abcd"}).members
+        truths = dict(zip("abcd", shifts, strict=True))
+        covered = []
+        for (arm, _), member in members.items():
+            assert member.p is not None
+            assert member.low is not None
+            assert member.high is not None
+            assert member.is_told == (not member.low <= 0 <= member.high)
+            assert member.p_holm is not None
+            assert member.p_holm <= member.p
+            covered.append(member.low <= truths[arm] - truths["a"] <= member.high)
+        errors += any(m.is_told and truths[arm] == truths["a"] for (arm, _), m in members.items())
+        misses += not all(covered)
+    assert errors / 400 <= 0.05 + 0.022  # two standard errors
+    assert 0.0025 <= misses / 400 <= 0.05 + 0.022

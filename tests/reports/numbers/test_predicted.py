@@ -1,0 +1,109 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.special import softmax
+
+from reports.numbers.predicted import Predicted, gather_predictions, pseudo_values
+from reports.numbers.runs import arrange
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Averaged, Last
+from sweeps.study.study import Study
+from tests.reports.synthetic_predictions import reader, split_of
+
+
+def gathered(study: Study, results: tuple[RunResult, ...], **options: int) -> Predicted:
+    return gather_predictions(arrange(study, results), Last(), reader(**options))
+
+
+def test_every_number_of_an_arm_is_that_of_its_runs(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    predicted = gathered(study, results)
+    assert list(predicted.arms) == ["erm", "midpoint", "uniform"]
+    splits = [split_of("midpoint", seed) for seed in range(5)]
+    labels = splits[0].labels
+    chances = [softmax(split.logits[""].astype(float), axis=1) for split in splits]
+    wrong = np.array([chance.argmax(1) != labels for chance in chances])
+    together = np.mean(chances, axis=0).argmax(1) != labels
+    arm = predicted.arms["midpoint"]
+    assert arm.error == pytest.approx(wrong.mean())
+    assert arm.ensemble_error == pytest.approx(together.mean())
+    assert arm.gain == pytest.approx(wrong.mean() - together.mean())
+    saved = wrong.mean(0) - together
+    low, high = scipy.stats.norm.interval(0.95, saved.mean(), scipy.stats.sem(saved))
+    assert (arm.gain - arm.gain_half_width, arm.gain + arm.gain_half_width) == (
+        pytest.approx(low), pytest.approx(high),
+    )  # fmt: skip
+    gains, differ = [], []
+    for first, second in combinations(range(5), 2):
+        pair = (chances[first] + chances[second]).argmax(1) != labels
+        gains.append((wrong[first].mean() + wrong[second].mean()) / 2 - pair.mean())
+        differ.append((chances[first].argmax(1) != chances[second].argmax(1)).mean())
+    assert np.mean(list(arm.pair_gain.values())) == pytest.approx(np.mean(gains))
+    assert np.mean(list(arm.disagreement.values())) == pytest.approx(np.mean(differ))
+    for label in range(4):
+        for seed in range(5):
+            share = wrong[seed][labels == label].mean()
+            assert arm.runs[seed].classes[label] == pytest.approx(share)
+
+
+def test_a_temperature_needs_validation_images(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    blind = gathered(study, results, has_val=False).arms["erm"].runs[0]
+    assert (blind.temperature, blind.scaled, blind.brier_scaled) == (None, None, None)
+    sharp, mild = (gathered(study, results).arms[arm].runs[0] for arm in ("erm", "midpoint"))
+    assert sharp.temperature is not None
+    assert mild.temperature is not None
+    assert sharp.temperature / mild.temperature == pytest.approx(4, rel=0.2)
+    assert sharp.scaled is not None
+    assert sharp.scaled.error < sharp.raw.error
+
+
+def test_averaged_weights_speak_where_they_are_the_read_out(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    arranged = arrange(study, results)
+    last, averaged = (
+        gather_predictions(arranged, readout, reader()).arms["erm"].runs[0]
+        for readout in (Last(), Averaged())
+    )
+    assert last.temperature is not None
+    assert averaged.temperature is not None
+    assert averaged.error == last.error
+    assert averaged.temperature == pytest.approx(last.temperature / 2, rel=1e-2)
+
+
+def test_runs_without_predictions_are_counted(study: Study, results: tuple[RunResult, ...]) -> None:
+    assert gathered(study, results, without=2).counts == "predictions of 9 of 15 runs"
+    assert gathered(study, results, without=9).arms == {}
+
+
+def test_pseudo_values_are_those_of_leaving_one_out() -> None:
+    rng = np.random.default_rng(0)
+    by_pair = rng.normal(size=(6, 6))
+    by_pair += by_pair.T
+
+    def over_pairs(kept: list[int]) -> float:
+        return float(np.mean([by_pair[pair] for pair in combinations(kept, 2)]))
+
+    whole = over_pairs(list(range(6)))
+    expected = [
+        6 * whole - 5 * over_pairs([seed for seed in range(6) if seed != left_out])
+        for left_out in range(6)
+    ]
+    np.testing.assert_allclose(pseudo_values(by_pair), expected)
+
+
+def test_their_interval_covers_the_mean_over_pairs_nine_times_in_ten_or_more() -> None:
+    """|x - y| of two normal seeds has mean 2 / sqrt(pi); pairs are far from independent."""
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(2000):
+        seeds = rng.normal(size=10)
+        values = pseudo_values(np.abs(seeds[:, None] - seeds))
+        low, high = scipy.stats.t.interval(0.95, 9, values.mean(), scipy.stats.sem(values))
+        hits += low <= 2 / np.sqrt(np.pi) <= high
+    assert 0.9 <= hits / 2000 <= 0.975

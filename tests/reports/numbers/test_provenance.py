@@ -1,0 +1,169 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.numbers import provenance
+from reports.numbers.provenance import describe, describe_code, public, spell_origin
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import finish, make_study
+
+
+def described(
+    study: Study, results: tuple[RunResult, ...], command: str = "mixsweep"
+) -> dict[str, Any]:
+    return describe(
+        study,
+        results,
+        selection_rule="none",
+        data_checksums={"fashion-mnist": {"train": "ab"}},
+        command=command,
+    )
+
+
+def test_every_run_is_named_with_its_outcome_and_attempts() -> None:
+    study = make_study()
+    results = tuple(
+        finish(run, epochs=2, failure="no memory") if run.seed == 3 else finish(run)
+        for run in study.runs()
+    )
+    runs = described(study, results)["runs"]
+    assert [run["run_key"] for run in runs] == [run.key for run in study.runs()]
+    stopped = next(run for run in runs if run["seed"] == 3)
+    assert (stopped["outcome"], stopped["attempts"], stopped["error"]) == ("failed", 2, "no memory")
+    assert runs[0]["seconds"] == 60.0
+    assert runs[0]["attempts"] == 1
+
+
+def test_study_data_seeds_and_times_are_kept(study: Study, results: tuple[RunResult, ...]) -> None:
+    found = described(study, results)
+    assert found["source"] == study.source
+    assert found["arms"]["uniform"]["mix.law.alpha"] == 1.0
+    assert "seed" not in found["arms"]["uniform"]
+    assert found["seeds"] == [0, 1, 2, 3, 4]
+    assert found["data_checksums"] == {"fashion-mnist": {"train": "ab"}}
+    assert found["last_epoch_stored_at_ms"] - found["first_epoch_stored_at_ms"] == 54_000
+    assert found["versions"]["torch"]
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_equal_environments_are_listed_once(study: Study, results: tuple[RunResult, ...]) -> None:
+    assert len(described(study, results)["environments"]) == 1
+
+
+def test_a_study_without_results_has_no_times() -> None:
+    found = described(make_study(), ())
+    assert found["first_epoch_stored_at_ms"] is None
+    assert found["environments"] == []
+
+
+def test_logins_and_the_home_folder_stay_private(
+    study: Study, results: tuple[RunResult, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    command = f"mixsweep report --home {tmp_path}/runs --tracking-uri https://me:secret@host:5000/x"
+    written = json.dumps(described(study, results, command))
+    assert "secret" not in written
+    assert str(tmp_path) not in written
+    assert "--home ~/runs --tracking-uri https://host:5000/x" in written
+    assert public(f"{tmp_path}-other/x") == f"{tmp_path}-other/x"
+
+
+def test_the_commit_of_a_source_tree_is_found_with_its_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    git("init", "-b", "topic")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "-m", "one")
+    assert describe_code() == {
+        "commit": git("rev-parse", "HEAD"),
+        "branch": "topic",
+        "dirty": False,
+    }
+    (tmp_path / "file").write_text("two")
+    code = describe_code()
+    assert code is not None
+    assert code["dirty"] is True
+
+
+def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert describe_code() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert describe_code() is None
+
+
+def test_an_installed_copy_names_the_commit_it_was_built_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123456789", "branch": "main", "dirty": False}
+    noted = tmp_path / "reports" / "built_from.json"
+    noted.parent.mkdir()
+    noted.write_text(json.dumps(code))
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
+    assert describe_code() == code
+    noted.write_text("{")
+    found = describe_code()
+    assert found is not None
+    assert found["commit"] == "of the job that runs it"
+
+
+def test_the_origin_names_device_torch_and_commit() -> None:
+    found = {
+        "environments": [{"device": "x86_64", "torch": "2.14.1", "host": "b"}],
+        "code": {"commit": "0123456789", "branch": "main", "dirty": True},
+    }
+    assert spell_origin(found) == "x86_64, torch 2.14.1, reported at commit 0123456 with changes"
+    assert spell_origin({"environments": [], "code": None}) == ""
+
+
+def test_the_origin_names_the_instructions_of_each_kind_of_processor() -> None:
+    xeon = {"device": "Xeon", "instructions": "AVX512"}
+    limited = {"device": "Xeon", "instructions": "AVX2", "onednn_at_most": "AVX2"}
+    found = {"environments": [xeon, {**xeon, "host": "b"}, limited], "code": None}
+    assert spell_origin(found) == "Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
+
+
+def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
+    program = (
+        "import sys, reports.pages.build; "
+        "print(sorted({'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_job_tells_the_code_it_was_submitted_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123abc", "branch": "topic", "dirty": True}
+    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, value in provenance.code_variables(code).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(provenance.JOB_VARIABLE, "digits-1")
+    assert describe_code() == code
+    assert provenance.origin_tags() == {
+        "submission_id": "digits-1",
+        "commit": "0123abc",
+        "branch": "topic",
+        "dirty": "True",
+        "mlflow.source.git.commit": "0123abc",
+        "mlflow.source.git.branch": "topic",
+    }

@@ -1,0 +1,51 @@
+from dataclasses import replace
+
+import pytest
+
+from reports.numbers.runs import arrange, run_records, runs_csv
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, finish, make_study, rows_of
+
+
+def test_results_of_another_study_are_refused(results: tuple[RunResult, ...]) -> None:
+    with pytest.raises(ValueError, match=r"results are runs of the study.*uniform"):
+        tabulate(make_study(arms=("erm", "midpoint")), results)
+
+
+def test_runs_csv_has_a_row_per_run_with_what_varies_and_the_final_metrics() -> None:
+    study = make_study()
+    results = ended(study, {("midpoint", 1): {"epochs": 3}})
+    text = runs_csv(study, results)
+    assert text.startswith("run_key,arm,seed,epochs,mix.law,mix.law.alpha,test/error,test/nll,")
+    rows = rows_of(text)
+    assert [(row["arm"], row["seed"]) for row in rows[:6]] == [
+        *(("erm", str(seed)) for seed in range(5)),
+        ("midpoint", "0"),
+    ]
+    stopped, whole = rows[6], rows[10]
+    assert (stopped["epochs"], stopped["outcome"], stopped["test/error"]) == ("3", "partial", "")
+    assert (whole["mix.law"], whole["mix.law.alpha"]) == ("beta", "1.0")
+    (final,) = [r for r in results if (r.run.arm, r.run.seed) == ("uniform", 0)]
+    assert float(whole["test/error"]) == final.records[-1].metrics["test/error"]
+    assert whole["run_key"] == final.run.key
+
+
+def test_a_study_over_epochs_keeps_both_columns() -> None:
+    study = make_study()
+    config = study.arms["erm"]
+    longer = type(config)(data=config.data, epochs=20, batch_size=100)
+    study = replace(study, arms={"erm": config, "long": longer}, seeds=(0,))
+    record = run_records(study, [finish(run) for run in study.runs()])[1]
+    assert (record["epochs"], record["epochs_expected"], record["outcome"]) == (10, 20, "partial")
+
+
+def test_results_are_arranged_in_the_order_of_the_study_and_the_rest_is_missing(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    arranged = arrange(study, results[:0:-1])
+    assert list(arranged) == list(study.arms)
+    assert all(list(by_seed) == list(study.seeds) for by_seed in arranged.values())
+    outcomes = [result.outcome for by_seed in arranged.values() for result in by_seed.values()]
+    assert outcomes == ["missing", *["complete"] * 14]

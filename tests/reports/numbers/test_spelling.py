@@ -1,0 +1,67 @@
+import csv
+import io
+
+import pytest
+
+from reports.numbers.spelling import (
+    escape_latex,
+    escape_markdown,
+    markdown_grid,
+    spell_csv,
+    spell_interval,
+    spell_number,
+    spell_p,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.001, "0.00"), (-0.006, "-0.01"), (12.345, "12.35"), (0.0, "0.00")]
+)
+def test_a_number_that_rounds_to_zero_has_no_sign(value: float, text: str) -> None:
+    assert spell_number(value, 2) == text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(None, "—"), (0.0009, "< 0.001"), (0.001, "0.0010"), (0.5, "0.50"), (1.0, "1.0")],
+)
+def test_a_p_value_has_two_digits_and_is_never_zero(p: float | None, text: str) -> None:
+    assert spell_p(p) == text
+
+
+def test_an_interval_is_scaled_and_left_out_where_there_is_none() -> None:
+    assert spell_interval(-0.01, 0.025, 100.0, 1) == " [-1.0, 2.5]"
+    assert spell_interval(None, None, 100.0, 1) == ""
+
+
+def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:
+    text = spell_csv(
+        [{"arm": "=1+1", "mean": 0.1 + 0.2, "note": None}, {"arm": "@x", "mean": 1, "note": "a,b"}]
+    )
+    header, first, second = csv.reader(io.StringIO(text))
+    assert header == ["arm", "mean", "note"]
+    assert (first[0], float(first[1]), first[2]) == ("'=1+1", 0.1 + 0.2, "")
+    assert second == ["'@x", "1", "a,b"]
+    cells = ["+1", "-1", "\t1", "\n=1", " =1", "\n@1", "1-1", "a=1"]
+    spelled = [
+        row["cell"]
+        for row in csv.DictReader(
+            io.StringIO(spell_csv([{"cell": cell} for cell in cells]), newline="")
+        )
+    ]
+    assert spelled == [f"'{cell}" for cell in cells[:6]] + cells[6:]
+
+
+def test_markup_is_shown_and_not_obeyed() -> None:
+    assert escape_markdown("a|b *c*\n`d` <b>") == "a\\|b \\*c\\* \\`d\\` \\<b>"
+    assert escape_markdown("p < 0.001") == "p < 0.001"
+    assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"
+    assert escape_latex("50%_x&y -1 a-b ±") == "50\\%\\_x\\&y $-$1 a-b $\\pm$"
+
+
+def test_the_columns_of_a_grid_are_aligned_under_a_rule() -> None:
+    assert markdown_grid([["a", "long"], ["1.00", "x"]]).splitlines() == [
+        "| a    | long |",
+        "| ---- | ---- |",
+        "| 1.00 | x    |",
+    ]

@@ -1,0 +1,158 @@
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reports.pages import build
+from reports.pages.build import Report, draft_report
+from reports.pages.page import Page
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic_predictions import reader
+
+TIMED = {"report.html", "provenance.json"}
+
+
+def write(study: Study, results: tuple[RunResult, ...], out: Path) -> Report:
+    return draft_report(study, results, data_checksums={}, command="mixsweep report small").write(
+        out
+    )
+
+
+def read(report: Report) -> dict[str, bytes]:
+    return {str(path.relative_to(report.folder)): path.read_bytes() for path in report.files}
+
+
+def test_a_report_has_every_promised_file(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    report = write(study, results, tmp_path / "new" / "small")
+    names = {str(path.relative_to(tmp_path / "new")) for path in report.folder.rglob("*.*")}
+    files = {"table.md", "table.csv", "table.tex", "report.html", "runs.csv"}
+    files |= {"provenance.json", "verdicts.csv"}
+    files |= {f"{name}.{kind}" for name in ("sensitivity", "seeds") for kind in ("md", "csv")}
+    for name in ("learning_curves", "final_values"):
+        files |= {f"figures/{name}.{kind}" for kind in ("svg", "png", "csv", "txt")}
+    assert names == {f"small/{name}" for name in files}
+    assert set(read(report)) == files
+    assert read(report)["table.md"].decode() == report.table.markdown()
+    assert json.loads(read(report)["provenance.json"])["selection_rule"] == "none"
+
+
+def test_the_same_results_give_the_same_bytes_again(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    first = read(write(study, results, tmp_path / "one"))
+    assert read(write(study, results[::-1], tmp_path / "two")) == first
+
+
+def test_times_are_in_the_page_and_the_provenance_alone(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    first = read(write(study, results, tmp_path / "one"))
+    slower = tuple(
+        finish(result.run, epochs=len(result.records), seconds=9.0) for result in results
+    )
+    second = read(write(study, slower, tmp_path / "two"))
+    assert {name for name in first if first[name] != second[name]} == TIMED
+
+
+def test_a_second_report_replaces_the_first_and_its_figures(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    write(study, results, tmp_path / "small")
+    figures = tmp_path / "small" / "figures"
+    (figures / "mine.pdf").touch()
+    report = write(study, (), tmp_path / "small")
+    assert [path.name for path in figures.iterdir()] == ["mine.pdf"]
+    assert "0/5" in read(report)["table.md"].decode()
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+def test_a_report_that_cannot_be_made_leaves_the_old_one(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read(write(study, results, tmp_path / "small"))
+
+    def fail(page: Page) -> Iterator[str]:
+        yield "<!doctype html>"
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Page, "__iter__", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write(study, (), tmp_path / "small")
+    monkeypatch.undo()
+    assert {name: (tmp_path / "small" / name).read_bytes() for name in before} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+
+
+def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> None:
+    study = make_study()
+    results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
+    table = write(study, results, tmp_path / "small").table
+    assert [row.seeds for row in table.rows] == ["1/5"] * 3
+    assert len(table.unfinished) == 12
+
+
+def test_predictions_add_their_tables_and_figure_and_change_no_other(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    plain = read(write(study, results, tmp_path / "plain"))
+    report = draft_report(
+        study,
+        results,
+        data_checksums={},
+        command="mixsweep report small",
+        predictions=reader(),
+    ).write(tmp_path / "more")
+    more = read(report)
+    added = {f"{name}.{kind}" for name in ("calibration", "ensembles", "classes")
+             for kind in ("md", "csv")}  # fmt: skip
+    added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
+    assert more.keys() - plain.keys() == added
+    assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
+
+
+def test_a_report_says_how_many_runs_have_predictions(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    for without, counts in ((2, "predictions of 9 of 15 runs"), (9, "predictions of 0 of 15")):
+        report = draft_report(
+            study,
+            results,
+            data_checksums={},
+            command="mixsweep report small",
+            predictions=reader(without=without),
+        ).write(tmp_path / str(without))
+        assert counts in report.table.caption
+        assert "Error of each class" not in report.markdown
+
+
+def test_tables_of_an_earlier_report_go_if_this_one_has_none(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    draft = draft_report(
+        study, results, data_checksums={}, command="mixsweep", predictions=reader()
+    )
+    assert draft.predicted == {run.key for run in study.runs()}
+    before = set(read(draft.write(tmp_path / "small")))
+    (tmp_path / "small" / "mine.csv").touch()
+    (tmp_path / "small" / "points.md").mkdir()
+    after = set(read(write(study, results, tmp_path / "small")))
+    assert {"calibration.md", "calibration.csv", "ensembles.csv", "classes.csv"} <= before - after
+    there = {p.relative_to(tmp_path / "small").as_posix() for p in tmp_path.rglob("*.*")}
+    assert there == after | {"mine.csv", "points.md"}
+
+
+def test_every_table_that_a_report_may_have_is_one_that_goes() -> None:
+    names = set()
+    for module in sorted(Path(build.__file__).parents[1].rglob("*.py")):
+        if module.stem in {"joined", "head_to_head"}:  # of `compare`
+            continue
+        for call in ast.walk(ast.parse(module.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Listing":
+                names |= {ast.literal_eval(k.value) for k in call.keywords if k.arg == "name"}
+    assert names == {*build.REPLACED_LISTINGS, "verdicts"}, "verdicts.csv is always there"

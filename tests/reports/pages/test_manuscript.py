@@ -1,0 +1,256 @@
+import csv
+from pathlib import Path
+
+import pytest
+
+from mixup_core.keys import stage_keys
+from mixup_core.problem import problem_of
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
+from reports.pages.build import draft_report
+from reports.pages.manuscript import Column, Manuscript
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.state.results import read_results
+
+STUDY = """
+study: small-views
+description: Lemma 3.2 in small
+problem: linear-views
+base: {law: midpoint, classes: 3, quantity: {excess: {points: 10}}, first_scale: 2.5, epochs: 3}
+arms:
+  equal: {quantity.first: 1.0}
+  one-feature: {quantity.first: 2.0, quantity.second: 0.0}
+seeds: 3
+baseline: equal
+claims:
+  - says: One feature of two is not enough
+    source: lemma 3.2
+    that: {less: [equal, one-feature], metric: excess/measured}
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Hold every run of the study but one, and its report."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "small-views.yaml").write_text(STUDY)
+    home = Home(folder=folder)
+    study, store = load_study(str(folder / "small-views.yaml")), Store(home.store)
+    for run in study.runs():
+        if (run.arm, run.seed) == ("equal", 2):
+            continue
+        records = list(problem_of(run.config).start(run.config, None, "cpu"))
+        facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * len(records)
+        store.write(
+            stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
+        )
+    draft_report(
+        study, read_results(study.runs(), store),
+        data_checksums={}, command="",
+    ).write(home.report_of("small-views"))  # fmt: skip
+    return home
+
+
+def written(home: Home, out: Path, text: str) -> str:
+    template = out / "template.md"
+    template.parent.mkdir(exist_ok=True)
+    template.write_text(text.replace("STUDY", str(home.folder / "small-views.yaml")))
+    page = Manuscript(home=home, out=out / "page").write(template)
+    assert page.name == "README.md"
+    return page.read_text()
+
+
+def test_verdicts_are_those_of_the_report(home: Home, tmp_path: Path) -> None:
+    page = written(home, tmp_path, "{{ verdicts('STUDY') }}")
+    assert "| One feature of two is not enough | lemma 3.2 | **unfinished** |" in page
+    assert "excess of the mixed loss over its floor, nats: equal less than one-feature" in page
+    kept = {path.name for path in (tmp_path / "page" / "small-views").iterdir()}
+    assert kept == {"table.csv", "runs.csv", "verdicts.csv", "provenance.json"}
+
+
+VERDICTS = """says,verdict,value,low,high,reference,n
+One feature of two is not enough,holds,-7.75635,-8.62703,-6.88568,-8,3
+One feature of two is not enough,fails,0.25,0.25,0.25,0.2,3
+"""
+
+
+def test_verdicts_say_what_is_compared_and_what_the_value_is(home: Home, tmp_path: Path) -> None:
+    numbered = (
+        STUDY
+        + """
+  - says: One feature of two is not enough
+    source: the same in numbers
+    that: {less: [equal, 1.0e-8], metric: excess/measured}
+"""
+    )
+    (tmp_path / "numbered.yaml").write_text(numbered.replace("small-views", "numbered"))
+    report = Home(folder=tmp_path).report_of("numbered")
+    report.mkdir(parents=True)
+    (report / "verdicts.csv").write_text(VERDICTS)
+    found = Manuscript(home=Home(folder=tmp_path), out=tmp_path / "page").verdicts(
+        str(tmp_path / "numbered.yaml")
+    )
+    header, _, first, second = ([cell.strip() for cell in line.split("|")[1:-1]]
+        for line in found.splitlines())  # fmt: skip
+    assert header == ["claim", "source", "verdict", "compared", "value [interval]", "n"]
+    excess = "excess of the mixed loss over its floor, nats"
+    assert first[3] == f"{excess}: equal less than one-feature (source: -8 nats)"
+    assert first[4] == "equal minus one-feature: -7.756 [-8.627, -6.886] nats"
+    assert second[:2] == ["One feature of two is not enough", "the same in numbers"]
+    assert second[3] == f"{excess}: equal less than 1e-08"
+    assert second[4] == "equal: 0.25 nats (all 3)"
+    near = VERDICTS.replace("0.25,0.25,0.25", "0.99998,0.99996,1.00001")
+    (report / "verdicts.csv").write_text(near)
+    found = Manuscript(home=Home(folder=tmp_path), out=tmp_path / "page").verdicts(
+        str(tmp_path / "numbered.yaml")
+    )
+    assert "| equal: 0.99998 [0.99996, 1] nats" in found
+
+
+POINTS = """arm,rank,{path},{metric}_mean,{metric}_ci_low,{metric}_ci_high,n,selected,tied
+point 1,1,2.46801,0.125,0.0625,0.1875,5,true,false
+point 0,2,0.5,0.125,0.125,0.125,5,false,true
+erm,,,0.25,0.25,0.25,5,false,false
+"""
+
+
+def test_a_winner_is_named_by_its_values_its_mean_and_who_ties_with_it(tmp_path: Path) -> None:
+    report = Home(folder=tmp_path).report_of("alternating-line-flip")
+    report.mkdir(parents=True)
+    text = POINTS.format(path="law.alpha", metric="middle/tie")
+    (report / "points.csv").write_text(text)
+    manuscript = Manuscript(home=Home(folder=tmp_path), out=tmp_path)
+    assert manuscript.winner("alternating-line-flip") == (
+        "point 1 has law.alpha = 2.468; 1 other point has the same mean "
+        "(distance of that probability from 1/2: 0.125 ± 0.062 over 5 seeds; 2 points tried)"
+    )
+    (report / "points.csv").write_text(text.replace("true,false", "false,false"))
+    assert manuscript.winner("alternating-line-flip") == "none of 2 points is selected"
+
+
+def test_results_say_how_many_seeds_there_are(home: Home, tmp_path: Path) -> None:
+    page = written(home, tmp_path, "{{ results('STUDY', 'excess/measured') }}")
+    with (home.report_of("small-views") / "table.csv").open() as lines:
+        rows = {row["arm"]: row for row in csv.DictReader(lines)}
+    assert f"| {float(rows['one-feature']['excess/measured_mean']):.4g} ± " in page
+    assert "| equal       | 2/3 |" in page
+    assert "| one-feature | 3/3 |" in page
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(1.0, "="), (1.05, "≈"), (2.0, "≠")])
+def test_a_number_measured_again_says_how_far_it_agrees(
+    home: Home, tmp_path: Path, factor: float, mark: str
+) -> None:
+    study = load_study(str(home.folder / "small-views.yaml"))
+    results = read_results(study.runs_of("one-feature"), Store(home.store))
+    (at,) = {r.records[1].metrics["scale"] for r in results}
+    mean = sum(r.records[1].metrics["excess/measured"] for r in results) / 3
+    assert at == 5
+    column = "Column(heading='gamma = 5', metric='excess/measured', place=5, scale=10)"
+    printed = f"{10 * factor * mean:.6f}"
+    page = written(
+        home, tmp_path, f"{{{{ again('STUDY', [{column}], {{'one-feature': '{printed}'}}) }}}}"
+    )
+    assert f"({printed}) {mark} |" in page
+    assert f"1 entry measured again: {'1' if mark == '=' else '0'} =" in page
+
+
+@pytest.mark.parametrize(
+    ("seeds", "printed", "mark"),
+    [
+        (None, "1.70", "≈"), (None, "1.80", "≠"), (1, "2.40", "≈"), (1, "2.43", "≠"),
+        (1000, "1.80", "≠"),
+    ],
+)  # fmt: skip
+def test_a_number_of_one_seed_is_held_against_the_spread_of_single_seeds(
+    tmp_path: Path, seeds: int | None, printed: str, mark: str
+) -> None:
+    """At n = 3 of mean 1.1 and sd 0.26, t is 4.30: the mean's 0.66 to each side, a seed's 1.31."""
+    path = tmp_path / "small-views.yaml"
+    path.write_text(STUDY)
+    home = Home(folder=tmp_path)
+    runs, store = load_study(str(path)).runs_of("one-feature"), Store(home.store)
+    for run, value in zip(runs, (0.9, 1.0, 1.4), strict=True):
+        records = [
+            EpochRecord(epoch=epoch, metrics={"excess/measured": value, "scale": 2.5 * 2**epoch})
+            for epoch in range(3)
+        ]
+        facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * 3
+        store.write(
+            stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
+        )
+    found = Manuscript(home=home, out=tmp_path).again(
+        str(path), [Column(heading="", metric="excess/measured")], {"one-feature": printed}, seeds
+    )
+    assert f"| 1.1 ± 0.66 ({printed}) {mark} |" in found
+    assert ("prediction interval of one seed" in found) == (seeds == 1)
+    assert ("prediction interval of a mean of 1000 seeds" in found) == (seeds == 1000)
+
+
+def test_results_that_are_the_same_at_every_seed_have_no_interval(tmp_path: Path) -> None:
+    report = Home(folder=tmp_path).report_of("two-layer")
+    report.mkdir(parents=True)
+    name = "features/both"
+    (report / "table.csv").write_text(
+        f"arm,n,seeds_expected,{name}_mean,{name}_ci_low,{name}_ci_high\n"
+        "midpoint,5,5,1.0,1.0,1.0\nerm,5,5,0.1,0.05,0.15\nlate,1,5,0.5,,\n"
+    )
+    found = Manuscript(home=Home(folder=tmp_path), out=tmp_path).results("two-layer", name)
+    cells = [line.split("|")[3].strip() for line in found.splitlines()[2:]]
+    assert cells == ["100 (all 5)", "10 ± 5", "50"]
+
+
+def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Path) -> None:
+    column = Column(heading="", metric="excess/measured", place=7.0)
+    found = Manuscript(home=home, out=tmp_path).again(
+        str(home.folder / "small-views.yaml"), [column, column], {"equal": "1.0 -"}
+    )
+    assert "— (1.0) | —" in found
+    assert "0 entries" in found
+
+
+def test_sentences_costs_and_figures_come_from_the_runs(home: Home, tmp_path: Path) -> None:
+    text = (
+        "{{ has('STUDY') }} {{ number('STUDY', 'equal', 'scale') }}\n"
+        "{{ cost('STUDY', 'scale') }}\n{{ figure('STUDY', 'final_values') }}"
+    )
+    page = written(home, tmp_path, text)
+    assert page.startswith("True 10\n")
+    assert "| 10 " in page
+    assert "6 (6 to 6)" in page
+    assert "](figures/small-views-final_values.png)" in page
+    kept = {path.name for path in (tmp_path / "page" / "figures").iterdir()}
+    assert kept == {"small-views-final_values.png", "small-views-final_values.csv"}
+
+
+def test_the_first_place_at_a_level_is_that_of_the_mean(home: Home, tmp_path: Path) -> None:
+    study = str(home.folder / "small-views.yaml")
+    results = read_results(load_study(study).runs_of("one-feature"), Store(home.store))
+    means = [
+        sum(result.records[n].metrics["excess/measured"] for result in results) / 3
+        for n in range(3)
+    ]
+    assert means[0] < means[1] < means[2]
+    page = Manuscript(home=home, out=tmp_path)
+    at = [page.first(study, "one-feature", "excess/measured", m + 1e-9) for m in (0, means[0])]
+    assert at == ["> 10", "2.5"]
+    assert page.first(study, "equal", "excess/measured", 0.05) == "5"
+
+
+def test_a_place_on_an_axis_of_epochs_counts_them_from_one(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(
+        "study: small\nseeds: 1\n"
+        "base: {data: {name: digits}, model: {name: mlp}, batch_size: 8, epochs: 2}\n"
+    )
+    (run,) = load_study(str(tmp_path / "small.yaml")).runs()
+    records = [EpochRecord(epoch=n, metrics={"train/loss": 1.0 + n}) for n in range(2)]
+    facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * 2
+    home = Home(folder=tmp_path)
+    key = stage_keys(run.config)[-1]
+    Store(home.store).write(key, records=records, facts=facts, environment={}, state=None)
+    page = Manuscript(home=home, out=tmp_path)
+    given = (str(tmp_path / "small.yaml"), run.arm, "train/loss")
+    assert [page.number(*given, place=n, scale=10) for n in (1, 2, 3)] == ["10", "20", "—"]
+    assert page.first(*given, 1.5) == "1"

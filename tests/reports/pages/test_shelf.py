@@ -1,0 +1,324 @@
+"""Where reports go, by what a real store holds: the command as a user types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixup_core.keys import stage_keys
+from mixup_core.predictions import Predictions
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
+from reports.pages.shelf import standing, standings
+from sweeps.cli import commands
+from sweeps.reading.study_file import load_study
+from sweeps.state.ledger import enter
+from sweeps.study.study import Study
+from tests.damages import DAMAGES, Damage
+from tests.reports.synthetic_predictions import split_of
+
+Mixsweep = Callable[..., Result]
+
+TIMED = {"report.html", "provenance.json"}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def report(home: Path) -> Mixsweep:
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(commands, ["report", "digits", *arguments], standalone_mode=False)
+
+    return call
+
+
+def _train(home: Path, *overrides: str, but: tuple[str, int] | None = None) -> Study:
+    """Store every run of the study as a launch would, less one."""
+    study, store = load_study("digits", overrides), Store(str(home / "store"))
+    enter(study, store, "mixsweep run digits")
+    for run in study.runs():
+        epochs = run.config.epochs
+        if (run.arm, run.seed) != but:
+            store.write(
+                stage_keys(run.config)[-1],
+                records=[
+                    EpochRecord(epoch=epoch, metrics={"test/error": 0.1 / (run.seed + epoch + 1)})
+                    for epoch in range(epochs)
+                ],
+                facts=[EpochFacts(seconds=1.0, stored_at_ms=epoch) for epoch in range(epochs)],
+                environment={},
+                state=None,
+            )
+    return study
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*.*")}
+
+
+def _rows(folder: Path) -> int:
+    return len((folder / "runs.csv").read_text().splitlines()) - 1
+
+
+def _beside(home: Path) -> list[Path]:
+    return sorted((home / "reports").glob("digits@*"))
+
+
+@pytest.fixture
+def finished(home: Path, report: Mixsweep) -> dict[str, bytes]:
+    _train(home)
+    assert report().return_value == 0
+    content = _bytes(home / "reports" / "digits")
+    assert json.loads(content["provenance.json"])["finished"]
+    return content
+
+
+def test_other_settings_of_which_nothing_is_stored_leave_the_finished_report(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    said = report("--set", "base.epochs=7")
+    assert said.return_value == 1
+    assert _bytes(home / "reports" / "digits") == finished
+    (other,) = _beside(home)
+    assert "stored here with base.epochs=3; you asked for 7" in said.stderr
+    assert str(other) in said.stderr
+    assert "0/2" in (other / "table.md").read_text()
+
+
+def test_a_run_that_was_damaged_or_failed_since_leaves_the_finished_report(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    study = load_study("digits")
+    damaged = study.runs()[4]
+    (manifest,) = (home / "store").glob(f"stages/*/{stage_keys(damaged.config)[-1]}*.json")
+    manifest.write_bytes(manifest.read_bytes()[:-9])
+    Store(str(home / "store")).failures.write(
+        Failure(run_key=damaged.key, kind="failed", message="no room", epoch=0, attempts=3)
+    )
+    said = report()
+    assert said.return_value == 1
+    assert _bytes(home / "reports" / "digits") == finished
+    assert "it was finished with the same settings" in said.stderr
+    (lacking,) = _beside(home)
+    assert "1/2" in (lacking / "table.md").read_text()
+
+
+def test_once_trained_the_report_takes_its_place_and_the_unfinished_one_goes(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    assert report("--set", "seeds=3").return_value == 1
+    assert (len(_beside(home)), _rows(home / "reports" / "digits")) == (1, 6)
+    _train(home, "seeds=3")
+    assert report("--set", "seeds=3").return_value == 0
+    assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 9)
+
+
+def test_finished_reports_of_two_settings_are_both_kept(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    _train(home, "base.epochs=2")
+    said = report("--set", "base.epochs=2")
+    assert said.return_value == 0
+    (first,) = _beside(home)
+    assert _bytes(first) == finished
+    assert str(first) in said.stderr
+    both = standings(home / "reports" / "digits", "digits")
+    assert [found.arms["erm"]["epochs"] for found in both] == [2, 3]
+    assert report().return_value == 0, "and back"
+    both = standings(home / "reports" / "digits", "digits")
+    assert [found.arms["erm"]["epochs"] for found in both] == [3, 2]
+
+
+def test_a_part_of_the_seeds_does_not_take_the_place_of_all(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    assert report("--set", "seeds=1").return_value == 0
+    assert _bytes(home / "reports" / "digits") == finished
+    (part,) = _beside(home)
+    assert _rows(part) == 3
+
+
+def test_an_unfinished_report_gives_way_to_any(home: Path, report: Mixsweep) -> None:
+    _train(home, but=("erm", 1))
+    assert report().return_value == 1
+    assert not standing(home / "reports" / "digits", "digits").is_finished  # type: ignore[union-attr]
+    assert report("--set", "base.epochs=7").return_value == 1
+    assert _beside(home) == []
+    _train(home)
+    assert report().return_value == 0
+    assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 6)
+
+
+def test_the_same_holds_in_a_folder_of_the_users(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    out = home / "paper"
+    assert report("--out", str(out)).return_value == 0
+    before = _bytes(out)
+    assert report("--out", str(out), "--set", "base.epochs=7").return_value == 1
+    assert _bytes(out) == before
+
+
+def test_a_folder_without_provenance_holds_no_report(tmp_path: Path) -> None:
+    assert standing(tmp_path, "digits") is None
+    for content in ("", "[]", '{"runs": 3}', "{}"):
+        (tmp_path / "provenance.json").write_text(content)
+        assert standing(tmp_path, "digits") is None
+
+
+def _nest(path: Path) -> None:
+    path.write_bytes(b"[" * 100_000)
+
+
+def _be_of_another_study(path: Path) -> None:
+    content = json.loads(path.read_text())
+    runs = [{**run, "run_key": f"other {run['run_key']}"} for run in content["runs"]]
+    path.write_text(json.dumps({**content, "study": "other", "settings": "0", "runs": runs}))
+
+
+LOST: dict[str, Damage] = {
+    **{name: DAMAGES[name] for name in ("empty", "a list", "other's content", "missing", "a FIFO")},
+    "nested too deep": _nest,
+    "another study's": _be_of_another_study,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", LOST)
+def test_a_report_whose_provenance_is_lost_stays_until_one_has_all_of_its_runs(
+    home: Path, report: Mixsweep, finished: dict[str, bytes], damage: str
+) -> None:
+    folder = home / "reports" / "digits"
+    LOST[damage](folder / "provenance.json")
+    left = {name: content for name, content in finished.items() if name != "provenance.json"}
+    said = report("--set", "seeds=1")
+    assert said.return_value == 0
+    assert f"{folder / 'provenance.json'} cannot be read" in said.stderr
+    assert {name: (folder / name).read_bytes() for name in left} == left
+    (part,) = _beside(home)
+    assert _rows(part) == 3
+    assert report().return_value == 0
+    again = _bytes(folder)
+    assert {name: again[name] for name in left if not name.endswith("html")} == {
+        name: left[name] for name in left if not name.endswith("html")
+    }
+    assert standing(folder, "digits").is_known  # type: ignore[union-attr]
+
+
+def test_a_report_of_which_nothing_is_known_is_put_aside_whole(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    folder = home / "reports" / "digits"
+    for number in range(2):
+        (folder / "provenance.json").write_text("")
+        (folder / "runs.csv").write_text("")
+        before = _bytes(folder)
+        said = report("--set", "seeds=1")
+        aside = folder.with_name(f"digits@earlier{'.1' * number}")
+        assert (said.return_value, _bytes(aside)) == (0, before)
+        assert f"is in {aside}: its provenance.json cannot be read" in said.stderr
+        assert _rows(folder) == 3
+
+
+def test_an_unfinished_report_whose_provenance_is_lost_gives_way(
+    home: Path, report: Mixsweep
+) -> None:
+    _train(home, but=("erm", 1))
+    assert report().return_value == 1
+    (home / "reports" / "digits" / "provenance.json").unlink()
+    assert report().return_value == 1
+    assert _beside(home) == []
+    assert standing(home / "reports" / "digits", "digits").is_known  # type: ignore[union-attr]
+
+
+def test_a_finished_report_beside_is_not_replaced_by_an_unfinished_one(
+    home: Path, report: Mixsweep, finished: dict[str, bytes]
+) -> None:
+    _train(home, "base.epochs=2")
+    assert report("--set", "base.epochs=2").return_value == 0
+    (first,) = _beside(home)
+    damaged = load_study("digits").runs()[4]
+    (manifest,) = (home / "store").glob(f"stages/*/{stage_keys(damaged.config)[-1]}*.json")
+    manifest.unlink()
+    for _ in range(2):
+        assert report().return_value == 1
+        assert _bytes(first) == finished
+        assert _beside(home) == [first, first.with_name(f"{first.name}.1")]
+    _train(home)
+    assert report().return_value == 0
+    assert len(_beside(home)) == 1, "of the other settings"
+    assert _rows(home / "reports" / "digits") == 6
+
+
+@pytest.mark.parametrize("outcome", ["complete", "diverged"])
+def test_of_what_is_listed_a_cut_line_makes_all_of_it_unknown(tmp_path: Path, outcome: str) -> None:
+    (tmp_path / "runs.csv").write_text(f"run_key,seed,outcome\naa,0,{outcome}\nbb,1")
+    found = standing(tmp_path, "digits")
+    assert found is not None
+    assert found.is_finished
+    assert not found.complete <= {"aa", "bb"}
+
+
+def _predict(home: Path, study: Study) -> list[Path]:
+    """Store what every run predicts; return the files."""
+    store = Store(str(home / "store"))
+    for run in study.runs():
+        key = stage_keys(run.config)[-1]
+        stage = store.read(key)
+        assert stage is not None
+        content = Predictions(splits={"test": split_of(run.arm, run.seed)}).to_bytes()
+        store.predictions.write(key, stage.records[-1], content)
+    return sorted((home / "store").glob("predictions/*/*.bin"))
+
+
+@pytest.mark.parametrize("num_lost", [1, 6])
+def test_a_report_that_lacks_predictions_does_not_take_the_place_of_one_that_has_them(
+    home: Path, report: Mixsweep, num_lost: int
+) -> None:
+    study = _train(home)
+    files = _predict(home, study)
+    assert report().return_value == 0
+    folder = home / "reports" / "digits"
+    finished = _bytes(folder)
+    assert "calibration.csv" in finished
+    for path in files[:num_lost]:
+        path.write_bytes(path.read_bytes()[:-9])
+    runs = "1 run" if num_lost == 1 else "6 runs"
+    for _ in range(2):
+        said = report()
+        assert said.return_value == 0
+        assert f"{folder} stays: it was finished with the same settings" in said.stderr
+        assert f"has the predictions of {runs} more; this report is in" in said.stderr
+        assert _bytes(folder) == finished
+        assert len(_beside(home)) == 1
+    _predict(home, study)
+    assert report().return_value == 0
+    again = _bytes(folder)
+    assert {name for name in finished if finished[name] != again[name]} <= TIMED
+    assert _beside(home) == []
+
+
+def test_a_report_of_more_runs_and_fewer_predictions_leaves_the_other_beside(
+    home: Path, report: Mixsweep
+) -> None:
+    _predict(home, _train(home))
+    assert report().return_value == 0
+    finished = _bytes(home / "reports" / "digits")
+    for path in (home / "store").glob("predictions/*/*.bin"):
+        path.unlink()
+    _train(home, "seeds=3")
+    for is_first in (True, False):
+        said = report("--set", "seeds=3")
+        assert said.return_value == 0
+        assert ("it has fewer runs and more predictions" in said.stderr) == is_first
+        assert _rows(home / "reports" / "digits") == 9
+        assert "calibration.csv" not in _bytes(home / "reports" / "digits")
+        (first,) = _beside(home)
+        assert _bytes(first) == finished

@@ -1,0 +1,66 @@
+from dataclasses import replace
+
+from mixup_core.problem import problem_named
+from mixup_core.tree.building import with_values
+from reports.numbers.families import Family
+from reports.tables.captions import spell_family, spell_settings
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import ended, finish, make_study
+
+
+def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
+    study = make_study(seeds=(1,))
+    caption = tabulate(study, tuple(map(finish, study.runs()))).caption
+    assert "0 comparisons" not in caption
+    family = Family(size=0, members={})
+    assert spell_family(family) == "no two seeds to pair, so no tests"
+
+
+def test_what_settings_have_in_common_is_said_once() -> None:
+    config = problem_named("two-layer").config()
+    values = [*({"data.classes": k} for k in (4, 6, 16)), {"epochs": 66}]
+    arms = {str(place): with_values(config, value) for place, value in enumerate(values)}
+    two_layer = replace(make_study(), arms=arms, baseline="0")
+    assert spell_settings(two_layer, "features/both") == (
+        "k = 4/6/16, 400/600/1600 fresh points, flow time 1e+07/3.16e+07"
+    )
+    assert spell_settings(make_study(), "test/error").endswith(", 10 000 test images")
+
+
+def test_the_caption_says_what_the_numbers_are(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    caption = tabulate(study, results, made_with="cpu, torch 2").caption
+    for part in (
+        "Fashion-MNIST",
+        "10 000 test images",
+        "95 % t interval over seeds 0-4",
+        "selection rule none (arms fixed in advance, last epoch",
+        "intervals and p simultaneous over 2 comparisons (Bonferroni)",
+        "if the sd is the one observed, a difference of 0.81 points (midpoint) to 1.62 points "
+        "(uniform) is found 4 times in 5; at the upper 95 % limit of the sd, 1.93 points to 3.85 "
+        "points",
+        "d: mean over sd of the differences, times Hedges' factor",
+        "they leave out what another sample of the data (sd 0.42 points) and another kind of "
+        "processor would change",
+        "cpu, torch 2",
+    ):
+        assert part in caption
+
+
+def test_seeds_with_a_gap_are_named_one_by_one() -> None:
+    study = make_study(seeds=(0, 1, 5))
+    assert "over seeds 0, 1, 5;" in tabulate(study, ended(study, {})).caption
+
+
+def test_a_study_without_test_images_says_which_images_were_measured() -> None:
+    study = make_study()
+    arms = {
+        arm: replace(config, data=replace(config.data, test=False, val_size=5000))
+        for arm, config in study.arms.items()
+    }
+    caption = tabulate(replace(study, arms=arms), []).caption
+    assert "5 000 validation images" in caption
+    assert "no two seeds to pair with erm, so no tests" in caption

@@ -1,0 +1,304 @@
+"""Head to head: two arms over the seeds that both have, by SciPy, and what cannot be paired."""
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mixup_core.tree.building import with_values
+from reports.tables.head_to_head import HeadToHead, Side, head_to_head
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.study import Study
+from tests.reports.decay import decay_study, decayed
+from tests.reports.synthetic import ended, finish, make_study
+
+ERROR = "test/error"
+
+
+def against(
+    study: Study, results: Sequence[RunResult], metric: str = ERROR, arms: str = "uniform erm"
+) -> HeadToHead:
+    first, second = (Side(study=study, arm=arm, results=tuple(results)) for arm in arms.split())
+    return head_to_head(first, second, metric)
+
+
+def last_errors(results: Sequence[RunResult], arm: str) -> dict[int, float]:
+    return {
+        result.run.seed: result.records[-1].metrics[ERROR]
+        for result in results
+        if result.run.arm == arm and result.outcome == "complete"
+    }
+
+
+def many_seeds(num: int) -> tuple[Study, list[RunResult]]:
+    study = make_study(seeds=tuple(range(num)))
+    return study, ended(study, {})
+
+
+def test_two_arms_are_compared_as_a_paired_t_test_does(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    found = against(study, results)
+    ours, theirs = (list(last_errors(results, arm).values()) for arm in ("uniform", "erm"))
+    test = scipy.stats.ttest_rel(ours, theirs)
+    interval = test.confidence_interval(0.95)
+    comparison = found.comparison
+    assert comparison.n == 5
+    assert comparison.difference == pytest.approx(np.mean(ours) - np.mean(theirs))
+    assert comparison.p == pytest.approx(test.pvalue)
+    assert (comparison.ci_low, comparison.ci_high) == pytest.approx(tuple(interval))
+    assert found.names == ("uniform", "erm")
+    assert found.values == (last_errors(results, "uniform"), last_errors(results, "erm"))
+    swapped = against(study, results, arms="erm uniform").comparison
+    assert swapped.difference == pytest.approx(-comparison.difference)
+    assert swapped.p == pytest.approx(comparison.p)
+
+
+def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:
+    study = make_study()
+    ends = {("uniform", 1): {"epochs": 3}, ("erm", 3): {"epochs": 0}, ("erm", 4): {"epochs": 1}}
+    results = ended(study, ends)
+    found = against(study, results)
+    ours, theirs = last_errors(results, "uniform"), last_errors(results, "erm")
+    assert (list(ours), list(theirs)) == ([0, 2, 3, 4], [0, 1, 2])
+    assert found.values == (ours, theirs)
+    assert found.comparison.n == 2
+    expected = np.mean([ours[seed] - theirs[seed] for seed in (0, 2)])
+    assert found.comparison.difference == pytest.approx(expected)
+    comparison, by_seed = found.listings()
+    assert [line[2] for line in comparison.cells] == ["4", "3"]
+    assert "the difference over the 2 seeds that both have" in comparison.caption
+    shown = {line[0]: line[1:] for line in by_seed.cells}
+    assert list(shown) == ["0", "1", "2", "3", "4"]
+    assert shown["1"] == ("—", f"{100 * theirs[1]:.2f}", "—")
+    assert shown["3"] == (f"{100 * ours[3]:.2f}", "—", "—")
+    assert shown["2"][2] == f"{100 * (ours[2] - theirs[2]):.2f}"
+    assert by_seed.records[1] == {
+        "seed": 1, "first": None, "second": theirs[1], "difference": None,
+    }  # fmt: skip
+    assert by_seed.records[2]["difference"] == ours[2] - theirs[2]
+
+
+def test_the_listing_spells_both_arms_and_their_difference_in_points(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    found = against(study, results)
+    comparison, by_seed = found.listings()
+    assert comparison.header == (
+        "arm", "test error, %", "n", "minus erm, points", "p", "d",
+    )  # fmt: skip
+    assert by_seed.header == ("seed", "uniform", "erm", "minus erm, points")
+    assert (comparison.title, by_seed.title) == ("uniform against erm", "By seed")
+    assert by_seed.caption == "test error, %."
+    rows = []
+    for arm in ("uniform", "erm"):
+        values = 100 * np.array(list(last_errors(results, arm).values()))
+        half = scipy.stats.t.ppf(0.975, 4) * values.std(ddof=1) / np.sqrt(5)
+        rows.append((arm, f"{values.mean():.2f} ± {half:.2f}", "5"))
+    c = found.comparison
+    assert c.ci_low is not None
+    assert c.ci_high is not None
+    told = f"{100 * c.difference:.2f} [{100 * c.ci_low:.2f}, {100 * c.ci_high:.2f}]"
+    assert comparison.cells[0][:4] == (*rows[0], told)
+    assert comparison.cells[1] == (*rows[1], "", "", "")
+    effect = comparison.cells[0][-1]
+    assert effect == f"{c.effect:.1f} [{c.effect_low:.1f}, {c.effect_high:.1f}]"
+    assert comparison.cells[0][4] == f"{c.p:#.2g}" or comparison.cells[0][4] == "< 0.001"
+    for listing in (comparison, by_seed):
+        assert {len(line) for line in listing.cells} == {len(listing.header)}
+
+
+@pytest.mark.parametrize("num", [5, 6, 8])
+def test_from_six_seeds_on_the_sign_flip_test_is_beside_the_t_test(num: int) -> None:
+    study, results = many_seeds(num)
+    found = against(study, results, arms="midpoint uniform")
+    comparison, _ = found.listings()
+    assert ("sign-flip p" in comparison.header) == (num >= 6)
+    assert len(comparison.cells[0]) == len(comparison.cells[1]) == len(comparison.header)
+    if num < 6:
+        assert found.comparison.sign_flip_p is None
+        return
+    ours, theirs = (last_errors(results, arm) for arm in ("midpoint", "uniform"))
+    differences = np.array([ours[seed] - theirs[seed] for seed in range(num)])
+    signs = np.array(list(itertools.product((1, -1), repeat=num)))
+    sums = np.abs(signs @ differences)
+    expected = (sums >= abs(differences.sum()) - 1e-12).mean()
+    assert found.comparison.sign_flip_p == pytest.approx(expected)
+    place = comparison.header.index("sign-flip p")
+    assert comparison.cells[0][place] == f"{expected:#.2g}"
+    assert comparison.header[place - 1 : place + 2] == ("p", "sign-flip p", "d")
+
+
+def test_of_one_seed_there_is_a_difference_and_nothing_that_needs_a_spread() -> None:
+    study, results = many_seeds(1)
+    found = against(study, results)
+    (line, _) = found.listings()[0].cells
+    ours, theirs = last_errors(results, "uniform")[0], last_errors(results, "erm")[0]
+    assert line == (
+        "uniform", f"{100 * ours:.2f} ± —", "1", f"{100 * (ours - theirs):.2f}", "—", "—",
+    )  # fmt: skip
+    assert found.comparison.p is None
+
+
+def test_a_metric_without_a_unit_is_spelled_as_a_number(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    comparison, by_seed = against(study, results, "test/nll").listings()
+    assert comparison.header[3] == "minus erm, nats"
+    nll = {
+        result.run.seed: result.records[-1].metrics["test/nll"]
+        for result in results
+        if result.run.arm == "uniform"
+    }
+    assert [line[1] for line in by_seed.cells] == [f"{value:.3f}" for value in nll.values()]
+
+
+def test_the_record_for_machines_has_every_number_as_it_is(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    found = against(study, results)
+    record = found.record()
+    assert record == {
+        "arms": ["uniform", "erm"],
+        "metric": ERROR,
+        "values": [last_errors(results, "uniform"), last_errors(results, "erm")],
+        **dataclasses.asdict(found.comparison),
+    }
+    read = json.loads(json.dumps(record))
+    assert read["difference"] == found.comparison.difference
+    assert read["values"][0]["0"] == last_errors(results, "uniform")[0]
+    comparison, _ = found.listings()
+    assert comparison.records == (record,)
+
+
+def test_arms_of_two_studies_are_named_with_them(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    other = replace(make_study(arms=("uniform",), seeds=(3, 4, 5, 6)), name="later")
+    theirs = [finish(run, 0.1 + run.seed / 1000) for run in other.runs()]
+    found = head_to_head(
+        Side(study=study, arm="uniform", results=results),
+        Side(study=other, arm="uniform", results=tuple(theirs)),
+        ERROR,
+    )
+    assert found.names == ("small/uniform", "later/uniform")
+    assert found.comparison.n == 2
+    assert [line[0] for line in found.listings()[1].cells] == ["0", "1", "2", "3", "4", "5", "6"]
+    assert found.listings()[0].title == "small/uniform against later/uniform"
+
+
+def test_the_number_of_a_run_is_that_of_the_studys_read_out(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    mean = replace(study, readout=MeanOfLast(evaluations=3))
+    found = against(mean, results)
+    expected = {
+        result.run.seed: np.mean([record.metrics[ERROR] for record in result.records[-3:]])
+        for result in results
+        if result.run.arm == "uniform"
+    }
+    assert found.values[0] == pytest.approx(expected)
+    assert found.values[0] != last_errors(results, "uniform")
+
+
+def test_a_metric_of_which_more_is_better_is_subtracted_alike(decay: None) -> None:
+    study = decay_study()
+    found = against_rates(study)
+    assert found.comparison.difference == pytest.approx(4.0)  # margins 8 and 4 after 4 epochs
+    assert found.listings()[0].header[3] == "minus rate 1, nats"
+
+
+def against_rates(study: Study) -> HeadToHead:
+    results = tuple(map(decayed, study.runs()))
+    first, second = (Side(study=study, arm=arm, results=results) for arm in ("rate 2", "rate 1"))
+    return head_to_head(first, second, "margin")
+
+
+def refusal(first: Side, second: Side, metric: str = ERROR) -> str:
+    with pytest.raises(ValueError, match=r".") as caught:
+        head_to_head(first, second, metric)
+    return str(caught.value)
+
+
+def test_runs_of_different_problems_are_not_compared(
+    decay: None, study: Study, results: tuple[RunResult, ...]
+) -> None:
+    other = decay_study()
+    images = Side(study=study, arm="erm", results=results)
+    rates = Side(study=other, arm="rate 1", results=tuple(map(decayed, other.runs())))
+    assert refusal(images, rates) == "erm and rate 1 are runs of different problems"
+
+
+@pytest.mark.parametrize(
+    ("changes", "unpaired"),
+    [
+        ({"data.val_size": 1000, "batch_size": 50}, "data.val_size"),
+        ({"data.name": "cifar10"}, "data.name"),
+    ],
+)
+def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
+    study: Study, changes: Mapping[str, Any], unpaired: str
+) -> None:
+    other = with_values(study.arms["uniform"], changes)
+    mixed = replace(study, arms={**study.arms, "uniform": other})
+    results = tuple(ended(mixed, {}))
+    first, second = (Side(study=mixed, arm=arm, results=results) for arm in ("uniform", "erm"))
+    expected = f"uniform and erm differ in {unpaired}, which no seed pairs"
+    assert refusal(first, second) == expected
+    assert against(mixed, results, arms="midpoint erm").comparison.n == 5
+
+
+def test_read_outs_that_differ_are_refused_by_their_names(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    mean = replace(study, readout=MeanOfLast(evaluations=2))
+    first, second = (Side(study=s, arm="erm", results=results) for s in (study, mean))
+    text = "the read-outs differ: last epoch, mean of the last 2 evaluations"
+    assert refusal(first, second) == text
+
+
+def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    assert refusal(first, second, "val/error") == (
+        "small, uniform: no finished run with val/error; they have test/calibration_error, "
+        "test/error, test/nll, train/excess_loss, train/loss"
+    )
+
+
+def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
+    study = make_study()
+    partial = {("uniform", seed): {"epochs": 3} for seed in study.seeds}
+    results = tuple(ended(study, partial))
+    for arms in (("uniform", "erm"), ("erm", "uniform")):
+        first, second = (Side(study=study, arm=arm, results=results) for arm in arms)
+        assert refusal(first, second) == "small, uniform: no finished run with test/error"
+
+
+def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
+    """The mean of those that survived would flatter it."""
+    study = make_study()
+    diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
+    results = tuple(ended(study, {("uniform", 2): diverged}))
+    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    assert first.values(ERROR) == {}
+    said = "small, uniform: diverged at seed 2, so the others are not compared"
+    assert refusal(first, second) == said
+
+
+def test_arms_that_share_no_seed_are_refused() -> None:
+    study = make_study()
+    ends = {("uniform", 0): {"epochs": 3}, ("uniform", 1): {"epochs": 3}}
+    ends |= {("erm", seed): {"epochs": 3} for seed in (2, 3, 4)}
+    results = tuple(ended(study, ends))
+    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    text = "uniform and erm share no seed that is finished in both"
+    assert refusal(first, second) == text

@@ -1,0 +1,271 @@
+"""Studies side by side: data sets, and one study on two machines."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import mean
+
+import pytest
+import scipy.stats
+
+from mixup_core.tree.building import with_values
+from reports.numbers.predicted import gather_predictions
+from reports.numbers.runs import arrange
+from reports.tables.joined import Column, Joined, MixedProtocolsError, join
+from reports.tables.table import tabulate
+from reports.tables.verdicts import verdicts_of
+from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.study import Study
+from tests.reports.decay import decay_study, decayed
+from tests.reports.synthetic import finish, make_study, rows_of
+from tests.reports.synthetic_predictions import reader
+
+CLAIM = Claim(
+    says="Uniform beats ERM", source="a paper",
+    that=Comparison(metric="test/error", less=("uniform", "erm")),
+)  # fmt: skip
+
+
+def column(
+    study: Study,
+    *,
+    place: str = "runs",
+    error: Callable[[RunResult], float] | None = None,
+    **environment: str,
+) -> Column:
+    results = []
+    for run in study.runs():
+        ended = finish(run)
+        if error is not None:
+            ended = finish(run, error(ended))
+        assert ended.stage is not None
+        known = {**ended.stage.environment, **environment}
+        results.append(replace(ended, stage=replace(ended.stage, environment=known)))
+    return Column(study=study, results=tuple(results), place=place, data_checksums={})
+
+
+def other_data(study: Study, name: str, data: str) -> Study:
+    arms = {arm: with_values(c, {"data.name": data}) for arm, c in study.arms.items()}
+    return replace(study, name=name, arms=arms)
+
+
+@pytest.fixture
+def data_sets() -> Joined:
+    study = replace(make_study(), references={"erm": {"test/error": 0.2}}, claims=(CLAIM,))
+    columns = [column(study), column(other_data(study, "tens", "cifar10"))]
+    return join(columns, command="mixsweep compare small tens")
+
+
+@pytest.fixture
+def machines() -> Joined:
+    """Of two machines, on the second of which uniform is worse than ERM, as it is not told."""
+    study = replace(make_study(), claims=(CLAIM,))
+
+    def elsewhere(ended: RunResult) -> float:
+        last = ended.records[-1].metrics["test/error"]
+        return 0.23 + 0.02 * (-1) ** ended.run.seed if ended.run.arm == "uniform" else last
+
+    return join(
+        [
+            column(study, instructions="AVX512"),
+            column(study, instructions="AVX2", onednn_at_most="AVX2", error=elsewhere),
+        ],
+        command="mixsweep compare small",
+    )
+
+
+def test_the_columns_are_data_sets_and_the_rows_are_arms(data_sets: Joined) -> None:
+    means, differences, verdicts, references = data_sets.listings()
+    assert means.header == ("arm", "fashion-mnist", "cifar10")
+    assert [line[0] for line in means.cells] == ["erm", "midpoint", "uniform"]
+    assert all("(5/5)" in cell for line in means.cells for cell in line[1:])
+    assert "**" in means.markdown().splitlines()[-3]
+    assert "10 000 test images" in means.caption
+    assert differences.header[1:] == ("fashion-mnist, points", "p", "cifar10, points", "p")
+    assert "no verdict changes" in differences.caption
+    assert verdicts.cells[0][0] == "Uniform beats ERM (a paper)"
+    assert references.cells[0][2] == "20.00"
+
+
+def test_a_column_says_what_the_report_of_its_study_says(machines: Joined) -> None:
+    rows = rows_of(machines.files()["joined.csv"])
+    for place, part in enumerate(machines.columns):
+        own = rows_of(tabulate(part.study, part.results).csv())
+        ours = [row for row in rows if row["column"] == machines.heads[place]]
+        assert [{name: row[name] for name in own[0]} for row in ours] == own
+
+
+def test_every_number_follows_from_the_runs_beside_it(machines: Joined) -> None:
+    files = machines.files()
+    runs = rows_of(files["joined_runs.csv"])
+    for row in rows_of(files["joined.csv"]):
+        of = {
+            arm: [float(run["test/error"]) for run in runs
+                  if (run["arm"], run["column"]) == (arm, row["column"])]
+            for arm in (row["arm"], row["baseline"])
+        }  # fmt: skip
+        assert float(row["test/error_mean"]) == pytest.approx(mean(of[row["arm"]]))
+        if row["p"]:
+            test = scipy.stats.ttest_rel(of[row["arm"]], of[row["baseline"]])
+            together = test.confidence_interval(1 - 0.05 / 2)
+            assert float(row["p_adjusted"]) == pytest.approx(min(1, 2 * test.pvalue))
+            assert float(row["difference_low"]) == pytest.approx(together.low)
+            assert float(row["difference_high"]) == pytest.approx(together.high)
+
+
+def test_one_study_of_two_machines_is_told_apart_by_their_instructions(machines: Joined) -> None:
+    assert machines.heads == ("AVX512", "AVX2")
+    provenance = json.loads(machines.files()["provenance.json"])
+    assert [part["column"] for part in provenance["columns"]] == ["AVX512", "AVX2"]
+    (environment,) = provenance["columns"][1]["environments"]
+    assert environment["onednn_at_most"] == "AVX2"
+    assert "AVX2: small" in machines.markdown()
+    assert "(AVX2, oneDNN at most AVX2)" in machines.markdown()
+
+
+def test_a_sentence_says_where_sign_decision_or_verdict_changes(machines: Joined) -> None:
+    caption = next(part.caption for part in machines.listings() if part.name == "differences")
+    assert (
+        "In the column AVX2, uniform minus erm has the other sign and is not told from 0 at 5 %."
+    ) in caption
+    assert "In the column AVX2, midpoint minus erm" not in caption
+    assert "“Uniform beats ERM”: holds in AVX512, undecided in AVX2." in caption
+    verdicts = rows_of(machines.files()["joined_verdicts.csv"])
+    assert [(row["column"], row["verdict"]) for row in verdicts] == [
+        ("AVX512", "holds"),
+        ("AVX2", "undecided"),
+    ]
+
+
+def test_the_same_runs_are_compared_seed_by_seed(machines: Joined) -> None:
+    same = next(part for part in machines.listings() if part.name == "same_runs")
+    by_arm = {record["arm"]: record for record in same.records}
+    assert (by_arm["erm"]["equal"], by_arm["erm"]["difference"]) == (5, 0.0)
+    ours, theirs = (
+        [
+            result.records[-1].metrics["test/error"]
+            for result in part.results
+            if result.run.arm == "uniform"
+        ]
+        for part in machines.columns
+    )
+    test = scipy.stats.ttest_rel(theirs, ours)
+    assert by_arm["uniform"]["ci_low"] == pytest.approx(test.confidence_interval().low)
+    assert by_arm["uniform"]["n"] == 5
+
+
+def test_studies_without_common_runs_have_no_such_table(data_sets: Joined) -> None:
+    assert "same_runs" not in {part.name for part in data_sets.listings()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"data.val_size": 1000}, r"data.val_size: 0 in small, 1000 in tens"),
+        ({"epochs": 9}, r"epochs: 10 in small, 9 in tens"),
+        ({"data.views": "single"}, r"data.views: concat in small, single in tens"),
+    ],
+)
+def test_another_protocol_is_refused_by_what_differs(changed: dict[str, object], text: str) -> None:
+    study = make_study()
+    other = other_data(study, "tens", "cifar10")
+    arms = {arm: with_values(config, changed) for arm, config in other.arms.items()}
+    mixed = [column(study), column(replace(other, arms=arms))]
+    with pytest.raises(MixedProtocolsError, match=text):
+        join(mixed, command="")
+
+
+def test_all_that_differs_is_named_at_once() -> None:
+    study = make_study()
+    other = replace(
+        other_data(study, "tens", "cifar10"),
+        readout=MeanOfLast(evaluations=3),
+        baseline="midpoint",
+    )
+    other = replace(
+        other,
+        arms={**other.arms, "uniform": with_values(other.arms["uniform"], {"batch_size": 50})},
+    )
+    with pytest.raises(MixedProtocolsError) as refused:
+        join([column(study), column(other)], command="")
+    told = str(refused.value)
+    assert "read-out: last epoch in small, mean of the last 3 evaluations in tens" in told
+    assert "baseline: erm in small, midpoint in tens" in told
+    assert "uniform.batch_size: 100 in small, 50 in tens" in told
+    assert "data.name" not in told
+
+
+def test_another_problem_is_refused(decay: None) -> None:
+    study = decay_study()
+    results = tuple(decayed(run) for run in study.runs())
+    other = Column(study=study, results=results, place="runs", data_checksums={})
+    with pytest.raises(MixedProtocolsError, match="problem: images in small, decay in decay"):
+        join([column(make_study()), other], command="")
+
+
+def test_a_column_may_lack_an_arm_and_seeds() -> None:
+    study = make_study()
+    smaller = other_data(make_study(("erm", "uniform"), seeds=(0, 1, 2)), "tens", "cifar10")
+    means, differences, *_ = join([column(study), column(smaller)], command="").listings()
+    assert [line[2][-5:] for line in means.cells] == ["(3/3)", "—", "(3/3)"]
+    assert differences.cells[0][3] == "—"
+
+
+def test_homes_of_one_machine_are_told_apart_by_their_names() -> None:
+    study = make_study()
+    here, there = (column(study, place=place) for place in ("runs", "copy"))
+    assert join([here, there], command="").heads == ("runs", "copy")
+    with pytest.raises(ValueError, match="no two columns are the same"):
+        join([here, here], command="")
+    with pytest.raises(ValueError, match="two columns or more"):
+        join([here], command="")
+
+
+def test_what_tells_several_columns_apart_is_joined() -> None:
+    study = make_study()
+    parts = [study, other_data(study, "tens", "cifar10")]
+    columns = [column(s, instructions=i) for s in parts for i in ("AVX2", "AVX512")]
+    heads = join(columns, command="").heads
+    assert heads[1] == "fashion-mnist, small, AVX512"
+    assert len(set(heads)) == 4
+
+
+def test_claims_about_predictions_are_judged_by_those_of_each_column() -> None:
+    of_predicted = replace(CLAIM.that, metric="predicted/calibration_error")
+    study = replace(make_study(), claims=(replace(CLAIM, that=of_predicted),))
+    here = replace(column(study), predictions=reader())
+    there = column(study, place="copy")
+    joined = join([here, there], command="")
+    arranged = arrange(study, here.results)
+    predicted = gather_predictions(arranged, study.readout, reader())
+    (expected,) = verdicts_of(study, arranged, joined.tables[0], predicted)
+    assert joined.verdicts[0] == (expected,)
+    assert expected.value is not None
+    assert joined.verdicts[1][0].verdict == "unfinished"
+
+
+def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> None:
+    text = machines.files()["joined.tex"]
+    assert text.count("\\toprule") == 2
+    assert "\\label{tab:small-means}" in text
+    assert "\\textbf{" in text
+    assert " % " not in text.replace("\\%", "")
+
+
+def test_latex_goes_on_in_further_tables_where_columns_are_many() -> None:
+    study = make_study()
+    parts = [column(study, place=f"home-{place}") for place in range(4)]
+    text = join(parts, command="").latex()
+    tables = text.split("\\toprule")[1:]
+    headings = [table.splitlines()[1].count("home-") for table in tables]
+    assert headings == [3, 1, 2, 2]
+    bold = [table.count("\\textbf") for table in tables]
+    assert bold == [3, 1, 0, 0]
+    assert (
+        len(re.findall(r"\\label\{[^}]+\}", text))
+        == len(set(re.findall(r"\\label\{[^}]+\}", text)))
+        == 4
+    )

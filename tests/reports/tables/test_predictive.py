@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import pytest
+import scipy.stats
+
+from reports.numbers.predicted import Predicted, gather_predictions
+from reports.numbers.runs import arrange
+from reports.tables.predictive import calibration_table, class_table, ensemble_table
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Last
+from sweeps.study.study import Study
+from tests.reports.synthetic import rows_of
+from tests.reports.synthetic_predictions import reader
+
+EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
+
+
+@pytest.fixture
+def predicted(study: Study, results: tuple[RunResult, ...]) -> Predicted:
+    return gather_predictions(arrange(study, results), Last(), reader())
+
+
+def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
+    listing = calibration_table(predicted, "erm", EQUAL)
+    assert listing is not None
+    assert [cells[0] for cells in listing.cells] == ["erm", "midpoint", "uniform"]
+    assert len(listing.header) == len(listing.cells[0]) == 9
+    row = rows_of(listing.csv())[1]
+    for name, read in (
+        ("calibration_error", lambda run: run.raw.error),
+        ("scaled_calibration_error", lambda run: run.scaled.error),
+    ):
+        ours, theirs = (
+            [read(run) for run in predicted.arms[arm].runs.values()] for arm in ("midpoint", "erm")
+        )
+        test = scipy.stats.ttest_rel(ours, theirs)
+        interval = test.confidence_interval(1 - 0.05 / 2)
+        assert float(row[f"{name}_mean"]) == pytest.approx(sum(ours) / 5)
+        assert float(row[f"{name}_difference"]) == pytest.approx((sum(ours) - sum(theirs)) / 5)
+        assert float(row[f"{name}_difference_low"]) == pytest.approx(interval.low)
+        assert float(row[f"{name}_difference_p"]) == pytest.approx(test.pvalue)
+    assert "predictions of 15 of 15 runs" in listing.caption
+
+
+def test_without_validation_images_nothing_is_scaled(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    arranged = arrange(study, results)
+    blind = gather_predictions(arranged, Last(), reader(has_val=False))
+    listing = calibration_table(blind, "erm", EQUAL)
+    assert listing is not None
+    assert len(listing.header) == len(listing.cells[0]) == 5
+    assert "no temperature is fitted" in listing.caption
+
+
+def test_gains_of_two_are_paired_by_seed(predicted: Predicted) -> None:
+    listing = ensemble_table(predicted, "erm", EQUAL)
+    assert listing is not None
+    row = rows_of(listing.csv())[2]
+    ours, theirs = (list(predicted.arms[arm].pair_gain.values()) for arm in ("uniform", "erm"))
+    test = scipy.stats.ttest_rel(ours, theirs)
+    assert float(row["pair_gain_difference"]) == pytest.approx(sum(ours) / 5 - sum(theirs) / 5)
+    assert float(row["pair_gain_difference_p_adjusted"]) == pytest.approx(min(1, 2 * test.pvalue))
+    interval = scipy.stats.t.interval(0.95, 4, sum(ours) / 5, scipy.stats.sem(ours))
+    assert float(row["pair_gain_ci_low"]) == pytest.approx(interval[0])
+    assert float(row["gain"]) == pytest.approx(float(row["error"]) - float(row["ensemble_error"]))
+
+
+def test_arms_measured_on_other_images_are_not_compared(predicted: Predicted) -> None:
+    moved = replace(predicted.arms["uniform"], images="00")
+    other = replace(predicted, arms={**predicted.arms, "uniform": moved})
+    for listing in (calibration_table(other, "erm", EQUAL), ensemble_table(other, "erm", EQUAL)):
+        assert listing is not None
+        last = rows_of(listing.csv())[2]
+        assert {last[name] for name in last if "difference" in name} == {""}
+
+
+def test_classes_have_a_line_each_and_no_predictions_no_table(predicted: Predicted) -> None:
+    listing = class_table(predicted)
+    assert listing is not None
+    assert [cells[0] for cells in listing.cells] == ["0", "1", "2", "3"]
+    assert len(rows_of(listing.csv())) == 12
+    none = replace(predicted, arms={})
+    assert class_table(none) is None
+    assert calibration_table(none, "erm", EQUAL) is None
+    assert ensemble_table(none, "erm", EQUAL) is None

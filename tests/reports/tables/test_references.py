@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+import pytest
+
+from reports.numbers.runs import arrange
+from reports.tables.references import reference_table
+from tests.reports.synthetic import ended, make_study
+
+
+def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
+    references = {"uniform": {"test/error": 0.19, "test/nll": 0.5}, "nobody": {"test/error": 0.1}}
+    study = replace(make_study(), references=references)
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert listing.cells[0] == (
+        "uniform", "test error, %", "19.64 ± 1.48", "5/5", "19.00", "0.64 points [-0.84, 2.12]",
+    )  # fmt: skip
+    assert listing.cells[1][1] == "test NLL, nats"
+    assert len(listing.cells) == 2
+    assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
+
+
+def test_what_is_done_otherwise_than_in_the_source_is_said_beside_its_values() -> None:
+    study = replace(make_study(), references={"erm": {"test/error": 0.2}})
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert "Otherwise" not in listing.caption
+    study = replace(study, differs=("a new optimizer for each run", "intervals by Student's t"))
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert listing.caption.endswith(
+        "Otherwise than in the source: a new optimizer for each run; intervals by Student's t."
+    )
+
+
+def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
+    study = replace(make_study(), references={"erm": {"test/error": 0.06}})
+    listing = reference_table(study, arrange(study, []))
+    assert listing is not None
+    assert listing.cells[0][2:] == ("—", "0/5", "6.00", "—")
+
+
+def test_a_study_without_references_has_no_such_table() -> None:
+    study = make_study()
+    assert reference_table(study, arrange(study, [])) is None

@@ -1,0 +1,34 @@
+"""Every seed: values and paired differences, with a dash where a run is missing."""
+
+from reports.numbers.runs import arrange
+from reports.tables.seeds import seeds_table
+from reports.tables.table import tabulate
+from tests.reports.synthetic import finish, make_study
+
+
+def test_each_arm_has_a_line_of_values_and_one_of_differences_at_the_same_seed() -> None:
+    study = make_study(("erm", "uniform"), seeds=(3, 5, 9))
+    errors = {("erm", 3): 0.20, ("erm", 5): 0.30, ("uniform", 3): 0.10, ("uniform", 9): 0.25}
+    results = [
+        finish(run, errors[run.arm, run.seed])
+        for run in study.runs()
+        if (run.arm, run.seed) in errors
+    ]
+    listing = seeds_table(arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert listing.header == ("arm", "", "seed 3", "seed 5", "seed 9")
+    assert listing.cells == (
+        ("erm", "test error, %", "20.00", "30.00", "—"),
+        ("uniform", "test error, %", "10.00", "—", "25.00"),
+        ("uniform", "minus erm, points", "-10.00", "—", "—"),
+    )
+    assert listing.is_long
+    assert [tuple(record.values()) for record in listing.records] == [
+        ("erm", 3, 0.20, None), ("erm", 5, 0.30, None), ("erm", 9, None, None),
+        ("uniform", 3, 0.10, 0.10 - 0.20), ("uniform", 5, None, None), ("uniform", 9, 0.25, None),
+    ]  # fmt: skip
+
+
+def test_a_study_without_a_finished_run_has_none() -> None:
+    study = make_study()
+    assert seeds_table(arrange(study, ()), tabulate(study, ())) is None

@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import pytest
+
+from mixup_core.records import EpochRecord
+from reports.numbers.families import family_of
+from reports.numbers.runs import arrange, values_of
+from reports.tables.sensitivity import changed_by_readout, sensitivity_table
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import Averaged, Last, MeanOfLast
+from sweeps.study.study import Study
+from tests.reports.decay import decay_study, decayed
+from tests.reports.synthetic import finish, make_study
+
+
+def measured(study: Study, averaged: dict[str, float] | None = None) -> list[RunResult]:
+    results = []
+    for run in study.runs():
+        ended = finish(run)
+        if averaged is not None:
+            assert ended.stage is not None
+            *before, last = ended.records
+            value = averaged[run.arm] + 0.001 * run.seed
+            metrics = {**last.metrics, "test/error_averaged": value}
+            records = (*before, EpochRecord(epoch=last.epoch, metrics=metrics))
+            ended = replace(ended, stage=replace(ended.stage, records=records))
+        results.append(ended)
+    return results
+
+
+AVERAGED = {"erm": 0.2, "midpoint": 0.21, "uniform": 0.19}
+
+
+def test_every_comparison_is_there_under_every_readout_that_was_measured() -> None:
+    study = make_study()
+    results = measured(study, AVERAGED)
+    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert [cells[:2] for cells in listing.cells] == [
+        (f"{arm} minus erm", readout)
+        for arm in ("midpoint", "uniform")
+        for readout in (
+            "last epoch, primary", "mean of the last 3 evaluations", "averaged weights, last epoch",
+        )
+    ]  # fmt: skip
+    assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
+
+
+def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
+    study = make_study()
+    results = measured(study, AVERAGED)
+    arranged = arrange(study, results)
+    listing = sensitivity_table(arranged, tabulate(study, results))
+    assert listing is not None
+    readouts = {
+        str(readout): readout for readout in (Last(), MeanOfLast(evaluations=3), Averaged())
+    }
+    for record in listing.records:
+        values = values_of(arranged, "test/error", readouts[record["readout"]])
+        pairs = [("midpoint", "erm"), ("uniform", "erm")]
+        members = family_of(pairs, values, {arm: arm for arm in study.arms}).members
+        member = members[record["arm"], record["baseline"]]
+        assert record["p_adjusted"] == member.p
+        assert record["difference_low"] == member.low
+
+
+def test_a_sentence_says_where_sign_or_decision_changes() -> None:
+    study = make_study()
+    results = measured(study, AVERAGED)
+    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert "By the averaged weights, last epoch, midpoint minus erm has the other sign." in (
+        listing.caption
+    )
+    assert "uniform minus erm has" not in listing.caption
+    assert changed_by_readout(listing) != []
+
+
+def test_a_study_whose_answer_does_not_change_says_so() -> None:
+    study = make_study()
+    results = measured(study)
+    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    assert listing is not None
+    assert listing.caption.endswith("No sign and no decision at 5 % changes.")
+    assert changed_by_readout(listing) == []
+
+
+@pytest.mark.parametrize("epochs", [10, 2])
+def test_the_number_of_evaluations_is_the_study_s_and_one_readout_makes_no_table(
+    epochs: int,
+) -> None:
+    study = replace(make_study(), readout=MeanOfLast(evaluations=4))
+    results = [finish(run, epochs=epochs) for run in study.runs()]
+    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    if epochs == 2:
+        assert listing is None
+    else:
+        assert listing is not None
+        assert listing.cells[0][1] == "mean of the last 4 evaluations, primary"
+
+
+def test_records_along_another_axis_than_epochs_are_not_averaged(decay: None) -> None:
+    study = decay_study()
+    results = [decayed(run) for run in study.runs()]
+    assert sensitivity_table(arrange(study, results), tabulate(study, results)) is None

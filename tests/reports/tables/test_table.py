@@ -1,0 +1,305 @@
+import io
+import math
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import scipy.special
+import scipy.stats
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.runs import runs_csv
+from reports.tables.table import tabulate
+from sweeps.state.results import RunResult
+from sweeps.study.readouts import MeanOfLast
+from sweeps.study.study import Run, Study
+from tests.reports.decay import decay_study, decayed
+from tests.reports.synthetic import ended, finish, make_study, rows_of
+
+
+def test_markdown_shows_percent_interval_seeds_difference_and_bold(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    lines = tabulate(study, results, made_with="cpu, torch 2").markdown().splitlines()
+    assert re.match(r"\| arm +\| test error, % +\| n +\| minus erm, points ", lines[0])
+    assert re.match(r"\| erm +\| 22\.58 ± 0\.49 +\| 5/5 \|", lines[2])
+    assert "| **uniform** | **19.64 ± 1.48** | 5/5 | -2.94 [-4.18, -1.70] " in lines[4]
+    assert len({len(line) for line in lines[:5]}) == 1
+
+
+def test_a_missing_seed_shows_as_four_of_five_and_is_listed() -> None:
+    study = make_study()
+    failed = {"epochs": 3, "failure": "Traceback\n  line\nRuntimeError: no memory"}
+    table = tabulate(study, ended(study, {("uniform", 1): failed}))
+    row = table.rows[2]
+    assert (row.seeds, row.is_best, row.summaries["test/error"].n) == ("4/5", False, 4)
+    assert row.compared is not None
+    assert row.compared.comparison.n == 4
+    assert "(n = 4)" in table.cells[2][3]
+    assert "- uniform seed 1: failed, 3/10 epochs: RuntimeError: no memory" in table.markdown()
+
+
+def test_one_seed_has_a_mean_and_dashes() -> None:
+    study = make_study(seeds=(7,))
+    table = tabulate(study, ended(study, {}))
+    assert table.cells[1][1:6] == ("21.90 ± —", "1/1", "-1.00", "—", "—")
+    assert not any(row.is_best for row in table.rows)
+    assert "one seed (7)" in table.caption
+
+
+def test_an_empty_study_still_has_a_table() -> None:
+    table = tabulate(make_study(), [])
+    assert [cells[2] for cells in table.cells] == ["0/5"] * 3
+    assert len(table.unfinished) == 15
+    assert "\\toprule" in table.latex()
+    assert rows_of(table.csv())[0]["n"] == "0"
+
+
+def test_the_sign_flip_p_is_printed_from_six_seeds_on() -> None:
+    study = make_study(seeds=tuple(range(6)))
+    table = tabulate(study, ended(study, {}))
+    assert "sign-flip p" in table.header
+    assert table.rows[1].compared is not None
+    assert table.rows[1].compared.sign_flip_p == pytest.approx(2 * 2 / 2**6)
+
+
+def test_the_order_of_results_does_not_move_a_byte(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    first, second = tabulate(study, results), tabulate(study, results[::-1])
+    assert (first.markdown(), first.csv(), first.latex()) == (
+        second.markdown(),
+        second.csv(),
+        second.latex(),
+    )
+    assert runs_csv(study, results) == runs_csv(study, results[::-1])
+
+
+def test_table_csv_starts_with_its_contract_and_keeps_every_digit(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    table = tabulate(study, results)
+    text = table.csv()
+    assert text.startswith(
+        "arm,n,seeds_expected,test/error_mean,test/error_sd,test/error_ci_low,test/error_ci_high,"
+    )
+    assert float(rows_of(text)[2]["test/error_sd"]) == table.rows[2].summaries["test/error"].sd
+
+
+def test_a_cell_never_starts_a_formula() -> None:
+    study = make_study(arms=("erm", "=1+1"))
+    table = tabulate(study, ended(study, {}))
+    assert rows_of(table.csv())[1]["arm"] == "'=1+1"
+    assert rows_of(runs_csv(study, []))[-1]["arm"] == "'=1+1"
+
+
+def test_markup_in_names_is_escaped() -> None:
+    study = make_study(arms=("erm", "a|b", "50%_x&y"))
+    table = tabulate(study, ended(study, {}))
+    assert "| a\\|b " in table.markdown().replace("**", "")
+    assert "50\\%\\_x\\&y" in table.latex()
+
+
+def test_latex_is_a_whole_booktabs_table(study: Study, results: tuple[RunResult, ...]) -> None:
+    text = tabulate(study, results).latex()
+    rules = ["\\toprule", "\\midrule", "\\bottomrule"]
+    assert re.findall(r"\\(?:top|mid|bottom)rule", text) == 2 * rules
+    ends = re.findall(r"\\(begin|end)\{(\w+)\}", text)
+    table = [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
+    assert ends == 2 * table
+    bodies = [part.split("\\bottomrule")[0] for part in text.split("\\toprule")[1:]]
+    lines = [[line for line in body.splitlines() if line.endswith("\\\\")] for body in bodies]
+    columns = [{len(re.findall(r"(?<!\\)&", line)) + 1 for line in part} for part in lines]
+    assert columns == [{5}, {4}]
+    assert text.count("{") == text.count("}")
+    assert text.isascii()
+    assert "\\textbf{uniform} & \\textbf{19.64 $\\pm$ 1.48}" in text
+
+
+def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay: None) -> None:
+    study = decay_study()
+    table = tabulate(study, [decayed(run) for run in study.runs()])
+    assert table.header[:4] == ("arm", "margin, nats", "n", "minus rate 1, nats")
+    assert table.header[6:] == ("norm",)
+    assert [row.is_best for row in table.rows] == [False, True]
+    assert "bold: highest mean" in table.caption
+
+
+def test_an_unknown_metric_is_a_plain_number_though_it_ends_in_error() -> None:
+    metric = make_study().problem.metric("test/new_error")
+    assert (metric.heading, metric.scale) == ("test/new_error", 1.0)
+
+
+@pytest.mark.parametrize("num_seeds", [5, 20])
+def test_latex_tables_fit_a_column_of_article(num_seeds: int) -> None:
+    study = make_study(seeds=tuple(range(num_seeds)))
+    text = tabulate(study, ended(study, {})).latex()
+    for body in text.split("\\toprule")[1:]:
+        lines = [
+            [width_of(cell) for cell in line.removesuffix("\\\\").split("&")]
+            for line in body.split("\\bottomrule")[0].splitlines()
+            if line.endswith("\\\\")
+        ]
+        columns = [max(column) for column in zip(*lines, strict=True)]
+        # 4 pt lie on each side of a column but the outer ones; \\columnwidth is 345 pt.
+        assert sum(columns) + 8 * (len(columns) - 1) <= 345
+
+
+LATEX = shutil.which("pdflatex")
+ARTICLE = r"""\documentclass{article}
+\usepackage{booktabs}
+\begin{document}
+\input{table.tex}
+See tables~\ref{tab:small} and~\ref{tab:small-more}.
+\end{document}
+"""
+GRID = ("erm", "alpha=0.2 switch_epoch=100", "alpha=0.2 switch_epoch=200", "50%_x&y^~ 1")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(LATEX is None, reason="NOT CHECKED: pdflatex is not installed")
+@pytest.mark.parametrize(
+    ("arms", "num_seeds", "baseline"),
+    [
+        (("erm", "midpoint", "uniform"), 5, "erm"),
+        (("erm", "midpoint", "uniform"), 20, "erm"),
+        (GRID, 20, "erm"),
+        (GRID, 20, GRID[1]),
+    ],
+)
+def test_latex_tables_compile_within_a_column_of_article(
+    arms: tuple[str, ...], num_seeds: int, baseline: str, tmp_path: Path
+) -> None:
+    study = replace(make_study(arms=arms, seeds=tuple(range(num_seeds))), baseline=baseline)
+    results = [*ended(study, {})][:-1]
+    (tmp_path / "table.tex").write_text(tabulate(study, results).latex())
+    (tmp_path / "paper.tex").write_text(ARTICLE)
+    assert LATEX is not None
+    for _ in range(2):  # the second finds the references
+        done = subprocess.run(
+            [LATEX, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout
+    assert "undefined" not in done.stdout
+    assert "Output written on paper.pdf" in done.stdout
+
+
+def width_of(cell: str) -> float:
+    """Width in pt of a cell set in \\small of article, 9 pt; of the longest line, if in lines."""
+    if (stack := re.search(r"\\shortstack\[l\]{(.*)}", cell)) is not None:
+        return max(map(width_of, stack[1].split("\\\\")))
+    font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)
+    shown = re.sub(r"\\textbf|\\pm|[{}$\\]", "", cell.replace("\\pm", "+")).strip()
+    return float(TextPath((0, 0), shown or ".", prop=font).get_extents().width)
+
+
+def test_every_number_of_the_table_follows_from_runs_csv_by_scipy(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
+    arms = pd.read_csv(io.StringIO(tabulate(study, results).csv())).set_index("arm")
+    by_arm = {arm: part.set_index("seed") for arm, part in runs.groupby("arm")}
+    for metric in ("test/error", "test/nll", "test/calibration_error", "train/loss"):
+        for arm, part in by_arm.items():
+            found = scipy.stats.ttest_1samp(part[metric], 0).confidence_interval(0.95)
+            assert arms[f"{metric}_mean"][arm] == pytest.approx(part[metric].mean())
+            assert arms[f"{metric}_sd"][arm] == pytest.approx(part[metric].std(ddof=1))
+            assert arms[f"{metric}_ci_low"][arm] == pytest.approx(found.low)
+            assert arms[f"{metric}_ci_high"][arm] == pytest.approx(found.high)
+    baseline = by_arm["erm"]["test/error"]
+    tests = {
+        arm: scipy.stats.ttest_rel(by_arm[arm]["test/error"], baseline)
+        for arm in ("midpoint", "uniform")
+    }
+    for arm, test in tests.items():
+        differences = by_arm[arm]["test/error"] - baseline
+        simultaneous = test.confidence_interval(1 - 0.05 / 2)
+        assert arms["difference"][arm] == pytest.approx(differences.mean())
+        assert arms["difference_sd"][arm] == pytest.approx(differences.std(ddof=1))
+        assert arms["p"][arm] == pytest.approx(test.pvalue)
+        assert arms["p_adjusted"][arm] == pytest.approx(min(1, 2 * test.pvalue))
+        assert arms["difference_low"][arm] == pytest.approx(simultaneous.low)
+        assert arms["difference_high"][arm] == pytest.approx(simultaneous.high)
+        d = differences.mean() / differences.std(ddof=1)
+        hedges = scipy.special.gamma(2) / (math.sqrt(2) * scipy.special.gamma(1.5))
+        assert arms["d"][arm] == pytest.approx(d * hedges)
+    first, second = sorted(tests, key=lambda arm: tests[arm].pvalue)
+    assert arms["p_holm"][first] == pytest.approx(2 * tests[first].pvalue)
+    expected = max(2 * tests[first].pvalue, tests[second].pvalue)
+    assert arms["p_holm"][second] == pytest.approx(expected)
+
+
+def test_a_table_by_another_readout_follows_from_runs_csv_too_and_says_so() -> None:
+    study = replace(make_study(), readout=MeanOfLast(evaluations=4))
+    results = ended(study, {})
+    table = tabulate(study, results)
+    runs = pd.read_csv(io.StringIO(runs_csv(study, results)))
+    error = runs[runs["arm"] == "uniform"]["test/error"]
+    assert table.rows[2].summaries["test/error"].mean == pytest.approx(error.mean())
+    last = tabulate(make_study(), ended(make_study(), {})).rows[2].summaries["test/error"]
+    assert error.mean() > last.mean
+    assert "mean of the last 4 evaluations" in table.caption
+    assert "last epoch" not in table.caption
+
+
+def test_arms_that_compute_the_same_share_a_row_and_are_one_test() -> None:
+    study = make_study()
+    arms = {**study.arms, "plain": study.arms["erm"], "again": study.arms["uniform"]}
+    study = replace(study, arms=arms)
+    table = tabulate(study, [finish(run, error_of(run)) for run in study.runs()])
+    assert [cells[0] for cells in table.cells] == ["erm = plain", "midpoint", "uniform = again"]
+    assert table.family.size == 2
+    assert "arms that compute the same share a row: erm = plain, uniform = again" in table.caption
+    rows = rows_of(table.csv())
+    assert [row["arm"] for row in rows] == ["erm", "midpoint", "uniform", "plain", "again"]
+    assert [row["equal_to"] for row in rows] == ["", "", "", "erm", "uniform"]
+    assert rows[2]["p_adjusted"] == rows[4]["p_adjusted"]
+
+
+def error_of(run: Run) -> float:
+    law = flatten(run.config)["mix.law"]
+    return {"erm": 0.22, "midpoint": 0.21, "beta": 0.2}[law] + 0.001 * run.seed**2 * len(law)
+
+
+def test_two_seeds_are_warned_of_and_three_are_not() -> None:
+    for num_seeds, is_warned in ((2, True), (3, False)):
+        study = make_study(seeds=tuple(range(num_seeds)))
+        caption = tabulate(study, ended(study, {})).caption
+        assert ("WARNING, two seeds" in caption) == is_warned
+
+
+def test_the_power_of_many_arms_is_one_phrase() -> None:
+    study = make_study(arms=("erm", *(f"beta-{index}" for index in range(12))))
+    caption = tabulate(
+        study, [finish(run, 0.2 + 0.01 * hash_of(run)) for run in study.runs()]
+    ).caption
+    assert caption.count("found 4 times in 5") == 1
+    assert len(re.findall(r"\(beta-\d+\)", caption)) == 2
+
+
+def hash_of(run: Run) -> float:
+    return int(run.key[:4], 16) / 16**4
+
+
+def test_an_oracle_is_named_as_one_wherever_it_stands_and_is_never_the_best() -> None:
+    study = make_study()
+    data = replace(study.arms["uniform"].data, oracle=True)
+    leaking = replace(study.arms["uniform"], data=data)
+    study = replace(study, arms={**study.arms, "uniform": leaking})
+    table = tabulate(study, [finish(run) for run in study.runs()])
+    assert [row[0] for row in table.cells] == ["erm", "midpoint", "uniform [oracle]"]
+    _, midpoint, uniform = table.rows
+    assert uniform.summaries["test/error"].mean < midpoint.summaries["test/error"].mean
+    assert (uniform.is_best, uniform.is_close, midpoint.is_best) == (False, False, True)
+    assert "[oracle]: has learned from the test images" in table.caption
+    assert [record["tags"] for record in table.records()] == ["", "", "oracle"]
+    plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
+    assert "oracle" not in plain.caption + plain.csv() + plain.markdown()

@@ -1,0 +1,91 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mixup_core.tree.building import with_values
+from reports.numbers.runs import arrange
+from reports.tables.variation import sd_interval, share_interval, variation_table
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+from tests.reports.synthetic import finish, make_study, rows_of
+
+SPREAD = {"all": 0.010, "rounding": 0.002, "order": 0.006}
+
+
+def varied_study() -> Study:
+    plain = make_study(arms=("erm", "uniform"), seeds=(1, 2, 3, 4, 5, 6))
+    arms = {
+        f"{arm} {source}": with_values(config, {"vary": source})
+        for arm, config in plain.arms.items()
+        for source in SPREAD
+    }
+    return replace(plain, arms=arms, baseline="erm all")
+
+
+def varied_results(study: Study) -> list[RunResult]:
+    results = []
+    for run in study.runs():
+        arm, source = run.arm.split()
+        rng = np.random.default_rng([run.seed, len(arm), len(source)])
+        results.append(finish(run, 0.2 + SPREAD[source] * float(rng.normal())))
+    return results
+
+
+def test_before_a_run_is_done_there_is_no_spread() -> None:
+    study = varied_study()
+    assert variation_table(study, arrange(study, [])) is None
+
+
+def test_spread_and_share_are_those_of_the_runs() -> None:
+    study = varied_study()
+    results = varied_results(study)
+    listing = variation_table(study, arrange(study, results))
+    assert listing is not None
+    rows = {(row["setting"], row["source"]): row for row in rows_of(listing.csv())}
+    assert list(rows) == [(arm, source) for arm in ("erm", "uniform") for source in SPREAD]
+    errors = {
+        arm: [r.records[-1].metrics["test/error"] for r in results if r.run.arm == arm]
+        for arm in study.arms
+    }
+    row, sd = rows["erm", "order"], np.std(errors["erm order"], ddof=1)
+    assert float(row["sd"]) == pytest.approx(sd)
+    ratio = sd**2 / np.var(errors["erm all"], ddof=1)
+    assert float(row["share"]) == pytest.approx(ratio)
+    low, high = np.sqrt(5 * sd**2 / scipy.stats.chi2.ppf([0.975, 0.025], 5))
+    assert (float(row["sd_low"]), float(row["sd_high"])) == (
+        pytest.approx(low), pytest.approx(high),
+    )  # fmt: skip
+    assert rows["erm", "all"]["share"] == ""
+    mean = np.mean(errors["erm all"])
+    noise = 100 * np.sqrt(mean * (1 - mean) / 10_000)
+    assert f"other test images (sd {noise:.2f} points)" in listing.caption
+
+
+def test_a_study_that_varies_everything_has_no_such_table(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    assert variation_table(study, arrange(study, results)) is None
+
+
+def test_missing_runs_leave_dashes_and_other_lines_in_place() -> None:
+    study = varied_study()
+    results = [r for r in varied_results(study) if r.run.arm != "erm all"]
+    listing = variation_table(study, arrange(study, results))
+    assert listing is not None
+    assert [cells[2] for cells in listing.cells] == ["0", "6", "6", "6", "6", "6"]
+    assert listing.cells[1][4] == "—"
+
+
+def test_intervals_cover_the_truth_nineteen_times_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    in_sd = in_share = 0
+    for _ in range(4000):
+        first, second = (float(np.std(rng.normal(size=6), ddof=1)) for _ in range(2))
+        low, high = sd_interval(first, 6)
+        in_sd += low <= 1 <= high
+        low, high = share_interval((first / second) ** 2, 6, 6)
+        in_share += low <= 1 <= high
+    assert in_sd / 4000 == pytest.approx(0.95, abs=0.012)
+    assert in_share / 4000 == pytest.approx(0.95, abs=0.012)

@@ -1,0 +1,67 @@
+import errno
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sweeps.cli import commands
+from sweeps.machine.home import Home, masked
+
+
+def test_everything_lies_in_the_folder_unless_an_address_says_otherwise(tmp_path: Path) -> None:
+    home = Home(folder=tmp_path)
+    assert home.store == str(tmp_path / "store")
+    assert home.tracking_uri == f"sqlite:///{tmp_path}/mlflow.db"
+    assert home.optuna_url == f"sqlite:///{tmp_path}/optuna.db"
+    assert home.artifact_location == (tmp_path / "artifacts").as_uri()
+    assert home.report_of("digits") == tmp_path / "reports" / "digits"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses_take_the_place_of_parts_of_the_folder(tmp_path: Path) -> None:
+    tracking = "http://me:secret@server:5000"
+    home = Home(folder=tmp_path, store_url="s3://b/store", tracking=tracking, optuna="journal.log")
+    assert (home.store, home.tracking_uri, home.optuna_url) == (
+        "s3://b/store", tracking, "journal.log",
+    )  # fmt: skip
+    assert home.tracking_server == "http://me:***@server:5000"
+    assert home.artifact_location is None, "the server says where files go"
+
+
+def test_files_of_a_database_elsewhere_stay_in_the_folder(tmp_path: Path) -> None:
+    home = Home(folder=tmp_path, tracking="postgresql://server/mlflow")
+    assert home.artifact_location == (tmp_path / "artifacts").as_uri()
+
+
+@pytest.mark.parametrize(
+    "verb", ["list", "status digits", "plan digits", "report digits", "run digits", "sync digits",
+             "stop digits", "compare digits --arms erm midpoint", "export digits", "ui",
+             "store list", "store verify", "store prune digits", "doctor"],
+)  # fmt: skip
+def test_links_that_lead_round_are_named_by_every_command(tmp_path: Path, verb: str) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for home in (loop, loop / "below"):
+        said = CliRunner().invoke(commands, [*verb.split(), "--home", str(home)])
+        assert isinstance(said.exception, OSError)
+        assert (said.exception.errno, said.exception.filename) == (errno.ELOOP, str(home))
+
+
+def test_a_folder_that_is_not_there_yet_is_a_home(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    home = Home(folder=tmp_path / "link")
+    assert home.store == str(tmp_path / "elsewhere" / "store")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:secret@server/db", "postgresql://me:***@server/db"),
+        ("postgresql://server/db?user=me&password=secret", "postgresql://server/db?user=me&password=***"),
+        ("run s --store s3://b --optuna mysql://u:p@h/d", "run s --store s3://b --optuna mysql://u:***@h/d"),
+        ("http://server:5000/a@b", "http://server:5000/a@b"),
+        ("sqlite:////home/me/runs/optuna.db", "sqlite:////home/me/runs/optuna.db"),
+    ],
+)  # fmt: skip
+def test_passwords_are_masked_and_nothing_else(text: str, shown: str) -> None:
+    assert masked(text) == shown

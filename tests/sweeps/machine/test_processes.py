@@ -1,0 +1,56 @@
+"""Processes that live, have ended, and are below this one."""
+
+import subprocess
+import sys
+
+import psutil
+
+from sweeps.machine.processes import lives, wait_for_end
+
+_PARENT = """
+import subprocess, sys
+child = subprocess.Popen(["sleep", "60"])
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+_ENDING = """
+import subprocess, psutil
+from sweeps.machine.processes import end_children, lives
+shell = subprocess.Popen(["sh", "-c", "sleep 60 & echo begun; wait"], stdout=subprocess.PIPE)
+shell.stdout.readline()
+below = psutil.Process().children(recursive=True)
+end_children()
+gone, alive = psutil.wait_procs(below, timeout=10)
+print(len(gone), len(alive))
+"""
+
+
+def test_one_that_has_ended_and_was_not_asked_how_lives_no_more() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    assert lives(child)
+    child.kill()
+    wait_for_end([child], timeout=60)  # longer than a test may take
+    assert child.status() == psutil.STATUS_ZOMBIE  # its parent has not asked
+    assert not lives(child)
+    parent.communicate()
+
+
+def test_one_that_lives_on_is_waited_for_no_longer_than_asked() -> None:
+    sleeper = subprocess.Popen(["sleep", "60"])
+    wait_for_end([psutil.Process(sleeper.pid)], timeout=0.05)
+    assert lives(psutil.Process(sleeper.pid))
+    sleeper.kill()
+    sleeper.wait()
+
+
+def test_all_below_this_one_are_ended() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _ENDING], check=True, capture_output=True, text=True
+    )
+    assert ended.stdout.split() == ["2", "0"]

@@ -1,0 +1,62 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sweeps.machine.signals import arrivals, ending_signals, hear
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_ending_signal_is_heard_as_an_interrupt(number: signal.Signals) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    hear()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    hear()
+    assert ending_signals() == (signal.SIGINT, signal.SIGTERM)
+    signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_handler_of_ones_own_hears_instead() -> None:
+    heard: list[int] = []
+    hear(lambda number, frame: heard.append(number))
+    signal.raise_signal(signal.SIGTERM)
+    assert heard == [signal.SIGTERM]
+
+
+def test_whoever_asks_again_does_not_wait() -> None:
+    script = (
+        "import atexit, os, signal; from sweeps.machine.signals import hear, leave; "
+        "atexit.register(print, 'waited'); hear(leave); signal.raise_signal(signal.SIGTERM)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_one_that_came_is_known_whatever_became_of_it() -> None:
+    hear(lambda number, frame: None)
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with arrivals() as has_come:
+        assert not has_come()
+        signal.raise_signal(signal.SIGTERM)
+        assert has_come()
+        assert has_come()
+    signal.raise_signal(signal.SIGTERM)
+    assert signal.set_wakeup_fd(before) == before
+    with arrivals() as has_come:
+        assert not has_come()
+
+
+def test_what_ends_nothing_is_no_arrival() -> None:
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with arrivals() as has_come:
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGHUP)
+        assert not has_come()

@@ -1,0 +1,161 @@
+"""Databases: made for their owner alone, and named when they are not what they should be."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import optuna
+import pytest
+
+from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import DatabaseError, alone, require_search, require_tracking
+from sweeps.tracking.experiment import Experiment
+from tests.damages import DAMAGES, bound_by_modes
+
+SYNC = "mixsweep sync table1"
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with bound_by_modes() as folder:
+        yield Home(folder=folder)
+
+
+def fill(file: Path, table: str) -> None:
+    """Write a database of several pages with some table."""
+    with alone(file), closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(f"CREATE TABLE {table} (name TEXT)")
+        rows = [("x" * 1000,)] * 100
+        connection.executemany(f"INSERT INTO {table} VALUES (?)", rows)
+
+
+REQUIRES: dict[str, tuple[str, Callable[[Home], None]]] = {
+    "mlflow.db": ("experiments", lambda home: require_tracking(home.tracking_uri, SYNC)),
+    "optuna.db": ("trials", lambda home: require_search(home.optuna_url)),
+}
+
+
+@pytest.mark.parametrize("name", REQUIRES)
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"missing", "empty", "bit flipped"}))
+def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_back(
+    home: Home, name: str, damage: str
+) -> None:
+    table, require = REQUIRES[name]
+    fill(home.folder / name, table)
+    require(home)
+    DAMAGES[damage](home.folder / name)
+    with pytest.raises(DatabaseError) as caught:
+        require(home)
+    said = str(caught.value)
+    assert said.startswith(f"{home.folder / name} ")
+    assert "\n" not in said
+    assert (f"safe to remove it, and {SYNC} brings it back" in said) == (name == "mlflow.db")
+    assert ("put a copy back" in said) == (name == "optuna.db")
+
+
+@pytest.mark.parametrize("name", REQUIRES)
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+def test_a_database_that_is_not_there_yet_is_no_trouble(home: Home, name: str, damage: str) -> None:
+    table, require = REQUIRES[name]
+    fill(home.folder / name, table)
+    DAMAGES[damage](home.folder / name)
+    require(home)
+
+
+def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
+    file = home.folder / "mlflow.db"
+    fill(file, "experiments")
+    with file.open("r+b") as database:
+        database.seek(5 * 4096)
+        database.write(b"\xff" * 4096)
+    with pytest.raises(DatabaseError, match="is damaged"):
+        require_tracking(home.tracking_uri, SYNC)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", REQUIRES)
+@pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a socket", "a dangling link"])
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_is_in_the_place_of_a_file_beside_a_database_is_named(
+    home: Home, name: str, damage: str, suffix: str, is_there: bool
+) -> None:
+    table, require = REQUIRES[name]
+    if is_there:
+        fill(home.folder / name, table)
+    beside = home.folder / f"{name}{suffix}"
+    beside.touch()
+    DAMAGES[damage](beside)
+    with pytest.raises(DatabaseError) as caught:
+        require(home)
+    said = str(caught.value)
+    assert said.startswith(f"{beside} is ")
+    assert said.endswith("move it away")
+    assert "\n" not in said
+
+
+def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
+    """It undoes what was not committed: whoever moves it away breaks the database."""
+    file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
+    fill(file, "experiments")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("UPDATE experiments SET name = 'y' || substr(name, 2)")
+        written, undone = file.read_bytes(), journal.read_bytes()
+        connection.rollback()
+    file.write_bytes(written)
+    journal.write_bytes(undone)
+    require_tracking(home.tracking_uri, SYNC)
+    with closing(sqlite3.connect(file)) as connection:
+        ((first,),) = connection.execute("SELECT DISTINCT substr(name, 1, 1) FROM experiments")
+    assert first == "x"
+
+
+@pytest.mark.parametrize("name", REQUIRES)
+def test_the_database_of_another_program_is_not_written_into(home: Home, name: str) -> None:
+    fill(home.folder / name, "bookmarks")
+    with pytest.raises(DatabaseError, match="another program"):
+        REQUIRES[name][1](home)
+
+
+def test_a_database_that_is_being_written_is_no_trouble(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.machine.sqlite_files._PATIENCE", 0.1)
+    file = home.folder / "mlflow.db"
+    fill(file, "experiments")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        require_tracking(home.tracking_uri, SYNC)
+
+
+def test_a_server_is_not_looked_at() -> None:
+    require_tracking("http://127.0.0.1:9", SYNC)
+    require_search("postgresql://127.0.0.1:9/optuna")
+
+
+def test_databases_are_made_for_their_owner_alone_under_any_umask(tmp_path: Path) -> None:
+    home = Home(folder=tmp_path / "home")
+    before = os.umask(0)
+    try:
+        Experiment.open(home.tracking_uri, "a", artifact_location=home.artifact_location)
+        with alone(home.folder / "optuna.db"):
+            optuna.create_study(storage=home.optuna_url)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in home.folder.iterdir()}
+    files = ("mlflow.db", "mlflow.db.lock", "optuna.db", "optuna.db.lock")
+    assert {name: modes[name] for name in files} == dict.fromkeys(files, 0o600)
+    assert home.folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a dangling link"])
+def test_what_is_in_the_place_of_a_lock_is_named(tmp_path: Path, damage: str) -> None:
+    file = tmp_path / "mlflow.db"
+    with alone(file):
+        pass
+    DAMAGES[damage](tmp_path / "mlflow.db.lock")
+    with pytest.raises(DatabaseError, match=r"mlflow\.db\.lock .* it holds nothing"), alone(file):
+        pass

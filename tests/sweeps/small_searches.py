@@ -1,0 +1,211 @@
+"""A driver without Ray and a trainer without training: searches as their source sees them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from ray.tune.utils import flatten_dict
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.running.searcher import RunSearcher
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_source import SearchSource
+from sweeps.state.stages import PlannedRun
+from sweeps.study.budget import GPUS_PER_RUN
+from sweeps.study.study import Run, Study
+
+STUDY = """
+study: s
+base:
+  data: {name: digits, val_size: 200}
+  model: {name: mlp}
+  epochs: 20
+  batch_size: 128
+arms:
+  erm: {mix.law: erm}
+  uniform: {mix.law: {beta: 1.0}}
+seeds: 3
+search:
+  space:
+    mix.law: {beta: {log_uniform: [0.1, 32.0]}}
+    mix.switch_epoch: {int: [0, 20], step: 2}
+  points: 6
+  objective: val/error
+"""
+
+GRID = STUDY.partition("search:")[0]
+
+Metrics = Callable[[TrainConfig], Mapping[str, float]]
+
+
+class KilledError(Exception):
+    """Stands for a driver's death."""
+
+
+class WorkerLostError(Exception):
+    """Raised by metrics in place of a run whose processes died."""
+
+
+def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
+    """Return the study of a text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "s.yaml"
+    file.write_text(text)
+    return load_study(str(file), overrides)
+
+
+def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
+    """Assert that the study with one text replaced gives one line that matches a pattern."""
+    assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
+    with pytest.raises(StudyError) as caught:
+        read(folder, STUDY.lstrip("\n").replace(old, new, 1))
+    (line,) = caught.value.faults
+    place = line.partition("s.yaml:")[2]
+    assert fnmatchcase(place.replace("[", "("), expected.replace("[", "(")), line
+
+
+def expected_error(config: TrainConfig) -> float:
+    """Return an error with its least value, 0.10, at alpha 4 and switch epoch 14; ERM has 0.16."""
+    law, switch = config.mix.law, config.mix.switch_epoch
+    if not isinstance(law, Beta) or switch == 0:
+        return 0.16
+    late = 20 if switch is None else switch
+    return 0.10 + 0.01 * math.log(law.alpha / 4) ** 2 + 0.0004 * (late - 14) ** 2
+
+
+def noisy(config: TrainConfig) -> dict[str, float]:
+    """Return metrics whose noise is the seed's own, and a little the configuration's."""
+    rng = stream(config.seed, "trainer double", int(stage_keys(config)[-1][:6], 16))
+    error = expected_error(config) + 0.002 * ((config.seed * 7919) % 5 - 2)
+    error += 0.0005 * float(rng.random())
+    metrics = {"val/error": error, "val/nll": 2.2 - error, "val/calibration_error": 0.1}
+    return metrics | ({"test/error": error + 0.01} if config.data.test else {})
+
+
+class BrokenRunError(Exception):
+    """Raised by metrics in place of a run that fails with an error of its own."""
+
+
+class Driver:
+    """Trains a search as a launch on Ray would, one run at a time, with metrics from a formula.
+
+    It calls the searcher in Tune's order with what Tune passes: flat reports, the report before the
+    failure is stored, and the end of a trial once more if the first time raised an error.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        home: Path,
+        metrics: Metrics = noisy,
+        *,
+        url: str = "",
+        gpus_per_run: float = 0.0,
+    ) -> None:
+        self.store = Store(str(home / "store"))
+        self.url = url or f"sqlite:///{home / 'optuna.db'}"
+        self.proposals = Proposals(study, self.url)
+        self.source = SearchSource(study, self.store, self.proposals)
+        self.metrics = metrics
+        self.gpus_per_run = gpus_per_run
+        self.trained: list[tuple[str, int]] = []
+        self.epochs = 0
+        self.num_trained = len(self.store.keys())
+
+    def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
+        """Train until nothing is left, or die in a run: before it trains or after it is stored."""
+        first = self.source.more(())
+        self.source.gpus_per_run = self.gpus_per_run
+        searcher = RunSearcher(self.source, lambda planned: {"planned": planned}, self._join, first)
+        for number in range(1_000):
+            suggestion = searcher.suggest(f"t{number}")
+            if suggestion == RunSearcher.FINISHED:
+                return self
+            assert isinstance(suggestion, dict), "one slot, and nothing to wait for"
+            dies = number == kill_after
+            if dies and kill_in == "start":
+                raise KilledError
+            self._train(searcher, f"t{number}", suggestion["planned"], dies=dies)
+        raise AssertionError("it does not end")
+
+    def _join(self, joined: Sequence[PlannedRun]) -> None:
+        for planned in joined:
+            self.store.failures.remove(planned.run.key)
+
+    def _train(self, searcher: RunSearcher, trial: str, planned: PlannedRun, *, dies: bool) -> None:
+        run = planned.run
+        metrics: Mapping[str, float] = {}
+        failure: dict[str, Any] | None = None
+        try:
+            metrics = self.metrics(run.config)
+        except WorkerLostError:
+            searcher.on_trial_complete(trial, None, error=True)
+            self._fail(run, "failed")
+            return
+        except BrokenRunError:
+            failure = {"kind": "failed", "message": "as told", "epoch": None}
+        self.trained.append((run.arm, run.seed))
+        self.num_trained += 1
+        self.epochs += planned.epochs_to_train
+        if math.isnan(metrics.get("val/error", 0.0)):
+            failure = {"kind": "diverged", "message": "as told", "epoch": 0}
+        if failure is None:
+            for epoch in sorted(planned.keep | {run.config.epochs}):
+                self._write(run.config, epoch, metrics)
+        if dies:
+            raise KilledError
+        last = {"epochs": run.config.epochs, "trained": True, "failure": failure, "done": True}
+        if failure is not None:
+            self._fail(run, failure["kind"])
+        try:
+            searcher.on_trial_complete(trial, flatten_dict(last))
+        except Exception:  # Tune logs whatever it is, and the trial runs and ends again
+            searcher.on_trial_complete(trial, flatten_dict(last))
+
+    def _fail(self, run: Run, kind: Literal["diverged", "failed"]) -> None:
+        self.store.failures.write(
+            Failure(run_key=run.key, kind=kind, message="as told", epoch=0, attempts=1)
+        )
+
+    def _write(self, config: TrainConfig, epochs: int, metrics: Mapping[str, float]) -> None:
+        self.store.write(
+            stage_keys(config)[epochs - 1],
+            records=[EpochRecord(epoch=epoch, metrics=metrics) for epoch in range(epochs)],
+            facts=[
+                EpochFacts(seconds=36.0, stored_at_ms=self.num_trained * 1_000 + epoch)
+                for epoch in range(epochs)
+            ],
+            environment={GPUS_PER_RUN: f"{self.gpus_per_run:g}"} if self.gpus_per_run else {},
+            state=b"state" if epochs < config.epochs else None,
+        )
+
+
+def asked(study: Study, url: str, count: int, *, reopened: bool) -> Proposals:
+    """Ask and tell; every fifth point fails, every seventh is pruned, the last stays open."""
+    proposals = Proposals(study, url)
+    for number in range(count):
+        if reopened:
+            proposals = Proposals(study, url)
+        point = proposals.ask()
+        assert point is not None
+        if reopened:
+            proposals = Proposals(study, url)
+        error = expected_error(study.search.config_of(point.values))  # type: ignore[union-attr]
+        if number % 5 == 4:
+            proposals.tell(replace(point, state="failed"))
+        elif number % 7 == 6:
+            proposals.tell(replace(point, state="pruned", num_seeds=2))
+        elif number < count - 1:
+            proposals.tell(replace(point, state="complete", objectives=(error,)))
+    return proposals

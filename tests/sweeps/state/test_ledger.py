@@ -1,0 +1,153 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.tree.building import with_values
+from sweeps.state.ledger import Launch, enter, launches, settings_of, spell_differences
+from sweeps.study.study import Study
+from tests.damages import DAMAGES
+
+
+def _study(name: str = "small", seeds: tuple[int, ...] = (0, 1), **values: object) -> Study:
+    erm = with_values(TrainConfig(epochs=3, batch_size=8), values)
+    arms = {"erm": erm, "midpoint": with_values(erm, {"mix.law": "midpoint"})}
+    return Study(name=name, description="", arms=arms, seeds=seeds, baseline="erm", source="")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
+
+
+def test_a_store_tells_every_study_and_settings_that_were_launched_in_it(store: Store) -> None:
+    short, long, other = _study(), _study(epochs=5), _study("other")
+    for study in (short, long, other, long):
+        enter(study, store, f"mixsweep run {study.name}")
+    assert {(launch.study, launch.settings) for launch in launches(store)} == {
+        (study.name, study.settings) for study in (short, long, other)
+    }
+    assert [launch.study for launch in launches(store, "small")] == ["small"] * 2
+    assert launches(store, "none") == ()
+
+
+def test_what_a_store_tells_is_what_was_entered(store: Store) -> None:
+    study = _study()
+    enter(study, store, "mixsweep run small --home ~")
+    (told,) = launches(store)
+    assert told == Launch(
+        study="small",
+        settings=study.settings,
+        command="mixsweep run small --home ~",
+        at_ms=told.at_ms,
+        seeds=(0, 1),
+        arms=json.loads(json.dumps(settings_of(study))),
+        ends=tuple(stage_keys(run.config)[-1] for run in study.runs()),
+    )
+    assert told.num_finished([told.ends[2], "another"]) == 1
+
+
+def test_more_seeds_are_the_same_settings_and_another_value_is_not() -> None:
+    assert _study().settings == _study(seeds=(0, 1, 2)).settings
+    assert _study().settings != _study(epochs=4).settings
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "unreadable"}))
+def test_a_record_that_cannot_be_read_is_passed_over_and_written_again(
+    store: Store, tmp_path: Path, damage: str
+) -> None:
+    enter(_study("other"), store, "mixsweep run other")
+    (told,) = launches(store)
+    enter(_study(), store, "mixsweep run small")
+    (path,) = (tmp_path / "store" / "studies" / "small").glob("*.json")
+    DAMAGES[damage](path)
+    assert launches(store) == (told,)
+    enter(_study(), store, "mixsweep run small")
+    assert len(launches(store)) == (1 if damage == "a folder" else 2)
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "nothing": lambda plain: None,
+    "nested": lambda plain: [],
+    "another study": lambda plain: plain | {"study": "Small"},
+    "other settings": lambda plain: plain | {"settings": "0" * 32},
+    "a time as text": lambda plain: plain | {"at_ms": "noon"},
+    "a time after all dates": lambda plain: plain | {"at_ms": 10**17},
+    "a time before all dates": lambda plain: plain | {"at_ms": -(10**17)},
+    "no time": lambda plain: {key: value for key, value in plain.items() if key != "at_ms"},
+    "arms as a list": lambda plain: plain | {"arms": [1]},
+    "an arm as text": lambda plain: plain | {"arms": {"erm": "erm"}},
+    "seeds as text": lambda plain: plain | {"seeds": ["0", "1"]},
+    "ends as numbers": lambda plain: plain | {"ends": [0, 1]},
+    "no command": lambda plain: plain | {"command": None},
+    "half of a character": lambda plain: plain | {"command": "\ud800"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_record_of_other_types_or_of_another_study_is_passed_over(
+    store: Store, tmp_path: Path, change: str
+) -> None:
+    enter(_study(), store, "mixsweep run small")
+    (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
+    path.write_text(json.dumps(CHANGES[change](json.loads(path.read_text()))))
+    assert launches(store) == ()
+
+
+def test_a_record_nested_too_deep_is_passed_over(store: Store, tmp_path: Path) -> None:
+    enter(_study(), store, "mixsweep run small")
+    (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
+    path.write_bytes(b"[" * 100_000)
+    assert launches(store) == ()
+
+
+def test_a_record_with_a_field_of_a_later_version_is_read(store: Store, tmp_path: Path) -> None:
+    enter(_study(), store, "mixsweep run small")
+    (told,) = launches(store)
+    (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cluster": [1]}))
+    assert launches(store) == (told,)
+
+
+def test_what_differs_is_said_once_for_all_arms_and_by_arm_else() -> None:
+    stored = json.loads(json.dumps(settings_of(_study(epochs=50))))
+    assert spell_differences(stored, _study()) == "base.epochs=50; you asked for 3"
+    stored["erm"]["epochs"] = 7
+    assert spell_differences(stored, _study()) == (
+        "arms.erm.epochs=7, arms.midpoint.epochs=50; you asked for 3, 3"
+    )
+    del stored["erm"]
+    assert spell_differences(stored, _study()) == (
+        "base.epochs=50, no arm erm; you asked for 3, arm erm"
+    )
+
+
+def test_seeds_that_are_stored_are_not_told_and_those_that_lack_are() -> None:
+    stored = json.loads(json.dumps(settings_of(_study())))
+    assert spell_differences(stored, _study(), seeds=(0, 1, 2)) == ""
+    assert spell_differences(stored, _study(seeds=(0, 1, 2)), seeds=(0, 1)) == (
+        "seeds 0, 1; you asked for 0..2"
+    )
+
+
+def test_of_many_differences_some_are_named_and_the_others_counted() -> None:
+    other = _study(epochs=4, batch_size=9, eval_every=2)
+    stored = json.loads(json.dumps(settings_of(other)))
+    asked = _study(**{"optimizer.lr": 0.5})
+    assert spell_differences(stored, asked).count("and 1 more") == 2
+
+
+def test_where_images_lie_is_no_difference_and_other_images_are() -> None:
+    stored = json.loads(json.dumps(settings_of(_study())))
+    for values in stored.values():
+        values["data.folder"] = "~/photos"
+    assert spell_differences(stored, _study()) == ""
+    for values in stored.values():
+        values["data.digest"] = "0" * 64
+    assert spell_differences(stored, _study()).startswith("base.data.digest=other files (00000000)")

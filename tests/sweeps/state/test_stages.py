@@ -1,0 +1,335 @@
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.keys import stage_keys
+from mixup_core.laws import Beta, Erm
+from mixup_core.problem import PROBLEMS
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.state.stages import Need, Plan, plan_runs, plan_study
+from sweeps.study.study import Run, Study
+from tests import toy
+
+
+def _switching(
+    switch_epochs: Sequence[int],
+    epochs: int = 100,
+    alphas: Sequence[float] = (1.0,),
+    seeds: int = 1,
+) -> list[Run]:
+    return [
+        Run(
+            arm=f"{alpha}@{switch}",
+            config=TrainConfig(
+                epochs=epochs,
+                batch_size=8,
+                seed=seed,
+                mix=MixConfig(law=Beta(alpha=alpha), switch_epoch=switch),
+            ),
+        )
+        for seed in range(seeds)
+        for alpha in alphas
+        for switch in switch_epochs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("switch_epochs", "naive", "planned"),
+    [
+        ([0, 50, 100], 300, 250),
+        (range(0, 101, 10), 1100, 650),
+        (range(0, 101, 5), 2100, 1150),
+        (range(101), 10100, 5150),
+        (range(50, 101, 5), 1100, 375),
+        (range(80, 101, 2), 1100, 210),
+    ],
+)
+def test_shared_epochs_are_counted_once(
+    switch_epochs: Sequence[int], naive: int, planned: int
+) -> None:
+    plan = plan_runs(_switching(switch_epochs), {})
+    assert (plan.epochs_naive, plan.epochs_planned) == (naive, planned)
+
+
+def test_the_longest_work_is_planned_first() -> None:
+    """Of a run that others wait for, the way to the end of the last of them counts."""
+    laws = [MixConfig(law=Beta(alpha=alpha)) for alpha in (1.0, 2.0, 4.0)]
+    lengths = (20, 50, 40)
+    alone = [
+        Run(arm=f"{epochs}", config=TrainConfig(epochs=epochs, batch_size=8, mix=law))
+        for law, epochs in zip(laws, lengths, strict=True)
+    ]
+    sharing = _switching([10, 20], epochs=45, alphas=(8.0,))
+    plan = plan_runs([*alone, *sharing], {})
+    assert [planned.run.arm for planned in plan.pending] == ["50", "8.0@10", "40", "8.0@20", "20"]
+    twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
+    assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
+
+
+def test_work_is_images_times_epochs() -> None:
+    few, many = (
+        Run(
+            arm=f"{num_train}",
+            config=TrainConfig(epochs=epochs, batch_size=8, data=DataConfig(num_train=num_train)),
+        )
+        for num_train, epochs in ((1000, 30), (20_000, 2))
+    )
+    assert [p.run.arm for p in plan_runs([few, many], {}).pending] == ["20000", "1000"]
+
+
+def test_erm_is_shared_by_every_alpha() -> None:
+    plan = plan_runs(_switching(range(0, 101, 10), alphas=(0.5, 1.0, 2.0)), {})
+    assert (plan.epochs_naive, plan.epochs_planned) == (3300, 1750)
+
+
+def test_seeds_share_nothing() -> None:
+    one, five = (plan_runs(_switching([0, 50, 100], seeds=n), {}) for n in (1, 5))
+    assert five.epochs_planned == 5 * one.epochs_planned
+
+
+def test_arms_that_differ_from_the_first_epoch_share_nothing() -> None:
+    runs = [
+        Run(arm=str(law), config=TrainConfig(epochs=9, batch_size=8, mix=MixConfig(law=law)))
+        for law in (Erm(), Beta(alpha=1.0), Beta(alpha=2.0))
+    ]
+    plan = plan_runs(runs, {})
+    assert plan.epochs_planned == plan.epochs_naive == 27
+    assert [planned.run for planned in plan.pending] == runs
+
+
+def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
+    """Train a plan by its own rules, keeping only the states it says are kept."""
+    trained: list[str] = []
+    waiting = list(plan.pending)
+    done: set[str] = set()
+    while waiting:
+        ready = [p for p in waiting if all(need.run in done for need in p.needs)]
+        assert ready, "a plan never waits for itself"
+        for planned in ready:
+            keys = stage_keys(planned.run.config)
+            if 0 < planned.first_epoch < len(keys):
+                assert stored[keys[planned.first_epoch - 1]], "a run starts from a stored state"
+            trained += keys[planned.first_epoch :]
+            for epoch in planned.keep:
+                stored[keys[epoch - 1]] = True
+            stored.setdefault(keys[-1], False)
+            done.add(planned.run.key)
+            waiting.remove(planned)
+    return trained
+
+
+def test_following_a_plan_trains_every_stage_once_from_states_it_kept() -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        runs = _switching(
+            sorted(rng.sample(range(13), rng.randint(1, 6))), 12, rng.sample([0.5, 1.0, 2.0], 2)
+        )
+        rng.shuffle(runs)
+        all_keys = {key for run in runs for key in stage_keys(run.config)}
+        stored: dict[str, bool] = {}
+        for run in rng.sample(runs, rng.randint(0, len(runs))):
+            keys = stage_keys(run.config)
+            for key in keys[: rng.randint(0, len(keys))]:
+                stored[key] = rng.random() < 0.5
+        before = dict(stored)
+        plan = plan_runs(runs, stored)
+        trained = _simulate(plan, stored)
+        assert len(trained) == len(set(trained)) == plan.epochs_planned
+        assert all(stage_keys(run.config)[-1] in stored for run in runs)
+        assert set(trained) <= all_keys
+        needless = [key for key in trained if before.get(key)]
+        assert not needless, "a stage stored with its state is not trained again"
+
+
+def test_a_finished_run_is_not_planned_whether_or_not_its_state_is_kept() -> None:
+    runs = _switching([0, 50, 100])
+    finished = stage_keys(runs[1].config)[-1]
+    for has_state in (True, False):
+        plan = plan_runs(runs, {finished: has_state})
+        assert plan.finished == (runs[1],)
+        assert plan.epochs_naive == 300
+
+
+def test_a_run_goes_on_from_its_deepest_state_not_from_records_alone() -> None:
+    (run,) = _switching([100])
+    keys = stage_keys(run.config)
+    plan = plan_runs([run], {keys[29]: True, keys[59]: False})
+    assert plan.pending[0].start == 30
+    assert plan.epochs_planned == 70
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one_whose_state_was_kept() -> None:
+    short, long = (_switching([0], epochs=epochs)[0] for epochs in (10, 25))
+    plan = plan_runs([long], {stage_keys(short.config)[-1]: True})
+    assert plan.epochs_planned == 15
+
+
+def test_trunks_come_before_their_forks() -> None:
+    plan = plan_runs(_switching([0, 25, 50, 100], seeds=3), {})
+    order = [planned.run.key for planned in plan.pending]
+    for planned in plan.pending:
+        for need in planned.needs:
+            assert order.index(need.run) < order.index(planned.run.key)
+
+
+def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> None:
+    (run,) = _switching([100])
+    keys = stage_keys(run.config)
+    lost = {keys[-1]: False, keys[29]: True}
+    assert plan_runs([run], lost).finished == (run,)
+    (planned,) = plan_runs([run], lost, kept=keys).pending
+    assert (planned.start, planned.epochs_to_train) == (30, 70)
+    assert plan_runs([run], lost | {keys[-1]: True}, kept=keys).finished == (run,)
+
+
+@pytest.fixture
+def school(monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A teacher, two arms that learn from it, and one that does not."""
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    arms = {
+        "pupil": toy.ToyConfig(epochs=3, drift=1.0, teacher="master"),
+        "still": toy.ToyConfig(epochs=3),
+        "late pupil": toy.ToyConfig(epochs=3, drift=1.0, turn=2, teacher="master"),
+        "master": toy.ToyConfig(epochs=5, drift=2.0),
+    }
+    return Study(
+        name="school", description="", arms=arms, seeds=(0, 1), baseline="still", source=""
+    )
+
+
+def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    order = {planned.run.key: planned for planned in plan.pending}
+    arms = [planned.run.arm for planned in plan.pending]
+    assert arms[:2] == ["master", "master"]
+    for planned in plan.pending:
+        taught = [need for need in planned.needs if need.use == "teacher"]
+        if "pupil" not in planned.run.arm:
+            assert not taught
+            continue
+        (need,) = taught
+        master = order[need.run]
+        assert (master.run.arm, master.run.seed) == ("master", planned.run.seed)
+        assert need.epoch == 5
+        assert 5 in master.keep
+
+
+def test_pupils_of_one_teacher_share_their_first_epochs_too(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    assert plan.epochs_planned == 2 * (3 + 3 + 1 + 5)
+
+
+def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(school: Study) -> None:
+    masters = [stage_keys(run.config)[-1] for run in school.runs_of("master")]
+    stored = plan_runs(school.runs(), dict.fromkeys(masters, True), kept=school.teachers())
+    assert not any(need.use == "teacher" for p in stored.pending for need in p.needs)
+    lost = plan_runs(school.runs(), dict.fromkeys(masters, False), kept=school.teachers())
+    assert [p.run.arm for p in lost.pending].count("master") == 2
+
+
+def test_a_teacher_whose_state_is_damaged_is_planned_in_the_same_launch(
+    school: Study, tmp_path: Path
+) -> None:
+    store = Store(str(tmp_path))
+    for run in school.runs_of("master"):
+        _finish(run, store, state=b"taught")
+    damaged, _ = sorted(path for path in tmp_path.glob("states/**/*") if path.is_file())
+    damaged.write_bytes(bytes(damaged.stat().st_size))
+    arms = [planned.run.arm for planned in plan_study(school, store).pending]
+    assert arms.count("master") == 1
+
+
+@pytest.mark.parametrize("arms", [("first", "second", "third"), ("third", "second", "first")])
+def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
+    school: Study, arms: tuple[str, ...]
+) -> None:
+    configs = {
+        "first": toy.ToyConfig(epochs=2, drift=3.0),
+        "second": toy.ToyConfig(epochs=3, drift=2.0, teacher="first"),
+        "third": toy.ToyConfig(epochs=5, drift=1.0, teacher="second"),
+    }
+    study = replace(school, arms={arm: configs[arm] for arm in arms}, seeds=(0,), baseline="first")
+    plan = plan_runs(study.runs(), {}, kept=study.teachers())
+    assert [planned.run.arm for planned in plan.pending] == ["first", "second", "third"]
+    keys = [planned.run.key for planned in plan.pending]
+    assert [[need.run for need in p.needs] for p in plan.pending] == [[], [keys[0]], [keys[1]]]
+
+
+def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
+    other = replace(school, arms=school.arms | {"master": toy.ToyConfig(epochs=5, drift=3.0)})
+    keys = [{run.key for run in study.runs_of("pupil")} for study in (school, other)]
+    assert keys[0].isdisjoint(keys[1])
+    assert len({run.key for run in school.runs()}) == len(school.runs())
+
+
+def _finish(run: Run, store: Store, state: bytes | None = None) -> None:
+    """Store every epoch of a run, without training it."""
+    epochs = range(run.config.epochs)
+    store.write(
+        stage_keys(run.config)[-1],
+        records=[EpochRecord(epoch=epoch, metrics={}) for epoch in epochs],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1) for _ in epochs],
+        environment={},
+        state=state,
+    )
+
+
+def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
+    school: Study, tmp_path: Path
+) -> None:
+    store = Store(str(tmp_path))
+    study = school.part(["still"])
+    for run in study.runs():
+        _finish(run, store)
+    assert len(plan_study(study, store).finished) == 2
+    damaged, _ = sorted(tmp_path.glob("stages/*/*.json"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    plan = plan_study(study, store)
+    assert [len(plan.finished), len(plan.pending)] == [1, 1]
+
+
+def test_a_run_that_joins_waits_for_a_stage_that_is_being_trained() -> None:
+    trunk, fork = plan_runs(_switching([50, 100]), {}).pending
+    assert (trunk.keep, fork.first_epoch) == ({50}, 50)
+    (joining,) = plan_runs([fork.run], {}, [trunk]).pending
+    assert joining.needs == (Need(run=trunk.run.key, epoch=50, use="start"),)
+    assert joining.epochs_to_train == 50
+    key = stage_keys(trunk.run.config)[49]
+    gone_on = replace(trunk, start=50)  # it stands on that stage, and will not store it again
+    (joining,) = plan_runs([fork.run], {}, [gone_on]).pending
+    assert (joining.needs, joining.first_epoch) == ((), 0)
+    (joining,) = plan_runs([fork.run], {key: True}, [trunk]).pending
+    assert (joining.needs, joining.start) == ((), 50)
+
+
+def test_a_pupil_waits_for_a_teacher_that_is_being_trained(school: Study) -> None:
+    plan = plan_runs(school.runs(), {}, kept=school.teachers())
+    masters = [planned for planned in plan.pending if planned.run.arm == "master"]
+    pupils = plan_runs(school.runs_of("pupil"), {}, masters).pending
+    assert [[need.run for need in pupil.needs] for pupil in pupils] == [
+        [master.run.key] for master in masters
+    ]
+
+
+def test_a_run_that_diverged_is_not_planned_and_final_states_are_kept_if_asked(
+    school: Study, tmp_path: Path
+) -> None:
+    store, study = Store(str(tmp_path)), school.part(["still"])
+    first, second = study.runs()
+    store.failures.write(
+        Failure(run_key=first.key, kind="diverged", message="inf", epoch=0, attempts=1)
+    )
+    (planned,) = plan_study(study, store).pending
+    assert (planned.run, planned.keep) == (second, frozenset())
+    (planned,) = plan_study(study, store, keep_final_states=True).pending
+    assert planned.keep == {3}
+    store.failures.write(
+        Failure(run_key=second.key, kind="failed", message="killed", epoch=0, attempts=3)
+    )
+    assert [planned.run for planned in plan_study(study, store).pending] == [second]

@@ -1,0 +1,54 @@
+import pytest
+
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.store.manifests import EpochFacts, Stage
+from sweeps.study.budget import GPUS_PER_RUN, Budget, Spending
+
+HOUR = 3_600_000
+
+
+def stage(*ends: float, seconds: float = 3600.0, gpus: str = "") -> Stage:
+    """Return a stage whose epochs ended at some hours."""
+    return Stage(
+        key="k",
+        records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(ends))),
+        facts=tuple(EpochFacts(seconds=seconds, stored_at_ms=int(HOUR * end)) for end in ends),
+        environment={GPUS_PER_RUN: gpus} if gpus else {},
+        state=None,
+    )
+
+
+def test_a_budget_says_which_limit_was_reached() -> None:
+    budget = Budget(hours=2.0, gpu_hours=0.5, runs=9)
+    assert budget.exceeded(1.9, 0.4, 8) is None
+    assert budget.exceeded(2.0, 0.4) == "ended on its budget of 2 hours"
+    assert budget.exceeded(1.0, 0.5) == "ended on its budget of 0.5 GPU-hours"
+    assert budget.exceeded(1.0, 0.4, 9) == "ended on its budget of 9 runs"
+    assert budget.limits == {"hours": 2.0, "gpu_hours": 0.5, "runs": 9}
+    assert Budget().limits == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("hours", "hours > 0"), ("gpu_hours", "gpu_hours > 0"), ("runs", "runs >= 1")],
+)
+def test_a_limit_is_positive(name: str, rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        Budget(**{name: 0})  # type: ignore[arg-type]
+
+
+def test_hours_are_those_in_which_something_was_trained() -> None:
+    spending = Spending()
+    spending.add([stage(1.0, 2.0), stage(1.5, 2.5), None, stage(10.0)])  # 0 to 2.5, and 9 to 10
+    assert spending.hours == pytest.approx(3.5)
+    assert spending.training_hours == pytest.approx(5.0)
+    assert spending.gpu_hours == 0.0
+
+
+def test_an_epoch_that_two_runs_share_counts_once_and_gpus_by_their_share() -> None:
+    spending = Spending()
+    for _ in range(2):
+        spending.add([stage(1.0, gpus="0.5"), stage(1.0, 2.0, gpus="0.5")])
+    assert spending.training_hours == pytest.approx(2.0)
+    assert spending.gpu_hours == pytest.approx(1.0)

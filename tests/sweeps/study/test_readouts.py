@@ -1,0 +1,58 @@
+from collections.abc import Sequence
+
+import pytest
+
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import parsed
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import spelled
+from sweeps.study.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Readout, Rise
+
+
+def records(*values: float | None, name: str = "test/error") -> Sequence[EpochRecord]:
+    """Return one record per value; None was not measured."""
+    metrics: list[dict[str, float]] = [{} if value is None else {name: value} for value in values]
+    return [EpochRecord(epoch=epoch, metrics=found) for epoch, found in enumerate(metrics)]
+
+
+def test_the_last_record_stands_for_a_run_even_if_it_did_not_measure() -> None:
+    assert Last().of(records(0.3, 0.2), "test/error") == 0.2
+    assert Last().of(records(0.3, None), "test/error") is None
+
+
+def test_a_mean_is_of_the_last_evaluations_and_not_of_the_last_epochs() -> None:
+    readout = MeanOfLast(evaluations=2)
+    assert readout.of(records(0.9, 0.4, None, 0.2, None), "test/error") == pytest.approx(0.3)
+
+
+def test_a_mean_of_fewer_evaluations_than_asked_for_is_none() -> None:
+    assert MeanOfLast(evaluations=3).of(records(0.4, None, 0.2), "test/error") is None
+
+
+def test_a_mean_of_one_evaluation_is_refused() -> None:
+    with pytest.raises(RuleError, match="evaluations >= 2"):
+        MeanOfLast(evaluations=1)
+
+
+def test_averaged_weights_are_read_under_their_own_name() -> None:
+    averaged = records(0.1, name="test/error_averaged")
+    assert Averaged().of(averaged, "test/error") == 0.1
+    assert Averaged().of(records(0.1), "test/error") is None
+
+
+def test_a_rise_is_the_last_measurement_minus_the_least_of_the_run() -> None:
+    assert Rise().of(records(0.9, 0.2, None, 0.3), "test/error") == pytest.approx(0.1)
+    assert Rise().of(records(0.3, 0.2), "test/error") == 0.0
+    assert Rise().of(records(0.3, None), "test/error") is None
+
+
+def test_a_rise_belongs_to_a_claim_and_to_no_study() -> None:
+    assert parsed(ClaimReadout, spelled(Rise())) == Rise()
+    with pytest.raises(SpellingError, match="got text 'rise'"):
+        parsed(Readout, spelled(Rise()))
+
+
+@pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=5), Averaged()])
+def test_a_read_out_is_written_as_it_is_read(readout: Readout) -> None:
+    assert parsed(Readout, spelled(readout)) == readout

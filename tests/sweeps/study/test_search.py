@@ -1,0 +1,172 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import MixConfig
+from mixup_core.laws import Beta, Erm
+from mixup_core.rules import RuleError
+from sweeps.study.budget import Budget
+from sweeps.study.search import (
+    MAX_POINTS,
+    Patience,
+    Point,
+    Search,
+    SearchHistory,
+    SearchStrategy,
+    confirming,
+)
+from tests.sweeps.small_searches import STUDY, read
+
+
+def test_a_point_becomes_a_configuration_through_its_dotted_paths(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        "{beta: {log_uniform: [0.1, 32.0]}}", "{categorical: [midpoint, {beta: 2.0}]}"
+    )
+    search = read(tmp_path, text).search
+    assert isinstance(search, Search)
+    config = search.config_of({"mix.law": "beta", "mix.law.alpha": 2.0, "mix.switch_epoch": 4})
+    assert config.mix == MixConfig(law=Beta(alpha=2.0), switch_epoch=4, law_after=Erm())
+
+
+def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> None:
+    def epochs(law: str, switch: int) -> frozenset[int]:
+        text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", law)
+        search = read(tmp_path, text.replace("step: 2", "step: 5")).search
+        assert search is not None
+        return search.fork_epochs({"mix.law.alpha": 2.0, "mix.switch_epoch": switch})
+
+    discrete = "{beta: {categorical: [2.0, 4.0]}}"
+    assert epochs(discrete, 10) == {5, 10}
+    assert epochs(discrete, 20) == {5, 10, 15}
+    assert epochs("{beta: {log_uniform: [1.0, 4.0]}}", 10) == frozenset()
+
+
+def test_confirming_gives_the_held_out_images_back_and_reads_test_images(tmp_path: Path) -> None:
+    config = read(tmp_path).arms["uniform"]
+    confirmed = confirming(config)
+    assert (confirmed.data.val_size, confirmed.data.test) == (0, True)
+    assert (confirmed.mix, confirmed.optimizer) == (config.mix, config.optimizer)
+
+
+def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> None:
+    search = read(tmp_path, STUDY, "search.points=2").search
+    assert search is not None
+    closed = Point(number=0, values={}, state="complete", objectives=(0.1,))
+    still_open = Point(number=1, values={}, state="open")
+    assert SearchHistory(points=(closed,)).asks(search)
+    assert not SearchHistory(points=(closed,), ended="ended on its budget").asks(search)
+    assert not SearchHistory(points=(closed, still_open)).asks(search)
+
+
+def test_a_grown_study_keeps_the_places_of_its_runs(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY + "  confirm: {seeds: [100]}\n")
+    values = {"mix.law.alpha": 2.0, "mix.switch_epoch": 4}
+    first = Point(number=0, values=values, state="complete", objectives=(0.1,))
+    second = Point(number=1, values={**values, "mix.switch_epoch": 6}, state="open")
+    one, two = study.grown([first]), study.grown([first, second])
+    assert two.runs()[: len(one.runs())] == one.runs()
+    assert one.runs()[: len(study.runs())] == study.runs()
+    assert two.points() == ("point 0", "point 1")
+    confirmed = study.grown([first], first).confirmation()
+    assert confirmed is not None
+    assert [(run.arm, run.seed) for run in confirmed.runs()] == [
+        ("erm", 100), ("uniform", 100), ("point 0", 100),
+    ]  # fmt: skip
+    assert study.confirmation() is None
+
+
+def broken(make: Callable[..., Any], **values: Any) -> RuleError:
+    """Return the rule that some values break."""
+    with pytest.raises(RuleError) as caught:
+        make(**values)
+    return caught.value
+
+
+def test_patience_is_for_two_or_more() -> None:
+    assert Patience(after=2).after == 2
+    for after in (1, 0, -2):
+        error = broken(Patience, after=after)
+        assert str(error) == f"`after >= 2` must hold, got (after={after})."
+
+
+BOTH = ("val/error", "val/nll")
+
+# Name of the case: what a search is given, the rule it breaks, and the key that is blamed.
+BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no points": ({"points": 0}, f"1 <= points <= {MAX_POINTS}", "points"),
+    "points without end": (
+        {"points": MAX_POINTS + 1},
+        f"1 <= points <= {MAX_POINTS}",
+        "points",
+    ),
+    "negative seed": ({"seed": -1}, "0 <= seed <= 2^31-1", "seed"),
+    "seed of more bits": ({"seed": 2**31}, "0 <= seed <= 2^31-1", "seed"),
+    "two objectives pruned": (
+        {"objective": BOTH, "prune": Patience(after=2)},
+        "prune is for one objective",
+        "prune",
+    ),
+    "two objectives stopped": (
+        {"objective": BOTH, "stop": Patience(after=2)},
+        "stop is for one objective",
+        "stop",
+    ),
+    "two objectives of CMA-ES": (
+        {"objective": BOTH, "sampler": "cmaes"},
+        "cmaes is for one objective",
+        "sampler",
+    ),
+    "grid stopped": (
+        {"sampler": "grid", "stop": Patience(after=2)},
+        "a grid takes all of its points",
+        "stop",
+    ),
+    "grid of so many points": (
+        {"sampler": "grid", "points": 3},
+        "a grid takes all of its points",
+        "points",
+    ),
+    "grid with a budget": (
+        {"sampler": "grid", "budget": Budget(gpu_hours=1)},
+        "a grid asks for all of its points at once, so has no budget",
+        "budget",
+    ),
+    "grid begun warm": (
+        {"sampler": "grid", "warm_start": True},
+        "a grid asks anyway",
+        "warm_start",
+    ),
+    "budget of runs": (
+        {"budget": Budget(runs=1)},
+        "points limit the runs of a search",
+        "budget",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_SEARCHES)
+def test_parts_of_a_search_that_contradict_each_other_are_refused(case: str) -> None:
+    given, rule, field = BAD_SEARCHES[case]
+    error = broken(SearchStrategy, **{"objective": "val/error"} | given)
+    assert (error.rule, error.fields) == (rule, (field,))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"points": 1},
+        {"points": MAX_POINTS},
+        {"seed": 2**31 - 1},
+        {"objective": BOTH},
+        {"objective": ("val/error",), "sampler": "cmaes", "prune": Patience(after=2)},
+        {"prune": Patience(after=2), "stop": Patience(after=3), "warm_start": True},
+        {"budget": Budget(hours=1, gpu_hours=2)},
+        {"sampler": "grid", "prune": Patience(after=2), "budget": Budget()},
+        {"sampler": "grid", "objective": BOTH},
+    ],
+)
+def test_parts_of_a_search_that_agree_are_taken(given: dict[str, Any]) -> None:
+    strategy = SearchStrategy(**{"objective": "val/error"} | given)
+    assert {name: getattr(strategy, name) for name in given} == given

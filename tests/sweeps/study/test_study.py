@@ -1,0 +1,62 @@
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.keys import run_key
+from mixup_core.problem import PROBLEMS
+from mixup_core.tree.building import with_values
+from sweeps.study.study import Run, Study
+from tests import toy
+
+BASE = TrainConfig(epochs=2, batch_size=8)
+
+
+def study(**arms: TrainConfig) -> Study:
+    return Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="erm", source="")
+
+
+def test_runs_go_seed_by_seed_in_the_order_of_the_arms() -> None:
+    runs = study(b=BASE, a=with_values(BASE, {"mix.law": "midpoint"})).runs()
+    assert [(run.seed, run.arm) for run in runs] == [(4, "b"), (4, "a"), (1, "b"), (1, "a")]
+    assert runs[0].config == with_values(BASE, {"seed": 4})
+
+
+def test_a_run_is_named_by_what_it_computes_and_not_by_its_arm() -> None:
+    first, second = (Run(arm=arm, config=BASE) for arm in ("a", "b"))
+    assert first.key == second.key == run_key(BASE)
+    assert Run(arm="a", config=with_values(BASE, {"seed": 1})).key != first.key
+
+
+def test_varying_paths_come_in_the_order_of_the_tree_and_never_name_the_seed() -> None:
+    other = with_values(BASE, {"epochs": 3, "mix.law": {"beta": 1.0}, "seed": 9})
+    assert study(a=other, b=BASE).varying() == ("mix.law", "mix.law.alpha", "epochs")
+
+
+def test_a_parameter_that_one_arm_alone_has_varies_too() -> None:
+    mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
+    after = [
+        with_values(BASE, {"mix.switch_epoch": 1, "mix.law_after": {"beta": alpha}})
+        for alpha in (0.5, 2.0)
+    ]
+    paths = study(a=mixed, b=after[0], c=after[1]).varying()
+    assert paths == (
+        "mix.law", "mix.law.alpha", "mix.switch_epoch", "mix.law_after", "mix.law_after.alpha",
+    )  # fmt: skip
+
+
+def test_nothing_varies_in_a_study_of_one_arm() -> None:
+    assert study(a=BASE).varying() == ()
+
+
+def test_a_part_of_a_study_has_the_runs_that_the_whole_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    arms = {
+        "still": toy.ToyConfig(epochs=2),
+        "master": toy.ToyConfig(epochs=3, drift=2.0),
+        "pupil": toy.ToyConfig(epochs=5, teacher="master"),
+        "confirm pupil": toy.ToyConfig(epochs=6, teacher="master"),
+        "confirm master": toy.ToyConfig(epochs=4, drift=2.0),
+    }
+    whole = Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="still", source="")
+    for arm in ("pupil", "confirm pupil"):
+        part = whole.part(["still", arm]).part([arm])
+        assert (part.baseline, part.runs()) == (arm, whole.runs_of(arm))
