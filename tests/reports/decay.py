@@ -25,7 +25,7 @@ DECAY = Problem(
     name="decay",
     title="decay",
     config=DecayConfig,
-    process="decay:none",
+    process="tests.reports.decay:none",
     metrics={
         "margin": Metric(label="margin", unit="nats", is_lower_better=False),
         "time": Metric(label="time", unit="s"),
