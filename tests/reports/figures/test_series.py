@@ -43,7 +43,7 @@ def measured(run: Run) -> RunResult:
 def study(decay: None, monkeypatch: pytest.MonkeyPatch) -> Study:
     metrics = {**DECAY.metrics, "part/mean": Metric(label="mean")}
     problem = replace(DECAY, metrics=metrics, series=(PARTS, PLACES))
-    monkeypatch.setattr("decay.DECAY", problem)
+    monkeypatch.setattr("tests.reports.decay.DECAY", problem)
     monkeypatch.setattr(Study, "problem", property(lambda study: problem))
     return decay_study()
 
