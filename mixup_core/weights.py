@@ -64,7 +64,8 @@ def label_entropy(law: Law) -> float:
     """Return the mean entropy of a label mixed from two classes, in nats: ERM 0, midpoint ln 2.
 
     For Beta(a, a) it is E[-2 lam ln lam] = psi(2 a + 1) - psi(a + 1), psi the digamma function; 1/2
-    at a = 1. Recorded numbers of images are bound to the last bits of `mixup_core.mixing`'s.
+    at a = 1. Recorded numbers of images are bound to the last bits of
+    `mixup_core.mixing.loss_floor`.
     """
     match law:
         case Erm():

@@ -14,7 +14,9 @@ from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.views import PADDING, TrainingImages
 from mixup_core.laws import Erm, Law, Midpoint
-from mixup_core.mixing import draw_lambdas, draw_partners, mix
+from mixup_core.mixing.lambdas import draw_lambdas
+from mixup_core.mixing.linear import mix
+from mixup_core.mixing.partners import draw_partners
 from mixup_core.seeding import stream
 
 _BYTES_AT_A_TIME = 2**19

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import beta
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.mixing import label_entropy as label_entropy_by_torch
+from mixup_core.mixing.loss_floor import label_entropy as label_entropy_by_torch
 from mixup_core.seeding import stream
 from mixup_core.weights import (
     draw_weights,

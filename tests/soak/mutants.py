@@ -36,7 +36,7 @@ from tests.soak.findings import publish
 
 MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/schedules.py": ["tests/mixup_core/test_schedules.py"],
-    "mixup_core/mixing.py": ["tests/mixup_core/test_mixing.py"],
+    "mixup_core/mixing/mixed_losses.py": ["tests/mixup_core/mixing"],
     "mixup_core/keys.py": ["tests/mixup_core/test_keys.py"],
     "mixup_core/tree/limits.py": ["tests/mixup_core/tree/test_limits.py"],
     "mixup_core/tree/checked.py": ["tests/mixup_core/tree/test_checked.py"],

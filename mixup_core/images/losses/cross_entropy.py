@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossEntropy:
-    """In nats; see `mixup_core.mixing.mixed_cross_entropies`."""
+    """In nats; see `mixup_core.mixing.mixed_losses.mixed_cross_entropies`."""
 
     tag: ClassVar = "cross-entropy"
 
@@ -19,7 +19,7 @@ class CrossEntropy:
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
         """Return the loss of each image, (batch,)."""
-        from mixup_core.mixing import mixed_cross_entropies
+        from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
         return mixed_cross_entropies(logits, labels, partner_labels, lam)
 
@@ -30,7 +30,7 @@ class CrossEntropy:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return the infimum of the mean over all functions, see `mixup_core.mixing.loss_floor`."""
-        from mixup_core.mixing import loss_floor
+        """Return the infimum of the mean over all functions (`mixup_core.mixing.loss_floor`)."""
+        from mixup_core.mixing.loss_floor import loss_floor
 
         return loss_floor(law, labels, partner, batch_size)

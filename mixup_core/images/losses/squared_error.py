@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquaredError:
-    """Summed over classes; see `mixup_core.mixing.mixed_squared_errors`."""
+    """Summed over classes; see `mixup_core.mixing.mixed_losses.mixed_squared_errors`."""
 
     tag: ClassVar = "squared-error"
 
@@ -19,7 +19,7 @@ class SquaredError:
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
         """Return the loss of each image, (batch,)."""
-        from mixup_core.mixing import mixed_squared_errors
+        from mixup_core.mixing.mixed_losses import mixed_squared_errors
 
         return mixed_squared_errors(logits, labels, partner_labels, lam)
 

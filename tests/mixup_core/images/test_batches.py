@@ -19,7 +19,7 @@ from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.mixing import mix
+from mixup_core.mixing.linear import mix
 from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from mixup_core.tree.building import with_values

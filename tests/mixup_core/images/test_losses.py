@@ -8,7 +8,7 @@ from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.laws import Erm, Midpoint
-from mixup_core.mixing import label_entropy
+from mixup_core.mixing.loss_floor import label_entropy
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()])

@@ -19,7 +19,7 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.mixing import label_entropy
+from mixup_core.mixing.loss_floor import label_entropy
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 

@@ -20,7 +20,7 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
-from mixup_core.mixing import label_entropy
+from mixup_core.mixing.loss_floor import label_entropy
 from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.mixing import loss_floor
+from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
 from mixup_core.tree.building import built

@@ -1,0 +1,63 @@
+"""Mixed losses: the loss of an image under a label mixed from two."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+
+def mixed_cross_entropy(
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
+) -> Tensor:
+    """Return the mean of `mixed_cross_entropies` over the batch, shape ()."""
+    return mixed_cross_entropies(logits, labels, partner_labels, lam).mean()
+
+
+def mixed_cross_entropies(
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
+) -> Tensor:
+    """Return the cross entropy of each image of a mixed batch: nats, (batch,).
+
+    Each target is lam on the label and 1 - lam on the partner's label. Cross entropy is linear in
+    its target, so the sum of two hard-label terms is exact, not an approximation.
+
+        loss = lam * CE(logits, labels) + (1 - lam) * CE(logits, partner_labels)
+
+    At lam = 1/2 this is label smoothing, pair by pair: half of the mass goes to one other class.
+
+    Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
+
+    Args:
+        logits: (batch, classes), float.
+        labels: (batch,), int64, each in [0, classes).
+        partner_labels: (batch,), as `labels`, for the images mixed in.
+        lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
+    """
+    own = cross_entropy(logits, labels, reduction="none")
+    partner = cross_entropy(logits, partner_labels, reduction="none")
+    return torch.lerp(partner, own, lam.expand_as(own))
+
+
+def mixed_squared_errors(
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
+) -> Tensor:
+    """Return the squared error of each image of a mixed batch, (batch,).
+
+    It is the squared distance of the logits, with no softmax, from the mixed one-hot target:
+
+        loss = sum over classes of (logit - (lam e_y + (1 - lam) e_y'))^2
+
+    Source: Liu et al. 2023, arXiv:2303.01475, for training with the square loss.
+
+    Args:
+        logits: (batch, classes), float.
+        labels: (batch,), int64, each in [0, classes).
+        partner_labels: (batch,), as `labels`, for the images mixed in.
+        lam: As for `mixed_cross_entropies`.
+    """
+    classes = torch.arange(logits.shape[1], device=labels.device)  # one_hot would look at labels
+    own, partner = (
+        (part.unsqueeze(1) == classes).to(logits.dtype) for part in (labels, partner_labels)
+    )
+    weight = lam.expand(len(labels)).unsqueeze(1).to(logits.dtype)
+    targets = torch.lerp(partner, own, weight)
+    return (logits - targets).square().sum(1)

@@ -1,0 +1,71 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.mixing.loss_floor import label_entropy, loss_floor
+from mixup_core.mixing.partners import draw_partners
+
+
+def _rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 8.0])
+def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
+    def weighted(lam: float) -> float:
+        entropy = -lam * math.log(lam) - (1 - lam) * math.log(1 - lam)
+        return entropy * float(stats.beta(alpha, alpha).pdf(lam))
+
+    expected = 2 * integrate.quad(weighted, 0, 0.5)[0]
+    assert label_entropy(Beta(alpha=alpha)) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("law", "floor"),
+    [
+        (Erm(), 0.0),
+        (Beta(alpha=0.2), 0.20489),
+        (Beta(alpha=0.5), 0.34766),
+        (Beta(alpha=1.0), 0.45),
+        (Beta(alpha=2.0), 0.525),
+        (Beta(alpha=8.0), 0.59658),
+        (Beta(alpha=20.0), 0.61272),
+        (Beta(alpha=32.0), 0.61686),
+        (Beta(alpha=1024.0), 0.62361),
+        (Midpoint(), 0.9 * math.log(2)),
+    ],
+)
+def test_the_floor_of_ten_balanced_classes_is_the_published_one(law: Law, floor: float) -> None:
+    labels = torch.arange(10).repeat(7)
+    assert loss_floor(law, labels, "dataset", 5) == pytest.approx(floor, abs=1e-5)
+
+
+def test_the_floor_counts_pairs_of_different_classes() -> None:
+    labels = torch.tensor([0, 0, 0, 1, 2, 2])
+    differ = (labels[:, None] != labels).double().mean()
+    assert loss_floor(Midpoint(), labels, "dataset", 3) == pytest.approx(
+        float(differ) * math.log(2)
+    )
+    rng = _rng()
+    drawn = []
+    for _ in range(4000):
+        order = torch.from_numpy(rng.permutation(6))
+        partners = draw_partners("permutation", order, [3, 3], rng)
+        drawn.append(float((labels[order] != labels[partners]).double().mean()))
+    expected = float(np.mean(drawn)) * math.log(2)
+    assert loss_floor(Midpoint(), labels, "permutation", 3) == pytest.approx(expected, rel=0.03)
+
+
+def test_one_image_of_every_batch_meets_itself_the_short_last_one_included() -> None:
+    labels = torch.tensor([0, 1, 2, 3, 4])  # who meets another meets another class
+    for batch_size, batches in ((2, 3), (4, 2), (5, 1), (9, 1)):
+        floor = loss_floor(Midpoint(), labels, "permutation", batch_size)
+        assert floor == pytest.approx((1 - batches / 5) * math.log(2))
+    alone = torch.tensor([0])
+    assert loss_floor(Midpoint(), alone, "permutation", 4) == 0
+    assert loss_floor(Midpoint(), alone, "dataset", 4) == 0
+    assert label_entropy(Erm()) == 0
