@@ -1,12 +1,44 @@
 """METRICS: what image training records, and PREDICTED: what reports compute from predictions."""
 
+from collections.abc import Iterator, Mapping
+
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
+from mixup_core.tree.catalogue import cached_until_growth
 from mixup_core.tree.parts import members
 
-METRICS = {
+
+class _Metrics(Mapping[str, Metric]):
+    """View of every metric, so that a plugin's objectives and probes bring theirs along."""
+
+    def __getitem__(self, name: str) -> Metric:
+        return _metrics()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_metrics())
+
+    def __len__(self) -> int:
+        return len(_metrics())
+
+
+METRICS: Mapping[str, Metric] = _Metrics()
+"""Of training and evaluation; objectives and probes declare what they record beside."""
+
+PREDICTED = {
+    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
+    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
+    for name, label, unit in (
+        ("calibration_error", "calibration error", "%"),
+        ("brier", "Brier score", ""),
+        ("nll", "NLL", "nats"),
+    )
+    if (scaled, name) != ("", "nll")
+} | {"predicted/temperature": Metric(label="fitted temperature")}
+"""Of the test images after the last epoch; a temperature is fitted on the validation images."""
+
+_MEASURED = {
     **{
         f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
         for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
@@ -28,22 +60,10 @@ METRICS = {
         unit="nats",
         note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
     ),
-    **{
-        name: metric
-        for kind in (*members(Objective), *members(Probe))
-        for name, metric in kind.metrics.items()
-    },
 }
-"""Of training and evaluation; objectives and probes declare what they record beside."""
 
-PREDICTED = {
-    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
-    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
-    for name, label, unit in (
-        ("calibration_error", "calibration error", "%"),
-        ("brier", "Brier score", ""),
-        ("nll", "NLL", "nats"),
-    )
-    if (scaled, name) != ("", "nll")
-} | {"predicted/temperature": Metric(label="fitted temperature")}
-"""Of the test images after the last epoch; a temperature is fitted on the validation images."""
+
+@cached_until_growth
+def _metrics() -> Mapping[str, Metric]:
+    kinds = (*members(Objective), *members(Probe))
+    return _MEASURED | {name: metric for kind in kinds for name, metric in kind.metrics.items()}

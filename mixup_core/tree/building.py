@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Any, TypeVar, get_args, get_origin
 
 from mixup_core.rules import RuleError
+from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
-from mixup_core.tree.parts import REQUIRED, Part, kind_name, members, parts, unmarked, words
+from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked, words
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 T = TypeVar("T")

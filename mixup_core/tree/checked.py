@@ -1,12 +1,12 @@
 """Checked: base of the dataclasses that keep to their limits and to rules of their own."""
 
-import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.rules import RuleError
+from mixup_core.tree.catalogue import cached_until_growth
 from mixup_core.tree.limits import Limit
 from mixup_core.tree.parts import Part, limits, members, parts, unmarked
 
@@ -38,7 +38,7 @@ class Checked:
         """Check what no limit says, with `mixup_core.rules.require`; nothing by default."""
 
 
-@functools.cache
+@cached_until_growth
 def _limited(kind: Any) -> "tuple[_Limited, ...]":
     """Return the fields of a dataclass that have a limit; kept, as each value made asks."""
     return tuple(field for field in map(_field, parts(kind)) if field.has_any)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from mixup_core.rules import RuleError
-from mixup_core.tree.parts import REQUIRED, Part, kind_name, parts
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import REQUIRED, Part, parts
 from mixup_core.tree.spelling_errors import SpellingError
 
 

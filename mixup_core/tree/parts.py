@@ -1,12 +1,12 @@
 """Parts: the fields of a dataclass of the tree, and the leaves, its paths that take a value."""
 
 import dataclasses
-import functools
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from mixup_core.tree.catalogue import cached_until_growth, catalogue_of, kind_name
 from mixup_core.tree.limits import Among, Limit
 
 REQUIRED: Final = dataclasses.MISSING
@@ -47,7 +47,7 @@ class Leaf:
     """The dataclass whose field it is."""
 
 
-@functools.cache
+@cached_until_growth
 def parts(kind: Any) -> tuple[Part, ...]:
     """Return the fields of a dataclass in their order.
 
@@ -57,7 +57,7 @@ def parts(kind: Any) -> tuple[Part, ...]:
     return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
 
 
-@functools.cache
+@cached_until_growth
 def leaves(kind: type) -> Mapping[str, Leaf]:
     """Return every path under which a tree of this type may be given a value, in their order.
 
@@ -102,14 +102,13 @@ def unmarked(hint: Any) -> Any:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union; of any other type, itself."""
-    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
-
-
-def kind_name(kind: Any) -> str:
-    """Return the tag or name of a dataclass of a choice; none of any other."""
-    found = getattr(kind, "tag", None) or getattr(kind, "name", None)
-    return found if isinstance(found, str) else ""
+    """Return the types of a union or of an open choice; of any other type, itself."""
+    if get_origin(hint) in {Union, types.UnionType}:
+        return tuple(kind for member in get_args(hint) for kind in members(member))
+    if (catalogue := catalogue_of(hint)) is None:
+        return (hint,)
+    assert catalogue, f"the package of {hint.__qualname__} adds its members when it is imported"
+    return tuple(catalogue.values())
 
 
 def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:

@@ -5,7 +5,8 @@ from collections.abc import Collection
 from typing import Any, get_args, get_origin
 
 from mixup_core.rules import shown
-from mixup_core.tree.parts import kind_name, members, parts, unmarked, words
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import members, parts, unmarked, words
 
 
 class SpellingError(ValueError):
@@ -42,7 +43,7 @@ def expected(hint: Any) -> str:
         return names[hint]
     if get_origin(hint) is tuple:
         return f"a list of {_plural(get_args(hint)[0])}"
-    if dataclasses.is_dataclass(hint):
+    if hint in members(hint) and dataclasses.is_dataclass(hint):
         return _spelling_of(hint)
     spelled = ("null" if part is type(None) else expected(part) for part in members(hint))
     each = list(dict.fromkeys(spelled))

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mixup_core.tree.parts import REQUIRED, kind_name, parts
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import REQUIRED, parts
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any, get_args, get_origin
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
-from mixup_core.tree.parts import kind_name, members, unmarked
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import members, unmarked
 from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed

@@ -27,7 +27,8 @@ from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.schedules import Schedule
 from mixup_core.tree.building import parsed, with_values
-from mixup_core.tree.parts import kind_name, members
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import members
 
 GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
 

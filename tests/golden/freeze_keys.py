@@ -20,8 +20,10 @@ from tests.golden.project import (
     PROBLEMS,
     REQUIRED,
     bundled_studies,
+    catalogue_of,
     confirming,
     load_study,
+    members,
     parts,
     problem_named,
     run_key,
@@ -98,7 +100,9 @@ def _defaults(kind: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _kinds(hint: Any) -> Iterator[Any]:
     """Yield the dataclasses that a type names."""
-    if dataclasses.is_dataclass(hint):
+    if catalogue_of(hint) is not None:
+        yield from members(hint)
+    elif dataclasses.is_dataclass(hint):
         yield hint
     arguments = get_args(hint)
     for part in arguments[:1] if get_origin(hint) is Annotated else arguments:

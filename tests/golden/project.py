@@ -5,7 +5,8 @@ from mixup_core.images.data.fetching import data_root
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import PROBLEMS, problem_named
-from mixup_core.tree.parts import REQUIRED, parts
+from mixup_core.tree.catalogue import catalogue_of
+from mixup_core.tree.parts import REQUIRED, members, parts
 from mixup_core.tree.written_forms import flatten, spelled
 from sweeps.reading.study_file import bundled_studies, load_study
 from sweeps.study.search import confirming
@@ -18,12 +19,14 @@ __all__ = [
     "PROBLEMS",
     "REQUIRED",
     "bundled_studies",
+    "catalogue_of",
     "confirming",
     "data_root",
     "fit",
     "flatten",
     "load",
     "load_study",
+    "members",
     "parts",
     "problem_named",
     "run_key",

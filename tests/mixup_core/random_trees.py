@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import leaves, limits, parts, words
+from mixup_core.tree.catalogue import catalogue_of
+from mixup_core.tree.parts import leaves, limits, members, parts, words
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:
@@ -26,6 +27,8 @@ def spellings(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin is tuple:
         return st.lists(spellings(arguments[0]), max_size=3)
+    if catalogue_of(hint) is not None:
+        return st.one_of([spellings(member) for member in members(hint)])
     if dataclasses.is_dataclass(hint):
         return st.deferred(lambda: _dataclasses(hint))
     plain: Mapping[Any, st.SearchStrategy[Any]] = {

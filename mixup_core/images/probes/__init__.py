@@ -1,1 +1,31 @@
-"""What a run measures of itself beside its errors: probes, and the choice of them in `probes`."""
+"""Probes: what a run measures of itself beside its errors, one per file.
+
+To add one, write its file and name it here.
+"""
+
+from mixup_core.images.probes.el2n import El2n
+from mixup_core.images.probes.gradient_norm import GradientNorm
+from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
+from mixup_core.images.probes.mixup_loss import MixupLoss
+from mixup_core.images.probes.neural_collapse import NeuralCollapse
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.training_errors import (
+    MultiViewError,
+    OriginalError,
+    SpuriousError,
+    TrueError,
+)
+from mixup_core.images.probes.weight_norm import WeightNorm
+
+Probe.catalogue.add(
+    OriginalError,
+    MultiViewError,
+    SpuriousError,
+    TrueError,
+    MixupLoss,
+    GradientNorm,
+    WeightNorm,
+    InputGradientNorm,
+    El2n,
+    NeuralCollapse,
+)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class El2n(Every):
+class El2n(Probe):
     """Mean 2-norm of softmax minus one-hot label over the training images.
 
     Source: Paul et al. 2021, arXiv:2107.07075, definition 2.

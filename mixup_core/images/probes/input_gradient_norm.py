@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InputGradientNorm(Every):
+class InputGradientNorm(Probe):
     """Mean 2-norm of the gradient of an image's loss by the image, of each split held out."""
 
     tag: ClassVar = "input-gradient-norm"

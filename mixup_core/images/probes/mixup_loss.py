@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MixupLoss(Every):
+class MixupLoss(Probe):
     """The mean loss over one fresh draw of partners and weights from the law in force.
 
     Beside it, the infimum over all functions and the excess over that.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NeuralCollapse(Every):
+class NeuralCollapse(Probe):
     """Four measures of the last layer's features h; all tend to 0 in collapse.
 
     With class means mu_c about their mean, M their matrix, k classes that have images:

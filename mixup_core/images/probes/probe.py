@@ -1,37 +1,40 @@
-"""Probe: what a run measures of itself beside its errors, one of the dataclasses of this package.
+"""Probe: what a run measures of itself beside its errors; an open choice, one member per file."""
 
-Each has a `tag`, its fields, and
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-    metrics             what it records, in the order of columns
-    views               the only views it makes sense of, if there are such
-    measure(subject)    the values of some or all of `metrics`
+from mixup_core.problem import Metric
+from mixup_core.tree.catalogue import Catalogue
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count
 
-A file is read when a study is: it imports torch where it computes.
-"""
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
 
-from mixup_core.images.probes.el2n import El2n
-from mixup_core.images.probes.gradient_norm import GradientNorm
-from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
-from mixup_core.images.probes.mixup_loss import MixupLoss
-from mixup_core.images.probes.neural_collapse import NeuralCollapse
-from mixup_core.images.probes.training_errors import (
-    MultiViewError,
-    OriginalError,
-    SpuriousError,
-    TrueError,
-)
-from mixup_core.images.probes.weight_norm import WeightNorm
 
-Probe = (
-    OriginalError
-    | MultiViewError
-    | SpuriousError
-    | TrueError
-    | MixupLoss
-    | GradientNorm
-    | WeightNorm
-    | InputGradientNorm
-    | El2n
-    | NeuralCollapse
-)
-"""To add one is to write its file and to name it here."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe(Checked, ABC):
+    """Measures the network in evaluation mode after some epochs; changes nothing in training.
+
+    What a probe draws comes from streams of its own, and training images are seen unmixed (but for
+    `MixupLoss` and `GradientNorm`) and not augmented. The file of a probe is read when a study is:
+    it imports torch where it computes.
+    """
+
+    catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
+
+    tag: ClassVar[str]
+    """What study files call it."""
+    metrics: ClassVar[Mapping[str, Metric]]
+    """What it records, in the order of columns."""
+    views: ClassVar[Literal["single", "concat"] | None] = None
+    """The only views that it is defined for; None: both."""
+
+    every: Count | None = None
+    """Epochs from one measurement to the next; it divides `epochs`. None: `eval_every`."""
+
+    @abstractmethod
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return the values of some or all of `metrics`, measured after an epoch."""

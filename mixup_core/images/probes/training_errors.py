@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OriginalError(Every):
+class OriginalError(Probe):
     """Error and mean cross entropy of the training images as they are; single views only."""
 
     tag: ClassVar = "original-error"
@@ -35,7 +35,7 @@ class OriginalError(Every):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MultiViewError(Every):
+class MultiViewError(Probe):
     """Error of the training images as an access shows them, gamma drawn anew.
 
     Source: SCIENCE.md, A.4, as the next two; concatenated views only.
@@ -53,7 +53,7 @@ class MultiViewError(Every):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpuriousError(Every):
+class SpuriousError(Probe):
     """Error from the view of the paired class alone, [0, x']; low: it is relied on."""
 
     tag: ClassVar = "spurious-error"
@@ -68,7 +68,7 @@ class SpuriousError(Every):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrueError(Every):
+class TrueError(Probe):
     """Error from the own view alone, [x, 0]."""
 
     tag: ClassVar = "true-error"

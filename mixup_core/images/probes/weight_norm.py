@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mixup_core.images.probes.every import Every
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WeightNorm(Every):
+class WeightNorm(Probe):
     """2-norm of all parameters."""
 
     tag: ClassVar = "weight-norm"

@@ -1,17 +1,16 @@
 """Metrics of image training: what is declared, how it is headed, and that no kind is left out."""
 
-import runpy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
-from mixup_core.images import metrics
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.metrics import METRICS, PREDICTED
-from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.objective import Objective
-from mixup_core.images.probes.el2n import El2n
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.problem import IMAGES
+from mixup_core.problem import Metric
 from mixup_core.tree.parts import members
 
 DECLARING = [*members(Objective), *members(Probe)]
@@ -71,8 +70,21 @@ def test_no_two_metrics_have_one_heading() -> None:
     assert len(set(headings)) == len(headings)
 
 
-def test_a_choice_of_one_kind_declares_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixup_core.images.objectives.objective.Objective", Filter)
-    monkeypatch.setattr("mixup_core.images.probes.probe.Probe", El2n)
-    found = runpy.run_path(metrics.__file__)["METRICS"]
-    assert list(found) == [*list(METRICS)[: len(found) - 3], *Filter.metrics, *El2n.metrics]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Brightness(Probe):
+    tag: ClassVar = "brightness"
+    metrics: ClassVar = {"train/brightness": Metric(label="mean pixel")}
+
+    def measure(self, subject: Any) -> dict[str, float]:
+        return {"train/brightness": float(subject.images.pixels.mean())}
+
+
+def test_a_probe_added_later_brings_its_metrics() -> None:
+    before = list(METRICS)
+    Probe.catalogue.add(Brightness)
+    try:
+        assert list(METRICS) == [*before, "train/brightness"]
+        assert IMAGES.metric("train/brightness").label == "mean pixel"
+    finally:
+        Probe.catalogue.remove("brightness")
+    assert list(METRICS) == before

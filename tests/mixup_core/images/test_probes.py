@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from mixup_core.tree.building import with_values
 CPU = torch.device("cpu")
 OF_VIEWS = {"single": ["original-error"], "concat": ["multi-view-error", "spurious-error",
                                                       "true-error"]}  # fmt: skip
-PROBES = {kind.tag: kind for kind in get_args(Probe)}
+PROBES = Probe.catalogue
 OF_BOTH = [tag for tag in PROBES if not any(tag in tags for tags in OF_VIEWS.values())]
 
 
