@@ -1,38 +1,44 @@
-"""Temporary: private folders for what a process leaves on local disk, gone with it or soon after.
+"""Private temporary folders: removed by their process or, once that is dead, by the next one.
 
-    mixsweep-<pid>-<4 hex>~/        0700; nobody else sees what is in it, whatever its mode
-        lock                        held with `flock` by the process, however it dies
+    mixsweep-<pid>-<4 hex>~/        0700
+        lock                        0600; locked with `flock` by the process; names this folder
 
-The kernel says who is alive: a pid may belong to another process by now, or to another container.
+A name proves nothing: others use it too. Another process removes a folder only if the `lock` in it
+says that it was made for this very folder, and only while it holds that lock itself. The kernel
+frees a lock when its process ends. A folder without such a lock file is never touched.
 """
 
 import fcntl
+import json
 import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
 PREFIX = "mixsweep-"
-"""Of the names of folders in places that other programs use too."""
+"""Begins the names of folders in places that other programs use too."""
 _LOCK = "lock"
 _OWN = re.compile(r"\d+-[0-9a-f]{4}~")
-"""What follows the prefix. Without its last sign it might be a date that somebody gave a folder."""
+"""The rest of a name after the prefix."""
+_LARGEST = 4096
+"""Bytes of a lock file, at most."""
 
 
 @contextmanager
 def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Make a folder for this process alone; `lock` in it is taken.
+    """Make a folder for this process alone and lock it.
 
-    What killed processes of this user left under the same prefix is removed, both now and at the
-    end: their last children may be writing still.
+    Folders that killed processes of this user left under the same prefix are removed, both now and
+    at the end: their last children may be writing still.
 
     Args:
-        place: Where it is made.
-        prefix: Of its name.
+        place: Where the folder is made.
+        prefix: Begins its name.
 
     Raises:
         OSError: If no folder can be made.
@@ -49,69 +55,68 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def collect(place: Path, prefix: str = PREFIX) -> None:
-    """Remove the folders of processes that are dead; those of the living, and others', stay."""
-    for folder in place.glob(f"{escape(prefix)}*"):
+    """Remove the folders that dead processes left under a prefix; all others stay."""
+    for folder in left_folders(place, prefix):
         with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-                continue
-            if not (folder / _LOCK).is_file():
-                _remove_unlocked(folder, prefix)
-                continue
+            _clear(folder)
+
+
+def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
+    """Yield each folder whose process is proven dead; its lock is held until the next is asked for.
+
+    Args:
+        place: Where the folders are.
+        prefix: Begins their names.
+    """
+    for folder in place.glob(f"{escape(prefix)}*"):
+        if not _OWN.fullmatch(folder.name.removeprefix(prefix)):
+            continue
+        with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _clear(folder)
+                if _is_of(lock, folder):
+                    yield folder
             finally:
                 os.close(lock)
-
-
-def is_left(folder: Path) -> bool:
-    """Return whether nobody has the lock of such a folder, which may be gone: its process is dead.
-
-    Raises:
-        OSError: If the folder, or its lock, is closed to this user.
-    """
-    try:
-        lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def _remove_unlocked(folder: Path, prefix: str) -> None:
-    """Remove a folder that was never locked, or that was written into when its lock was gone.
-
-    A living process locks its folder before anything else is in it.
-    """
-    is_written = _OWN.fullmatch(folder.name.removeprefix(prefix)) and any(folder.iterdir())
-    if is_written and not (folder / _LOCK).exists():
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        folder.rmdir()
 
 
 def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
     while True:
         folder = place / f"{prefix}{os.getpid()}-{secrets.token_hex(2)}~"
-        with suppress(FileExistsError, FileNotFoundError):
+        with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            # Who collects may have come between: the folder is gone then, or locked by them.
-            with suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if (folder / _LOCK).exists():
-                    return folder, lock
-            os.close(lock)
+            return folder, _lock(folder)
+
+
+def _lock(folder: Path) -> int:
+    """Make the lock file of a folder and lock it; it is proof only once it is written."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, json.dumps(_record(folder)).encode())
+    return lock
+
+
+def _record(folder: Path) -> dict[str, str | int]:
+    return {"made by": "mixsweep", "folder": folder.name, "inode": folder.lstat().st_ino}
+
+
+def _is_of(lock: int, folder: Path) -> bool:
+    """Return whether an open lock file was written for this folder, which nobody else can enter."""
+    there, own = folder.lstat(), os.fstat(lock)
+    is_private = stat.S_ISDIR(there.st_mode) and there.st_mode & 0o077 == 0
+    is_ours = there.st_uid == own.st_uid == os.geteuid() and stat.S_ISREG(own.st_mode)
+    # Another process may have removed the folder since the file was opened.
+    if not (is_private and is_ours and os.path.samestat(own, (folder / _LOCK).lstat())):
+        return False
+    try:
+        return bool(json.loads(os.pread(lock, _LARGEST, 0)) == _record(folder))
+    except ValueError:
+        return False
 
 
 def _clear(folder: Path) -> None:
-    """Remove a folder; its lock last, so that what could not be removed is found again."""
+    """Remove a folder whose lock is held; the lock last, so that the rest is found again."""
     for entry in folder.iterdir():
         if entry.name != _LOCK:
             if entry.is_dir() and not entry.is_symlink():
@@ -120,5 +125,7 @@ def _clear(folder: Path) -> None:
                 entry.unlink(missing_ok=True)
     if [entry.name for entry in folder.iterdir()] == [_LOCK]:
         (folder / _LOCK).unlink()
-        with suppress(OSError):
+        try:
             folder.rmdir()
+        except OSError:  # its last processes still write into it: the next one removes that
+            os.close(_lock(folder))

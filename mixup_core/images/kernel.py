@@ -111,7 +111,7 @@ def _compiled(pixel: str) -> Kernel | None:
     if compiler is None:
         return None
     try:
-        with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        with temporary_folder(Path(tempfile.gettempdir()), "mixsweep-kernel-") as folder:
             library = folder / "assembly.so"
             files = ("-o", str(library), str(_SOURCE))
             command = [compiler, *_OPTIONS, f"-DPIXEL={pixel}", *files, "-lm"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
-from sweeps.machine.scratch import end_orphans, scratch
+from sweeps.machine.scratch import end_members, scratch
 from sweeps.running.placement import Placement, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, is_elsewhere, nodes
 from sweeps.searching.sources import RunSource
@@ -70,5 +70,5 @@ def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
     """Leave nothing open or behind, from a thread: the main one waits within Ray."""
     tracker.settle(store)
     lease.release()
-    end_orphans(folder)
+    end_members(folder)
     shutil.rmtree(folder, ignore_errors=True)

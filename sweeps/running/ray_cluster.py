@@ -27,7 +27,6 @@ import ray._private.node
 from ray._private.accelerators import get_accelerator_manager_for_resource
 
 from sweeps.machine.processes import end_children
-from sweeps.machine.scratch import MARK
 from sweeps.machine.signals import hear
 from sweeps.running import import_ahead
 from sweeps.running.console import still
@@ -173,7 +172,6 @@ def _start_ray(cpus: int, ahead: Sequence[str], folder: Path, leave: Callable[[]
         "OMP_NUM_THREADS": "1",
         "RAY_preload_python_modules": import_ahead.__name__,
         import_ahead.MODULES: ",".join(ahead),
-        MARK: str(folder),
     }
     for tries_left in reversed(range(_STARTS)):
         try:

@@ -1,17 +1,18 @@
 """Temporary folders: private whatever the umask, and gone with their process."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mixup_core import temporary as module
-from mixup_core.temporary import is_left, temporary_folder
+from mixup_core.temporary import left_folders, temporary_folder
 
 DRIVER = """
 import sys, time
@@ -44,21 +45,6 @@ def driver(place: Path) -> Iterator["subprocess.Popen[str]"]:
 def folder_of(driver: "subprocess.Popen[str]") -> Path:
     assert driver.stdout is not None
     return Path(driver.stdout.readline().strip())
-
-
-def test_who_asks_whether_it_is_left_learns_whether_its_process_is_dead(
-    place: Path, driver: "subprocess.Popen[str]"
-) -> None:
-    folder = folder_of(driver)
-    assert not is_left(folder)
-    driver.kill()
-    driver.wait()
-    assert is_left(folder)
-    (folder / "lock").unlink()
-    assert is_left(folder)
-    assert is_left(place / "never made")
-    with temporary_folder(place) as own:
-        assert not is_left(own)
 
 
 def test_it_is_private_under_any_umask_and_gone_at_the_end(place: Path) -> None:
@@ -135,50 +121,73 @@ def test_what_its_last_processes_write_after_its_lock_is_gone_is_removed_by_the_
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rmdir", rmdir_too_late)
         module.collect(place)
-    assert [path.name for path in left.iterdir()] == ["ray"]
+    assert sorted(path.name for path in left.iterdir()) == ["lock", "ray"]
     with temporary_folder(place):
         pass
     assert list(place.iterdir()) == []
 
 
-def test_one_that_is_locked_while_it_is_looked_at_stays(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+def digests(place: Path) -> dict[str, bytes]:
+    return {
+        f"{path.relative_to(place)} {path.lstat().st_mode:o}": (
+            path.read_bytes() if path.is_file() else b""
+        )
+        for path in sorted(place.rglob("*"))
+    }
+
+
+def test_nothing_is_removed_that_is_not_proven_to_be_ours(
+    place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
-    folder, is_file = place / "mixsweep-1-aaaa~", Path.is_file
-    folder.mkdir()
-
-    def is_file_too_early(path: Path) -> bool:
-        found = is_file(path)
-        (folder / "lock").touch()
-        (folder / "ray").mkdir()
-        return found
-
-    monkeypatch.setattr(Path, "is_file", is_file_too_early)
-    module.collect(place)
-    assert sorted(path.name for path in folder.iterdir()) == ["lock", "ray"]
-
-
-def test_folders_of_others_with_such_a_name_are_left_alone(place: Path) -> None:
-    (place / "mixsweep-notes").mkdir()
-    (place / "mixsweep-notes" / "mine").touch()
-    (place / "mixsweep-20261122-0930").mkdir()
-    (place / "mixsweep-20261122-0930" / "mine").touch()
+    left = folder_of(driver)
+    driver.kill()
+    driver.wait()
+    lock = (left / "lock").read_bytes()
+    for name in ("mixsweep-paper", "mixsweep-1-aaaa~", "mixsweep-2-aaaa~", "mixsweep-notes"):
+        (place / name).mkdir(mode=0o700)
+        (place / name / "chapter").write_text("mine")
+    (place / "mixsweep-paper" / "lock").touch()
+    (place / "mixsweep-1-aaaa~" / "lock").touch()
+    (place / "mixsweep-2-aaaa~" / "lock").write_text("not json")
+    (place / "mixsweep-empty").mkdir()
+    (place / "mixsweep-3-aaaa~").mkdir(mode=0o700)
     (place / "mixsweep-file").touch()
-    (place / "elsewhere").mkdir()
-    (place / "elsewhere" / "lock").touch()
-    (place / "mixsweep-link").symlink_to(place / "elsewhere")
-    (place / "mixsweep-1-aaaa").mkdir()
+    shutil.copytree(left, place / "mixsweep-4-aaaa~")  # a copy of a folder that was ours
+    shutil.copytree(left, place / "copy")
+    (place / "mixsweep-5-aaaa~").symlink_to(left)
+    (place / "mixsweep-6-aaaa~").mkdir()
+    (place / "mixsweep-6-aaaa~" / "lock").symlink_to(left / "lock")
+    left.rename(place / "mixsweep-kept")  # its user wants to look into it
+    (place / "mixsweep-kept" / "lock").write_bytes(lock)
+    before = digests(place)
+    assert list(left_folders(place)) == []
     with temporary_folder(place):
         pass
-    names = [
-        "elsewhere",
-        "mixsweep-20261122-0930",
-        "mixsweep-file",
-        "mixsweep-link",
-        "mixsweep-notes",
-    ]
-    assert sorted(path.name for path in place.iterdir()) == names
-    assert (place / "elsewhere" / "lock").exists()
+    assert digests(place) == before
+
+
+def test_a_folder_that_others_may_enter_is_left_alone(
+    place: Path, driver: "subprocess.Popen[str]"
+) -> None:
+    left = folder_of(driver)
+    driver.kill()
+    driver.wait()
+    left.chmod(0o750)
+    module.collect(place)
+    assert left.exists()
+    left.chmod(0o700)
+    module.collect(place)
+    assert not left.exists()
+
+
+def test_a_living_process_whose_lock_file_a_cleaner_took_keeps_its_folder(
+    place: Path, driver: "subprocess.Popen[str]"
+) -> None:
+    folder = folder_of(driver)
+    (folder / "lock").unlink()
+    with temporary_folder(place):
+        pass
+    assert (folder / "ray" / "session" / "log").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
@@ -191,21 +200,41 @@ def test_folders_of_another_user_are_left_alone(place: Path) -> None:
     assert (place / "mixsweep-1-aaaa" / "lock").exists()
 
 
-def test_a_folder_that_is_collected_while_it_is_made_is_made_again(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_stays_while_it_is_made(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    met = []
+    for function in ("open", "write"):
+        usual = getattr(os, function)
+
+        def collect_first(*given: object, usual: Callable[..., object] = usual) -> object:
+            if not met and str(place) in str(given) + str(list(place.iterdir())):
+                met.append(given)
+                module.collect(place)
+                met.pop()
+            return usual(*given)
+
+        monkeypatch.setattr(module.os, function, collect_first)
+    with temporary_folder(place) as folder:
+        assert (folder / "lock").exists()
+
+
+def test_two_that_remove_one_folder_do_not_remove_its_successor(
+    place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock, met = module.fcntl.flock, []
+    left = folder_of(driver)
+    driver.kill()
+    driver.wait()
+    flock = module.fcntl.flock
 
     def flock_too_late(lock: int, kind: int) -> None:
-        if not met:
-            met.append(lock)
-            module.collect(place)
+        shutil.rmtree(left)
+        left.mkdir(mode=0o700)
+        (left / "lock").touch()
         flock(lock, kind)
 
-    monkeypatch.setattr(module.fcntl, "flock", flock_too_late)
-    with temporary_folder(place) as folder:
-        assert met
-        assert (folder / "lock").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(module.fcntl, "flock", flock_too_late)
+        module.collect(place)
+    assert (left / "lock").exists()
 
 
 def test_each_prefix_is_collected_for_itself(place: Path, driver: "subprocess.Popen[str]") -> None:

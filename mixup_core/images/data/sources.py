@@ -77,7 +77,7 @@ def unpacked(archive: Path) -> Iterator[Path]:
     Yields:
         The folder. Members that would lie outside of it are refused (tar) or kept inside (zip).
     """
-    with temporary_folder(Path(tempfile.gettempdir())) as own:
+    with temporary_folder(Path(tempfile.gettempdir()), "mixsweep-archive-") as own:
         folder = own / "archive"
         extract(archive, folder)
         yield folder

@@ -17,7 +17,6 @@ from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, seal
-from mixup_core.temporary import PREFIX
 from reports.pages.build import Report
 from reports.tables.table import tabulate
 from sweeps.commands.conclusion import keep, recall
@@ -27,6 +26,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
+from tests.sweeps.machine.left import left_by_a_dead_process
 
 OVERRIDES = ("base.epochs=2", "seeds=2")
 KEPT = "reports/.digits.conclusion.json"
@@ -62,9 +62,7 @@ def test_a_launch_with_nothing_to_train_removes_what_a_killed_one_left(
     concluded: CommandLine,
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        left = Path(place) / f"{PREFIX}1-0000~"
-        left.mkdir()
-        (left / "lock").touch()
+        left = left_by_a_dead_process(Path(place))
         run_again(replace(concluded, extra={**concluded.extra, "TMPDIR": place}))
         assert not left.exists()
 

@@ -1,7 +1,6 @@
-"""Scratch of a driver: its path is short enough for Ray."""
+"""Scratch of a driver: its path is short enough for Ray, and only what is proven ours ends."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -11,20 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.temporary import PREFIX, temporary_folder
-from sweeps.machine.scratch import MARK, clear_scratch, end_orphans, scratch
+from sweeps.machine.scratch import clear_scratch, end_orphans, scratch
+from tests.sweeps.machine.left import left_by_a_dead_process
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
 
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-    """Processes that are started for a launch; without one, for none."""
+    """Start processes of this one, which others may have recorded."""
     processes = []
 
-    def start(folder: Path | None, does: str = "") -> "subprocess.Popen[bytes]":
-        marked = {} if folder is None else {MARK: str(folder)}
-        # A shell that becomes another program has no environment to be seen for a moment.
-        command = ["sh", "-c", does] if does else ["sleep", "60"]
-        processes.append(subprocess.Popen(command, env={**os.environ, **marked}))
+    def start(does: str = "sleep 60", **variables: str) -> "subprocess.Popen[bytes]":
+        command = ["sh", "-c", does]
+        processes.append(subprocess.Popen(command, env={**os.environ, **variables}))
         return processes[-1]
 
     yield start
@@ -33,97 +37,90 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
         process.wait()
 
 
-def test_what_killed_launches_have_left_running_is_ended_and_nothing_else(
-    tmp_path: Path, started: Callable[..., "subprocess.Popen[bytes]"]
+def test_what_a_killed_launch_has_left_running_is_ended_before_its_folder_is_removed(
+    place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
-    (tmp_path / "written").mkdir()
-    (tmp_path / "written" / "lock").touch()
-    with temporary_folder(tmp_path) as alive:
-        folders = (tmp_path / "gone", tmp_path / "written", alive, None)
-        gone, written, living, other = map(started, folders)
-        with scratch() as folder:
-            gone.wait(timeout=10)
-            written.wait(timeout=10)
-            own = started(folder)
-            end_orphans()
-            assert own.poll() is None
-        own.wait(timeout=10)
-        assert living.poll() is None
-        assert other.poll() is None
-
-
-def test_they_are_dead_before_their_folder_is_removed(
-    monkeypatch: pytest.MonkeyPatch, started: Callable[..., "subprocess.Popen[bytes]"]
-) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        monkeypatch.setattr(tempfile, "tempdir", place)
-        folder = Path(place) / f"{PREFIX}1-0000~"
-        folder.mkdir()
-        (folder / "lock").touch()
-        writer = started(folder, "while :; do mkdir -p $MIXSWEEP_SCRATCH/ray/$((n += 1)); done")
-        with scratch():
-            assert not folder.exists()
+    writer = started(f"while :; do mkdir -p {place}/mixsweep-*~/ray/$((n += 1)); done")
+    folder = left_by_a_dead_process(place, members=[writer.pid])
+    with scratch():
+        assert not folder.exists()
         writer.wait(timeout=10)
 
 
 def test_what_a_killed_launch_left_is_cleared_where_nothing_is_left_to_train(
-    monkeypatch: pytest.MonkeyPatch, started: Callable[..., "subprocess.Popen[bytes]"]
+    place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        monkeypatch.setattr(tempfile, "tempdir", place)
-        folder = Path(place) / f"{PREFIX}1-0000~"
-        folder.mkdir()
-        (folder / "lock").touch()
-        left = started(folder)
-        clear_scratch()
-        left.wait(timeout=10)
-        assert list(Path(place).iterdir()) == []
+    left = started()
+    left_by_a_dead_process(place, members=[left.pid])
+    clear_scratch()
+    left.wait(timeout=10)
+    assert list(place.iterdir()) == []
 
 
-TITLED = """
-import ctypes, pathlib, sys, time
-log = pathlib.Path(sys.argv[1]) / "ray" / "session_1" / "logs" / "agent.out"
-log.parent.mkdir(parents=True)
-with log.open("w"):
-    ctypes.CDLL(None).prctl(15, sys.argv[2].encode())
-    print("begun", flush=True)
-    time.sleep(60)
+def test_what_a_launch_has_started_ends_with_it_and_nothing_else_does(
+    place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    before = started()
+    with scratch():
+        own = started()
+        end_orphans()
+        assert own.poll() is None
+    own.wait(timeout=10)
+    assert before.poll() is None
+
+
+def test_a_process_is_not_ended_for_its_environment_or_its_name(
+    place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
+) -> None:
+    (place / "mixsweep-paper").mkdir()
+    (place / "mixsweep-paper" / "lock").touch()
+    strangers = [
+        started(MIXSWEEP_SCRATCH=str(place / name))
+        for name in ("gone", "mixsweep-paper", "mixsweep-1-aaaa~")
+    ]
+    titled = subprocess.Popen(["sleep", "60"], executable="/bin/sleep")
+    with scratch() as folder, (folder / "held").open("w") as held:
+        reader = subprocess.Popen(["sleep", "60"], stdout=held)
+    try:
+        reader.wait(timeout=10)  # this launch has started it
+        left_by_a_dead_process(place, members=[])
+        with scratch():
+            pass
+        assert [process.poll() for process in (*strangers, titled)] == [None] * 4
+    finally:
+        titled.kill()
+        titled.wait()
+
+
+def test_a_running_launch_whose_lock_a_cleaner_took_is_not_ended(place: Path) -> None:
+    code = """
+import subprocess, time
+from sweeps.machine.scratch import scratch
+with scratch() as folder:
+    child = subprocess.Popen(["sleep", "60"])
+    while not (folder / "processes").exists():
+        time.sleep(0.02)
+    print(folder, flush=True)
+    child.wait()
 """
-"""Has a log of a launch open and gives itself a name, as the agents of Ray do."""
-
-
-def test_agents_that_have_overwritten_what_marks_them_are_known_by_their_logs(
-    tmp_path: Path,
-) -> None:
-    def started(folder: Path, title: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", TITLED, str(folder), title]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "begun\n"
-        return process
-
-    left = tmp_path / f"{PREFIX}1-0000~"
-    with temporary_folder(tmp_path) as alive, scratch() as own:
-        agents = {
-            "of the dead": started(left, "ray::DashboardAgent"),
-            "of the living": started(alive, "ray::DashboardAgent"),
-            "of this launch": started(own, "ray::DashboardAgent"),
-            "reads a log": started(tmp_path / f"{PREFIX}1-0001~", "tail"),
-            "elsewhere": started(tmp_path / "cluster", "ray::DashboardAgent"),
-        }
-        shutil.rmtree(left)
-        try:
-            end_orphans()
-            assert [name for name, agent in agents.items() if agent.poll() is not None] == [
-                "of the dead"
-            ]
-            end_orphans(own)
-            agents["of this launch"].wait(timeout=10)
-            assert agents["of the living"].poll() is None
-        finally:
-            for agent in agents.values():
-                agent.kill()
-                agent.communicate()
+    launch = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TMPDIR": str(place)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert launch.stdout is not None
+        folder = Path(launch.stdout.readline().strip())
+        (folder / "lock").unlink()
+        with scratch():
+            pass
+        clear_scratch()
+        assert launch.poll() is None
+        assert (folder / "processes").exists()
+    finally:
+        launch.kill()
+        launch.communicate()
 
 
 @pytest.mark.parametrize("length", [4, 17, 18, 90])

@@ -1,0 +1,83 @@
+"""Members: the processes that a launch has started, as a file in its private folder names them.
+
+    processes       one line for each: pid, start in clock ticks, boot, pid namespace
+
+A pid alone may belong to another process by now, or to another container.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from sweeps.machine.processes import lives
+
+_FILE = "processes"
+_FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 30.0
+"""Seconds until the first look, the growth of that wait, and its limit: Ray's own processes start
+first, and a look at all processes of a machine takes milliseconds."""
+
+
+@contextmanager
+def recorded_members(folder: Path) -> Iterator[None]:
+    """Record in a folder, from a thread, what this process starts within a `with`."""
+    before = psutil.Process().children()
+    known: set[psutil.Process] = set()
+    over = threading.Event()
+
+    def record() -> None:
+        joined = _below(psutil.Process()).difference(known, before, *map(_below, before))
+        known.update(joined)
+        lines = filter(None, map(_identity, joined))
+        if text := "".join(f"{line}\n" for line in lines):
+            with (folder / _FILE).open("a") as file:
+                file.write(text)
+
+    def watch() -> None:
+        wait = _FIRST
+        while not over.wait(wait):
+            with suppress(psutil.Error, OSError):
+                record()
+            wait = min(wait * _SLOWER, _LONGEST)
+
+    threading.Thread(target=watch, name="members", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        with suppress(psutil.Error, OSError):
+            record()
+
+
+def members(folder: Path) -> Iterator[psutil.Process]:
+    """Yield the recorded processes that live, and the processes below them."""
+    try:
+        lines = frozenset((folder / _FILE).read_text().splitlines())
+    except (OSError, UnicodeDecodeError):
+        return
+    seen: set[psutil.Process] = set()
+    for line in lines:
+        with suppress(psutil.Error, ValueError):
+            process = psutil.Process(int(line.partition(" ")[0]))
+            if _identity(process) == line:
+                seen |= {process, *_below(process)}
+    yield from filter(lives, seen)
+
+
+def _below(process: psutil.Process) -> set[psutil.Process]:
+    try:
+        return set(process.children(recursive=True))
+    except psutil.NoSuchProcess:
+        return set()
+
+
+def _identity(process: psutil.Process) -> str | None:
+    """Return what no other process is ever called; None if it has ended or nobody can tell."""
+    try:
+        started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{process.pid} {started} {boot} {Path('/proc/self/ns/pid').readlink()}"
+    except (OSError, IndexError):
+        return None

@@ -1,0 +1,38 @@
+"""What a launch that was killed has left: its folder, and a record of its processes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_LAUNCH = """
+import os, sys, time
+from pathlib import Path
+import psutil
+from mixup_core.temporary import temporary_folder
+from sweeps.machine.members import recorded_members
+members = [psutil.Process(int(pid)) for pid in sys.argv[2:]]
+class Own(psutil.Process):
+    def children(self, recursive=False):
+        return members if recursive else []
+psutil.Process = Own
+with temporary_folder(Path(sys.argv[1])) as folder:
+    with recorded_members(folder):
+        pass
+    (folder / "ray").mkdir()
+    print(folder, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def left_by_a_dead_process(place: Path, members: Sequence[int] = ()) -> Path:
+    """Return the folder of a launch that was killed.
+
+    Args:
+        place: Where the folder is.
+        members: Pids of the processes that the launch recorded.
+    """
+    command = [sys.executable, "-c", _LAUNCH, str(place), *map(str, members)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
+    return Path(done.stdout.strip())

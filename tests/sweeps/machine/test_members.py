@@ -1,0 +1,74 @@
+"""Members: what a launch has started is known by pid and start, and by nothing less."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sweeps.machine import members as module
+from sweeps.machine.members import members, recorded_members
+
+NESTED = "import subprocess, sys; subprocess.run(['sleep', '60'])"
+
+
+def waited_for(found: Callable[[], int], number: int) -> None:
+    give_up_at = time.monotonic() + 8
+    while found() != number and time.monotonic() < give_up_at:
+        time.sleep(0.02)
+    assert found() == number
+
+
+def test_the_processes_below_a_launch_are_recorded_and_earlier_ones_are_not(
+    tmp_path: Path,
+) -> None:
+    earlier = subprocess.Popen(["sleep", "60"])
+    with recorded_members(tmp_path):
+        parent = subprocess.Popen([sys.executable, "-c", NESTED])
+        waited_for(lambda: len(list(members(tmp_path))), 2)
+    below = psutil.Process(parent.pid).children()
+    try:
+        assert {process.pid for process in members(tmp_path)} == {parent.pid, below[0].pid}
+        parent.kill()
+        parent.wait()
+        assert {process.pid for process in members(tmp_path)} == {below[0].pid}
+    finally:
+        for process in (earlier, *below):
+            process.kill()
+        earlier.wait()
+
+
+@pytest.mark.parametrize("part", range(4), ids=["pid", "start", "boot", "namespace"])
+def test_a_record_that_differs_in_any_part_names_no_process(tmp_path: Path, part: int) -> None:
+    with recorded_members(tmp_path):
+        child = subprocess.Popen(["sleep", "60"])
+    file = tmp_path / "processes"
+    try:
+        words = file.read_text().split()
+        assert [process.pid for process in members(tmp_path)] == [child.pid]
+        words[part] = str(int(words[part]) + 1) if words[part].isdecimal() else f"x{words[part]}"
+        file.write_text(" ".join(words) + "\n")
+        assert list(members(tmp_path)) == []
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"1", b"x y\n", b"9" * 4000, b"-1 2 3 4\n"])
+def test_a_damaged_record_names_no_process(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "processes").write_bytes(content)
+    assert list(members(tmp_path)) == []
+
+
+def test_where_nobody_can_tell_when_a_process_began_none_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_identity", lambda process: None)
+    with recorded_members(tmp_path):
+        child = subprocess.Popen(["sleep", "60"])
+    child.kill()
+    child.wait()
+    assert not (tmp_path / "processes").exists()
