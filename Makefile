@@ -8,7 +8,7 @@ DEV := $(VENV)/.ready-dev
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: quickstart test units faults long soak mutants check format theory golden same-bits bench
-.PHONY: bench-search
+.PHONY: bench-search docs
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -87,6 +87,10 @@ check: $(DEV)
 format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documentation as HTML in docs/_build/html. A warning is an error; nothing is fetched.
+docs: $(DEV)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 
 # Fills the page of the theory in from what is in runs/; a study without a report there is named in it.
 PAGE ?= runs/theory

@@ -1,5 +1,7 @@
 """mixsweep: studies from Python. Four names, for notebooks and scripts.
 
+Example::
+
     import mixsweep
 
     study = mixsweep.read_study("digits", "seeds=3")     # a bundled name or a path, and overrides

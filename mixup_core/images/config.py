@@ -215,8 +215,8 @@ class TrainConfig(Checked):
     """`val/*` and `test/*` are measured after every `eval_every`-th epoch; it divides `epochs`, so
     the last epoch is always measured and a shorter run is a prefix of a longer one."""
     probes: tuple[Probe, ...] = ()
-    """What is measured beside, each at most once: names, or `{name: epochs from one measurement to
-    the next}`."""
+    """Further measurements, each at most once: a name, or a name with the number of epochs from one
+    measurement to the next, `{el2n: 5}`."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the network's forward pass (autocast); weights and loss stay float32."""
     vary: Literal[

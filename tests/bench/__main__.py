@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.pairs import arguments_of
-from tests.soak.findings import folder_of
+from tests.soak.findings import MEASUREMENTS
 
 LEAST: Mapping[str, tuple[str, ...]] = {
     "assembly": ("--rounds", "1", "--images", "1500"),
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.quick and options.out is None:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             return run(options.benches or LEAST, Path(folder), quick=True)
-    out = options.out or folder_of("bench")
+    out = options.out or MEASUREMENTS
     return run(options.benches or LEAST, out, quick=options.quick)
 
 
@@ -57,7 +57,7 @@ def run(benches: Sequence[str] | Mapping[str, object], out: Path, *, quick: bool
         seconds = time.monotonic() - started
         say(f"{name}: {seconds:.0f} s" + (f", failed with {code}" if code else ""))
         failed += [name] if code else []
-    table = out / "table.md"
+    table = out / "bench.md"
     say(table.read_text() if table.exists() else "no bench has finished")
     say(f"{len(benches) - len(failed)} of {len(benches)} benches finished")
     return 1 if failed else 0

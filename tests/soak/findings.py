@@ -12,7 +12,7 @@ from typing import Any, Literal
 from reports.numbers.provenance import PACKAGES, describe_code
 from sweeps.machine.processor import processor
 
-PUBLISHED = Path("reports") / "published"
+MEASUREMENTS = Path("reports") / "published" / "measurements"
 Kind = Literal["soak", "bench", "bench-search", "mutants"]
 
 
@@ -24,21 +24,22 @@ def publish(
     kind: Kind = "soak",
     out: Path | None = None,
 ) -> Path:
-    """Write figures as JSON, and the table of all that the folder of this day and commit holds.
+    """Append a finding to the file of its kind, and write the table of that kind again.
 
     Args:
-        name: Names the file: the module of `tests.soak` or `tests.bench` that measured.
+        name: Names what measured: the module of `tests.soak` or `tests.bench`.
         title: One sentence: what was done, how often.
         figures: What was measured; plain values, units in the names.
         kind: Make target that measures it again.
-        out: The folder; None: that of this day, commit and kind.
+        out: The folder; None: `reports/published/measurements`.
 
     Returns:
-        The folder.
+        The folder. It holds `KIND.jsonl`, one finding per line, the newest last, and `KIND.md`.
     """
-    folder = folder_of(kind) if out is None else out
+    folder = MEASUREMENTS if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     content = {
+        "name": name,
         "title": title,
         "figures": dict(figures),
         "made_with": {
@@ -53,28 +54,23 @@ def publish(
             },
         },
     }
-    (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    with (folder / f"{kind}.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(content) + "\n")
     write_table(folder, kind)
     return folder
 
 
-def folder_of(kind: Kind) -> Path:
-    """Return where findings of this day and commit are published."""
-    code = describe_code()
-    commit = "no-commit" if code is None else code["commit"][:7]
-    return PUBLISHED / f"{datetime.now(UTC):%Y-%m-%d}-{commit}-{kind}"
-
-
 def write_table(folder: Path, kind: str) -> None:
-    """Write `table.md` from the JSON files of a folder."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    lines = [f"| {kind} | figure | value |", "|---|---|---|"]
-    for name, content in found.items():
-        lines += [f"| {name} | {figure} | {value} |" for figure, value in _rows(content["figures"])]
-    lines.append("")
-    lines += [f"- {name}: {_origin(content)}" for name, content in found.items()]
-    lines += ["", f"`make {kind}` makes these figures again. Wall times include what else ran."]
-    (folder / "table.md").write_text("\n".join(lines) + "\n")
+    """Write `KIND.md`: the newest finding of each name, with its commit, machine and figures."""
+    lines = (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
+    newest = {found["name"]: found for found in map(json.loads, lines)}
+    rows = [f"# Measured by `make {kind}`", ""]
+    rows += ["| measurement | commit, machine, date | figure | value |", "|---|---|---|---|"]
+    for name, found in sorted(newest.items()):
+        rows.append(f"| **{name}** | {_origin(found)} | {found['title']} | |")
+        rows += [f"| | | {figure} | {value} |" for figure, value in _rows(found["figures"])]
+    rows += ["", f"Older findings are in `{kind}.jsonl`. Wall times include what else ran."]
+    (folder / f"{kind}.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -94,14 +90,13 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
                 yield f"{prefix}{name}", str(value)
 
 
-def _origin(content: Mapping[str, Any]) -> str:
-    made = content["made_with"]
+def _origin(found: Mapping[str, Any]) -> str:
+    made = found["made_with"]
     code, versions = made["code"], made["versions"]
-    commit = "no commit" if code is None else f"commit {code['commit'][:7]}"
+    commit = "no commit" if code is None else code["commit"][:7]
     if code is not None and code["dirty"]:
         commit += " with changes"
     return (
-        f"{content['title']}; {made['date']}, {commit}, {made['cpus']} CPUs ({made['device']}), "
-        f"mean load {made['load_average']:.0f}, Python {versions['python']}, "
-        f"torch {versions['torch']}, ray {versions['ray']}, mlflow {versions['mlflow']}"
+        f"{commit}, {made['cpus']} CPUs ({made['device']}), mean load {made['load_average']:.0f}, "
+        f"torch {versions['torch']}, {made['date'][:10]}"
     )

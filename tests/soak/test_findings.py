@@ -8,10 +8,11 @@ import pytest
 from tests.soak.findings import publish
 
 
-def test_all_findings_of_a_day_and_commit_share_one_table(
+def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    publish("kills", "1 kill", {"kills": {"worker": 1}})
     publish("kills", "3 kills", {"kills": {"worker": 2, "driver": 1}, "violations": []})
     spread = {"n": 3, "median": 8.25, "min": 8.0, "max": 9.5}
     figures = {
@@ -20,22 +21,24 @@ def test_all_findings_of_a_day_and_commit_share_one_table(
         "other": spread | {"goal": None},
     }
     folder = publish("disks", "1 full disk", figures)
-    assert folder.parent == Path("reports/published")
-    assert json.loads((folder / "kills.json").read_text())["figures"]["violations"] == []
-    table = (folder / "table.md").read_text()
+    assert folder == Path("reports/published/measurements")
+    found = [json.loads(line) for line in (folder / "soak.jsonl").read_text().splitlines()]
+    assert [one["title"] for one in found] == ["1 kill", "3 kills", "1 full disk"]
+    rows = (folder / "soak.md").read_text().splitlines()
     for row in (
-        "| kills | kills: worker | 2 |",
-        "| kills | violations | none |",
-        "| disks | minutes | 0.1235 |",
-        "| disks | ratio | 8.25 [8 to 9.5], n=3, goal 7 |",
-        "| disks | other | 8.25 [8 to 9.5], n=3 |",
+        "| | | kills: worker | 2 |",
+        "| | | violations | none |",
+        "| | | minutes | 0.1235 |",
+        "| | | ratio | 8.25 [8 to 9.5], n=3, goal 7 |",
+        "| | | other | 8.25 [8 to 9.5], n=3 |",
     ):
-        assert row in table.splitlines()
+        assert row in rows
+    assert "| | | kills: worker | 1 |" not in rows
 
 
-def test_findings_go_where_they_are_asked_to_go(tmp_path: Path) -> None:
+def test_findings_are_written_to_the_folder_that_is_given(tmp_path: Path) -> None:
     assert publish("kills", "no kills", {"kills": 0}, out=tmp_path / "here") == tmp_path / "here"
-    assert (tmp_path / "here" / "table.md").exists()
+    assert (tmp_path / "here" / "soak.md").exists()
 
 
 def test_a_finding_names_no_place_of_this_machine(

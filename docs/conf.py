@@ -1,0 +1,41 @@
+"""Sphinx: how the documentation is built. `make docs` calls it; nothing is fetched."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+from reference_pages import write_pages  # noqa: E402  found by the line above
+
+project = "mixsweep"
+author = "the mixsweep authors"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_click",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Studies of mixup training, from a study file to a paper's table",
+    "fixed_sidebar": False,
+    "page_width": "68rem",
+    "sidebar_width": "15rem",
+    "font_size": "1rem",
+    "show_powered_by": False,
+}
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
+html_show_copyright = False
+myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+
+write_pages(HERE / "reference" / "_generated")
