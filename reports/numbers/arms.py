@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mixup_core.keys import stage_keys
-from reports.numbers.families import BySeed, Member, family_of
+from reports.numbers.families import BySeed, Family, Member, compare_pair
 from reports.numbers.runs import counted_runs
-from reports.numbers.statistics import CONFIDENCE, Summary, summarise
+from reports.numbers.statistics import Summary, summarise
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
-
-_LEVEL = 1 - CONFIDENCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +32,8 @@ class ArmRow:
     is_best: bool = False
     """Whether the mean is the best of the arms with every seed."""
     is_close: bool = False
-    """Whether the arm is not told apart from the best at 5 % after Holm, a family of its own; so is
-    one that shares fewer than two seeds with it."""
+    """Whether an interval of the table's own level does not tell the arm from the best; so is one
+    that shares fewer than two seeds with it."""
 
     @property
     def title(self) -> str:
@@ -95,24 +93,25 @@ def mark_best(
     rows: Sequence[ArmRow],
     values: Mapping[str, BySeed],
     equal: Mapping[str, str],
-    metric: str,
-    *,
-    is_lower_better: bool,
+    family: Family,
+    study: Study,
 ) -> list[ArmRow]:
-    """Return the rows with the best of them and those not told apart from it marked."""
+    """Return the rows with the best of them and those not told apart from it marked.
+
+    One rule tells arms apart in the whole table: the interval of a difference at the level of the
+    table's family excludes 0. The family has at least one comparison for each arm but one, so the
+    marked arms hold the truly best one with 95 % (Hsu 1984, multiple comparisons with the best).
+    """
+    metric = study.headline
     ranked = [row for row in rows if not row.tags]
     full = [row for row in ranked if row.n == row.seeds_expected >= 2 and metric in row.summaries]
     if len({equal[row.arm] for row in full}) < 2:
         return list(rows)
-    sign = 1 if is_lower_better else -1
+    sign = 1 if study.problem.metric(metric).is_lower_better else -1
     best = min(full, key=lambda row: sign * row.summaries[metric].mean)
     others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
-    against = family_of([(arm, best.arm) for arm in others], values, equal).members
-    told = {
-        arm
-        for (arm, _), member in against.items()
-        if member.p_holm is not None and member.p_holm <= _LEVEL
-    }
+    compared = {arm: compare_pair((arm, best.arm), values) for arm in others}
+    told = {arm for arm, c in compared.items() if c is not None and family.member(c).is_told}
     return [
         replace(
             row,

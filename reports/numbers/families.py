@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from reports.numbers.statistics import CONFIDENCE, Comparison, compare, holm
+from reports.numbers.statistics import CONFIDENCE, Comparison, compare
 
 Pair = tuple[str, str | float]
 """An arm, and the arm at the same seeds or the number that it is compared with."""
@@ -18,11 +18,8 @@ class Member:
     comparison: Comparison
     p: float | None
     """`comparison.p` times the size of the family, at most 1."""
-    p_holm: float | None
-    """`comparison.p` after Holm, at most `p`."""
     sign_flip_p: float | None
     """`comparison.sign_flip_p` times the size of the family, at most 1."""
-    sign_flip_p_holm: float | None
     low: float | None
     """Lower end of the simultaneous 95 % interval; it excludes zero exactly where `p` <= 5 %."""
     high: float | None
@@ -36,15 +33,47 @@ class Member:
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
+_ADJUSTED = {
+    "difference_ci_low": "low",
+    "difference_ci_high": "high",
+    "d_ci_low": "effect_low",
+    "d_ci_high": "effect_high",
+    "p": "p",
+    "sign_flip_p": "sign_flip_p",
+}
+_UNADJUSTED = {
+    "difference_ci_low_unadjusted": "ci_low",
+    "difference_ci_high_unadjusted": "ci_high",
+    "d_ci_low_unadjusted": "effect_low",
+    "d_ci_high_unadjusted": "effect_high",
+    "p_unadjusted": "p",
+    "sign_flip_p_unadjusted": "sign_flip_p",
+}
+
+
+def record_of(member: Member | None) -> dict[str, float | None]:
+    """Return the columns that CSV files have of a comparison, each None where there is none.
+
+    A number has one name everywhere: intervals and p hold for all comparisons of the family
+    together, as in the printed table. `_unadjusted` marks those of one comparison alone.
+    """
+    alone = None if member is None else member.comparison
+    means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
+    return {
+        **{name: getattr(alone, field, None) for name, field in means.items()},
+        **{name: getattr(member, field, None) for name, field in _ADJUSTED.items()},
+        **{name: getattr(alone, field, None) for name, field in _UNADJUSTED.items()},
+    }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
     """Comparisons that are printed together.
 
     Adjusted after Bonferroni: p <= 5 % exactly where the interval at the level 1 - 5 % / size
     excludes zero, and all intervals hold together with 95 % whatever the comparisons have in
-    common. Holm's p is never larger, and stands in `table.csv`; no interval around each mean agrees
-    with it and keeps the 95 %. Dunnett's test would assume equal variances, which seeds of
-    different arms do not have.
+    common. Holm's p is never larger, but no interval around each mean agrees with it and keeps the
+    95 %. Dunnett's test would assume equal variances, which seeds of different arms do not have.
     """
 
     size: int
@@ -56,6 +85,20 @@ class Family:
     def confidence(self) -> float:
         """Level of each interval, which makes 95 % of all together."""
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
+
+    def member(self, comparison: Comparison) -> Member:
+        """Return a comparison as adjusted in this family, whether it is counted in it or not."""
+        interval = comparison.interval(self.confidence) or (None, None)
+        effect = comparison.effect_interval(self.confidence) or (None, None)
+        return Member(
+            comparison=comparison,
+            p=_bonferroni(comparison.p, self.size),
+            sign_flip_p=_bonferroni(comparison.sign_flip_p, self.size),
+            low=interval[0],
+            high=interval[1],
+            effect_low=effect[0],
+            effect_high=effect[1],
+        )
 
 
 def family_of(
@@ -74,34 +117,15 @@ def family_of(
     compared = {
         pair: comparison
         for pair in dict.fromkeys(pairs)
-        if (comparison := _compared(pair, values)) is not None
+        if (comparison := compare_pair(pair, values)) is not None
     }
-    tests: dict[frozenset[str | float], Comparison] = {}
-    for pair, comparison in compared.items():
-        if comparison.p is not None and len(_test(pair, equal)) == 2:
-            tests.setdefault(_test(pair, equal), comparison)
+    tests = {
+        test
+        for pair, comparison in compared.items()
+        if comparison.p is not None and len(test := _test(pair, equal)) == 2
+    }
     family = Family(size=len(tests), members={})
-    ps, signs = (
-        {test: p for test, c in tests.items() if (p := getattr(c, name)) is not None}
-        for name in ("p", "sign_flip_p")
-    )
-    holms, sign_holms = (dict(zip(of, holm(list(of.values())), strict=True)) for of in (ps, signs))
-    members = {}
-    for pair, comparison in compared.items():
-        test = _test(pair, equal)
-        interval = comparison.interval(family.confidence) or (None, None)
-        effect = comparison.effect_interval(family.confidence) or (None, None)
-        members[pair] = Member(
-            comparison=comparison,
-            p=_bonferroni(comparison.p, family.size),
-            p_holm=holms.get(test, comparison.p),
-            sign_flip_p=_bonferroni(comparison.sign_flip_p, family.size),
-            sign_flip_p_holm=sign_holms.get(test, comparison.sign_flip_p),
-            low=interval[0],
-            high=interval[1],
-            effect_low=effect[0],
-            effect_high=effect[1],
-        )
+    members = {pair: family.member(comparison) for pair, comparison in compared.items()}
     return replace(family, members=members)
 
 
@@ -131,7 +155,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
     return sentences
 
 
-def _compared(pair: Pair, values: Mapping[str, BySeed]) -> Comparison | None:
+def compare_pair(pair: Pair, values: Mapping[str, BySeed]) -> Comparison | None:
     """Return the comparison over the seeds that both have; None if there is none."""
     arm, against = pair
     ours = values.get(arm, {})

@@ -87,7 +87,7 @@ def caption_of(table: Captioned) -> str:
             "never a result"
         )
     if any(row.is_close for row in rows):
-        parts.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
+        parts.append("†: not told apart from it by an interval of the same level")
     if any(0 < row.n < row.seeds_expected for row in rows):
         parts.append("an arm that lacks seeds is summarised and compared over those it has")
     if any(row.diverged for row in rows):

@@ -14,7 +14,7 @@ from typing import Any
 
 from mixup_core.problem import Metric
 from mixup_core.tree.written_forms import flatten
-from reports.numbers.families import Member, changed_decisions
+from reports.numbers.families import Member, changed_decisions, record_of
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, run_records, values_of
@@ -401,8 +401,12 @@ class Joined:
                 )
                 records.append(
                     {"arm": arm, "column": head, "against": first[0], "n": comparison.n}
-                    | {"difference": comparison.difference, "sd": sd}
-                    | {"ci_low": comparison.ci_low, "ci_high": comparison.ci_high, "equal": equal}
+                    | {"difference": comparison.difference, "difference_sd": sd}
+                    | {
+                        "difference_ci_low_unadjusted": comparison.ci_low,
+                        "difference_ci_high_unadjusted": comparison.ci_high,
+                        "equal": equal,
+                    }
                 )
         if not cells:
             return None
@@ -584,11 +588,4 @@ def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, st
 
 def _numbers(member: Member | None) -> dict[str, Any]:
     """Return what a comparison is in full, None everywhere without one."""
-    comparison = member and member.comparison
-    return {
-        "n": comparison and comparison.n,
-        "difference": comparison and comparison.difference,
-        "difference_low": member and member.low,
-        "difference_high": member and member.high,
-        "p_adjusted": member and member.p,
-    }
+    return {"n": member and member.comparison.n, **record_of(member)}

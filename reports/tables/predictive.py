@@ -217,8 +217,8 @@ def _compared(name: str, member: Member | None) -> dict[str, Any]:
     comparison = None if member is None else member.comparison
     return {
         name: getattr(comparison, "difference", None),
-        f"{name}_low": getattr(member, "low", None),
-        f"{name}_high": getattr(member, "high", None),
-        f"{name}_p": getattr(comparison, "p", None),
-        f"{name}_p_adjusted": getattr(member, "p", None),
+        f"{name}_ci_low": getattr(member, "low", None),
+        f"{name}_ci_high": getattr(member, "high", None),
+        f"{name}_p": getattr(member, "p", None),
+        f"{name}_p_unadjusted": getattr(comparison, "p", None),
     }

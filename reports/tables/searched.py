@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.numbers.families import record_of
 from reports.numbers.runs import arrange, counted_runs
 from reports.numbers.spelling import DASH, spell_heading, spell_p
 from reports.numbers.statistics import Comparison, Summary, compare, summarise
@@ -207,8 +208,8 @@ def points_table(searched: Searched) -> Listing:
             | {
                 "baseline": baseline,
                 "difference": getattr(comparison, "difference", None),
-                "difference_ci_low": getattr(comparison, "ci_low", None),
-                "difference_ci_high": getattr(comparison, "ci_high", None),
+                "difference_ci_low_unadjusted": getattr(comparison, "ci_low", None),
+                "difference_ci_high_unadjusted": getattr(comparison, "ci_high", None),
                 "on_front": arm in front if several else None,
                 "selected": point is not None and point == searched.winner,
                 "tied": point in searched.tied,
@@ -252,17 +253,8 @@ def winner_table(searched: Searched, table: Table) -> Listing:
     }
     records: list[dict[str, Any]] = []
     for arm, member in found.items():
-        comparison = None if member is None else member.comparison
-        records.append(
-            {"arm": winner, "baseline": arm}
-            | {
-                name: getattr(comparison, name, None)
-                for name in ("n", "difference", "sd", "ci_low", "ci_high", "p")
-            }
-            | {"p_holm": getattr(member, "p_holm", None)}
-            | {"p_adjusted": getattr(member, "p", None)}
-            | {f"difference_{end}": getattr(member, end, None) for end in ("low", "high")}
-        )
+        n = None if member is None else member.comparison.n
+        records.append({"arm": winner, "baseline": arm, "n": n, **record_of(member)})
     return Listing(
         name="confirmed",
         title="The selected point against each arm",

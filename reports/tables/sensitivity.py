@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reports.numbers.families import Family, Member, changed_decisions, family_of
+from reports.numbers.families import Family, Member, changed_decisions, family_of, record_of
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import spell_heading, spell_p
 from reports.tables.listings import Listing, spell_member
@@ -101,19 +101,11 @@ def _family(
 def _record_of(
     arm: str, against: str, readout: Readout, is_primary: bool, member: Member
 ) -> dict[str, Any]:
-    comparison = member.comparison
     return {
         "arm": arm,
         "baseline": against,
         "readout": str(readout),
         "is_primary": is_primary,
-        "n": comparison.n,
-        "difference": comparison.difference,
-        "sd": comparison.sd,
-        "ci_low": comparison.ci_low,
-        "ci_high": comparison.ci_high,
-        "p": comparison.p,
-        "p_adjusted": member.p,
-        "difference_low": member.low,
-        "difference_high": member.high,
+        "n": member.comparison.n,
+        **record_of(member),
     }

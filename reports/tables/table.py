@@ -6,7 +6,7 @@ from typing import Any
 
 from mixup_core.problem import Metric, Problem
 from reports.numbers.arms import ArmRow, equals, mark_best, summarise_arm
-from reports.numbers.families import Family, Member, Pair, family_of
+from reports.numbers.families import Family, Member, Pair, family_of, record_of
 from reports.numbers.provenance import public
 from reports.numbers.runs import arrange, metrics_of, values_of
 from reports.numbers.spelling import (
@@ -34,29 +34,6 @@ from sweeps.state.results import Outcome, RunResult
 from sweeps.study.claims import Claim
 from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
-
-_COMPARISON_COLUMNS = {
-    "seeds_shared": "n",
-    "difference": "difference",
-    "difference_sd": "sd",
-    "difference_ci_low": "ci_low",
-    "difference_ci_high": "ci_high",
-    "d": "effect",
-    "d_ci_low": "effect_low",
-    "d_ci_high": "effect_high",
-    "p": "p",
-}
-"""Column of `table.csv` to the field of `Comparison` it holds: nothing adjusted."""
-
-_FAMILY_COLUMNS = {
-    "p_holm": "p_holm",
-    "sign_flip_p_holm": "sign_flip_p_holm",
-    "p_adjusted": "p",
-    "difference_low": "low",
-    "difference_high": "high",
-    "sign_flip_p_adjusted": "sign_flip_p",
-}
-"""Column of `table.csv` to the field of `Member` it holds: adjusted over the family."""
 
 _MOST_NAMES = 3
 """Arms that compute the same are named in their row up to this number, else counted."""
@@ -255,17 +232,12 @@ class Table:
         for metric in self.metrics:
             summary = row.summaries.get(metric)
             record |= {f"{metric}_{name}": getattr(summary, name, None) for name in SUMMARY_COLUMNS}
-        member = row.compared
-        comparison = None if member is None else member.comparison
-        unadjusted = {
-            name: getattr(comparison, field, None) for name, field in _COMPARISON_COLUMNS.items()
-        }
-        adjusted = {name: getattr(member, field, None) for name, field in _FAMILY_COLUMNS.items()}
+        shared = None if row.compared is None else row.compared.comparison.n
         return record | {
             "diverged": row.diverged,
             "baseline": self.baseline,
-            **unadjusted,
-            **adjusted,
+            "seeds_shared": shared,
+            **record_of(row.compared),
             "comparisons": self.family.size,
             "readout": str(self.readout),
             "equal_to": None if self.equal[row.arm] == row.arm else self.equal[row.arm],
@@ -306,8 +278,7 @@ def tabulate(
         for arm, by_seed in arranged.items()
     ]
     if not has_differing_populations(study):
-        is_lower_better = study.problem.metric(metric).is_lower_better
-        rows = mark_best(rows, values, equal, metric, is_lower_better=is_lower_better)
+        rows = mark_best(rows, values, equal, family, study)
     return Table(
         study=study.name,
         problem=study.problem,

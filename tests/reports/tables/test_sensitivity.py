@@ -61,8 +61,8 @@ def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
         pairs = [("midpoint", "erm"), ("uniform", "erm")]
         members = family_of(pairs, values, {arm: arm for arm in study.arms}).members
         member = members[record["arm"], record["baseline"]]
-        assert record["p_adjusted"] == member.p
-        assert record["difference_low"] == member.low
+        assert record["p"] == member.p
+        assert record["difference_ci_low"] == member.low
 
 
 def test_a_sentence_says_where_sign_or_decision_changes() -> None:

@@ -15,6 +15,7 @@ from matplotlib.textpath import TextPath
 
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.runs import runs_csv
+from reports.numbers.spelling import spell_p
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
@@ -224,17 +225,13 @@ def test_every_number_of_the_table_follows_from_runs_csv_by_scipy(
         simultaneous = test.confidence_interval(1 - 0.05 / 2)
         assert arms["difference"][arm] == pytest.approx(differences.mean())
         assert arms["difference_sd"][arm] == pytest.approx(differences.std(ddof=1))
-        assert arms["p"][arm] == pytest.approx(test.pvalue)
-        assert arms["p_adjusted"][arm] == pytest.approx(min(1, 2 * test.pvalue))
-        assert arms["difference_low"][arm] == pytest.approx(simultaneous.low)
-        assert arms["difference_high"][arm] == pytest.approx(simultaneous.high)
+        assert arms["p_unadjusted"][arm] == pytest.approx(test.pvalue)
+        assert arms["p"][arm] == pytest.approx(min(1, 2 * test.pvalue))
+        assert arms["difference_ci_low"][arm] == pytest.approx(simultaneous.low)
+        assert arms["difference_ci_high"][arm] == pytest.approx(simultaneous.high)
         d = differences.mean() / differences.std(ddof=1)
         hedges = scipy.special.gamma(2) / (math.sqrt(2) * scipy.special.gamma(1.5))
         assert arms["d"][arm] == pytest.approx(d * hedges)
-    first, second = sorted(tests, key=lambda arm: tests[arm].pvalue)
-    assert arms["p_holm"][first] == pytest.approx(2 * tests[first].pvalue)
-    expected = max(2 * tests[first].pvalue, tests[second].pvalue)
-    assert arms["p_holm"][second] == pytest.approx(expected)
 
 
 def test_a_table_by_another_readout_follows_from_runs_csv_too_and_says_so() -> None:
@@ -261,7 +258,7 @@ def test_arms_that_compute_the_same_share_a_row_and_are_one_test() -> None:
     rows = rows_of(table.csv())
     assert [row["arm"] for row in rows] == ["erm", "midpoint", "uniform", "plain", "again"]
     assert [row["equal_to"] for row in rows] == ["", "", "", "erm", "uniform"]
-    assert rows[2]["p_adjusted"] == rows[4]["p_adjusted"]
+    assert rows[2]["p"] == rows[4]["p"]
 
 
 def error_of(run: Run) -> float:
@@ -303,3 +300,38 @@ def test_an_oracle_is_named_as_one_wherever_it_stands_and_is_never_the_best() ->
     assert [record["tags"] for record in table.records()] == ["", "", "oracle"]
     plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
     assert "oracle" not in plain.caption + plain.csv() + plain.markdown()
+
+
+@pytest.mark.parametrize("num_seeds", [2, 5, 8])
+def test_the_csv_has_the_p_and_the_interval_that_the_table_prints(num_seeds: int) -> None:
+    study = make_study(seeds=tuple(range(num_seeds)))
+    table = tabulate(study, ended(study, {}))
+    cells = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.cells}
+    for row in rows_of(table.csv())[1:]:
+        printed = cells[row["arm"]]
+        low, high = (100 * float(row[f"difference_ci_{end}"]) for end in ("low", "high"))
+        assert printed["minus erm, points"].endswith(f" [{low:.2f}, {high:.2f}]")
+        assert printed["p"] == spell_p(float(row["p"]))
+        if num_seeds > 2:
+            low, high = (float(row[f"d_ci_{end}"]) for end in ("low", "high"))
+            assert printed["d"].endswith(f" [{low:.1f}, {high:.1f}]")
+        if num_seeds > 5:
+            assert printed["sign-flip p"] == spell_p(float(row["sign_flip_p"]))
+
+
+@pytest.mark.parametrize("baseline", ["erm", "midpoint", "uniform"])
+@pytest.mark.parametrize("near", [0.0, 0.5, 0.8, 1.0])
+def test_a_dagger_and_the_printed_interval_never_disagree(baseline: str, near: float) -> None:
+    study = replace(make_study(), baseline=baseline)
+    errors = {
+        (arm, seed): {"error": 0.2 + (1 - near) * 0.02 * place + 0.004 * (-1) ** (seed + place)}
+        for place, arm in enumerate(study.arms)
+        for seed in study.seeds
+    }
+    table = tabulate(study, ended(study, errors))
+    (best,) = (row for row in table.rows if row.is_best)
+    for row in table.rows:
+        member = row.compared if best.arm == baseline else best.compared
+        if row.arm == (baseline if best.arm != baseline else row.arm) and row.arm != best.arm:
+            assert member is not None
+            assert row.is_close == (not member.is_told)
