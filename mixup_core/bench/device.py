@@ -29,7 +29,6 @@ from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.forward import forward
-from mixup_core.images.models import build_model
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta
@@ -373,8 +372,7 @@ def _config(size: Size, name: str, precision: Any) -> TrainConfig:
 
 
 def _network(size: Size, info: DatasetInfo) -> torch.nn.Module:
-    return build_model(
-        size.model,
+    return size.model.initialised(
         in_channels=2 * info.channels,
         num_classes=info.num_classes,
         image_size=info.image_size,

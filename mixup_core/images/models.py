@@ -179,7 +179,7 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
     return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
-def build_model(
+def with_uniform_weights(
     model: Model, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
 ) -> nn.Module:
     """Return a network on the CPU with the initial weights of a seed.
@@ -203,6 +203,23 @@ def build_model(
             own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
             assert not own, f"initial weights of {type(module).__name__} are known"
     return network
+
+
+def with_its_own_weights(
+    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
+) -> nn.Module:
+    """Return a network on the CPU with the weights that its constructor draws for a seed.
+
+    Constructors draw from PyTorch's global generator. It is seeded from the stream
+    `initial weights` for them alone, and is afterwards as it was.
+    """
+    before = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))
+    try:
+        with torch.device("cpu"):
+            return model.network(in_channels, num_classes, image_size)
+    finally:
+        torch.default_generator.set_state(before)
 
 
 def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:

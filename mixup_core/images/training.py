@@ -21,7 +21,6 @@ from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
-from mixup_core.images.models import build_model
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
@@ -50,8 +49,7 @@ class TrainingState:
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
         """Return the state before the first epoch, a function of the configuration alone."""
         data = config.data
-        network = build_model(
-            config.model,
+        network = config.model.initialised(
             in_channels=info.channels * (2 if data.views == "concat" else 1),
             num_classes=info.num_classes,
             image_size=info.image_size // data.pool,

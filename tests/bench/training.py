@@ -17,7 +17,6 @@ from mixup_core.bench import reference
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.datasets import Splits
-from mixup_core.images.models import build_model
 from mixup_core.images.training import fit
 from mixup_core.laws import Beta
 from tests.bench.assembly import INFO, random_images
@@ -55,10 +54,7 @@ def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
         case = replace(case, **fewer)
     images = random_images(case.images)
     plain = reference.ConcatenatedViews(images, INFO, seed=0)
-    network = build_model(
-        case.model, in_channels=2 * INFO.channels, num_classes=INFO.num_classes,
-        image_size=INFO.image_size, seed=0,
-    )  # fmt: skip
+    network = case.model.initialised(2 * INFO.channels, INFO.num_classes, INFO.image_size, seed=0)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
     def run(precision: Literal["float32", "bfloat16"]) -> Iterator[object]:

@@ -1,16 +1,11 @@
-"""Model: which network a run trains, one of the dataclasses here.
+"""Model: which network a run trains; an open choice."""
 
-Each has a `name`, its fields, and
-
-    has_batch_norm                                      whether no batch may be a single image
-    network(in_channels, num_classes, image_size)       the network, its weights still to be drawn
-
-The file is read when a study is: it imports torch where it computes.
-"""
-
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from mixup_core.seeding import Seeds
+from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count
 
@@ -18,8 +13,51 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+class Model(Checked, ABC):
+    """A network by its name; the file is read when a study is, so it imports torch in methods."""
+
+    __slots__ = ()
+
+    catalogue: ClassVar[Catalogue["Model"]] = Catalogue("model")
+
+    name: ClassVar[str]
+    """What study files call it."""
+    has_batch_norm: ClassVar[bool]
+    """Whether it normalises by batch, so that no batch may be a single image."""
+
+    @abstractmethod
+    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
+        """Return the network, from images (batch, channels, size, size) to logits."""
+
+    def initialised(
+        self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
+    ) -> "nn.Module":
+        """Return the network on the CPU with the initial weights of a seed.
+
+        By default these are the ones that its own constructor draws, as if the program had just
+        been seeded; the global generator is left as it was.
+        """
+        from mixup_core.images.models import with_its_own_weights
+
+        return with_its_own_weights(self, in_channels, num_classes, image_size, seed)
+
+
+class _Uniform(Model):
+    """A network whose weights are drawn as PyTorch's layers draw theirs, from our own stream."""
+
+    __slots__ = ()
+
+    def initialised(
+        self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
+    ) -> "nn.Module":
+        """Return the network on the CPU with the initial weights of a seed."""
+        from mixup_core.images.models import with_uniform_weights
+
+        return with_uniform_weights(self, in_channels, num_classes, image_size, seed)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _ByWidth(Checked):
+class _ByWidth(_Uniform):
     """A convolutional network whose stages widen with the first."""
 
     has_batch_norm: ClassVar = True
@@ -99,7 +137,7 @@ class NarrowResNet(_ByWidth):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EfficientNetV2S:
+class EfficientNetV2S(_Uniform):
     """EfficientNetV2-S as torchvision has it, without dropout and stochastic depth."""
 
     name: ClassVar = "efficientnet-v2-s"
@@ -114,7 +152,7 @@ class EfficientNetV2S:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mlp(Checked):
+class Mlp(_Uniform):
     """A ReLU network over the flattened pixels."""
 
     name: ClassVar = "mlp"
@@ -131,7 +169,7 @@ class Mlp(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Linear:
+class Linear(_Uniform):
     """Softmax regression on the flattened pixels."""
 
     name: ClassVar = "linear"
@@ -144,5 +182,6 @@ class Linear:
         return mlp([in_channels * image_size**2, num_classes])
 
 
-Model = ResNet18 | NarrowResNet | Mlp | Linear | ResNet34 | PreActResNet18 | Vgg16 | EfficientNetV2S
-"""To add one is to write it and to name it here."""
+Model.catalogue.add(
+    ResNet18, NarrowResNet, Mlp, Linear, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S
+)

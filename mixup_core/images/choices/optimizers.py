@@ -1,18 +1,12 @@
-"""Optimizer: how a step follows from a gradient, one of the dataclasses here.
+"""Optimizer: how a step follows from a gradient; an open choice."""
 
-Each has a `name`, its fields, and
-
-    lr                  the learning rate before its schedule
-    over(parameters)    PyTorch's optimizer of some parameters, a new one per run
-
-The file is read when a study is: it imports torch where it computes.
-"""
-
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mixup_core.rules import require
+from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import NonNegative, Range
 
@@ -29,13 +23,32 @@ Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Adam(Checked):
+class Optimizer(Checked, ABC):
+    """Makes an optimizer of PyTorch. Its file is read when a study is: torch is imported late."""
+
+    catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
+
+    name: ClassVar[str]
+    """What study files call it."""
+
+    lr: Rate = 1e-3
+    """Learning rate before its schedule."""
+
+    @abstractmethod
+    def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
+        """Return PyTorch's optimizer of some parameters, a new one per run.
+
+        Its state must be tensors and plain values, for it is stored after an epoch. The learning
+        rate of its groups is set before each step.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adam(Optimizer):
     """Adam with betas .9 and .999; a new one per run."""
 
     name: ClassVar = "adam"
 
-    lr: Rate = 1e-3
-    """Learning rate before its schedule."""
     weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
 
@@ -48,7 +61,7 @@ class Adam(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdamW(Checked):
+class AdamW(Optimizer):
     """Adam with decoupled weight decay, betas .9 and .999; a new one per run.
 
     Source: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2.
@@ -56,8 +69,6 @@ class AdamW(Checked):
 
     name: ClassVar = "adamw"
 
-    lr: Rate = 1e-3
-    """Learning rate before its schedule."""
     weight_decay: NonNegative = 0.01
     """Taken from the weights, times the rate, at every step."""
 
@@ -70,13 +81,11 @@ class AdamW(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sgd(Checked):
+class Sgd(Optimizer):
     """Stochastic gradient descent; a new one per run."""
 
     name: ClassVar = "sgd"
 
-    lr: Rate = 1e-3
-    """Learning rate before its schedule."""
     momentum: Annotated[float, Range(0, 1, "[)")] = 0.0
     """Share of the last step that goes into the next."""
     weight_decay: NonNegative = 0.0
@@ -107,5 +116,4 @@ class Sgd(Checked):
         )
 
 
-Optimizer = Adam | AdamW | Sgd
-"""To add one is to write it and to name it here."""
+Optimizer.catalogue.add(Adam, AdamW, Sgd)

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 from mixup_core.problem import Metric
 from mixup_core.rules import require
 from mixup_core.schedules import epoch_after
-from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
     from mixup_core.images.batches import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
-    from mixup_core.images.objectives.objective import Objective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filter(Guided, Checked):
+class Filter(Guided):
     """The loss of those mixed images on which the student is behind, or ahead of, a teacher.
 
     Of each mixed image r = loss of the teacher - loss of the student, without a gradient. Where
@@ -37,7 +36,6 @@ class Filter(Guided, Checked):
         "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
         "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
     }
-    has_to_mix: ClassVar = False
 
     keep: Literal["low", "high", "all"] = "low"
     """`low` keeps r <= threshold, `high` the others, `all` every image (plain mixup)."""

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from mixup_core.images.objectives.objective import Objective
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guided:
+class Guided(Objective):
     """Fields of every objective that has a teacher: the run of another arm at the same seed."""
 
     teacher: str

@@ -1,19 +1,54 @@
-"""Objective: what a step minimises, one of the dataclasses of this package.
+"""Objective: what a step minimises; an open choice, one member per file."""
 
-Each has a `tag`, its fields, and
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-    metrics                               what its records hold beside the loss
-    has_to_mix                            whether it means nothing under a law that never mixes
-    in_epoch(law, epoch, epochs)          the law and the objective that are in force in an epoch
-    on(batch, student, loss, teacher)     its value on a batch, `Minimised`
-    floor(mixed_floor)                    the infimum of its mean, where one is known
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.laws import Law
+from mixup_core.problem import Metric
+from mixup_core.tree.catalogue import Catalogue
+from mixup_core.tree.checked import Checked
 
-A file is read when a study is: it imports torch where it computes.
-"""
+if TYPE_CHECKING:
+    from mixup_core.images.batches import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
 
-from mixup_core.images.objectives.filtered import Filter
-from mixup_core.images.objectives.plain import Plain
-from mixup_core.images.objectives.reg_mixup import RegMixup
 
-Objective = Plain | RegMixup | Filter
-"""To add one is to write its file and to name it here."""
+class Objective(Checked, ABC):
+    """Computes what a step minimises from a mixed batch.
+
+    The file of an objective is read when a study is: it imports torch where it computes.
+    """
+
+    __slots__ = ()
+
+    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue("objective")
+
+    tag: ClassVar[str]
+    """What study files call it."""
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """What its records hold beside the loss, in the order of columns."""
+    has_to_mix: ClassVar[bool] = False
+    """Whether it needs a law that mixes."""
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        del epoch, epochs
+        return law, self
+
+    @abstractmethod
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the value on a batch whose gradient a step follows, and what is measured."""
+
+    def floor(self, mixed_floor: float) -> float | None:
+        """Return the infimum of the mean over all functions; None: it is not known.
+
+        Args:
+            mixed_floor: That of the loss of the mixed images.
+        """
+        del mixed_floor
+        return None

@@ -1,25 +1,22 @@
 """RegMixup: the loss of the images as they are, and beside it that of the mixed ones."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Metric
-from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import NonNegative
 
 if TYPE_CHECKING:
     from mixup_core.images.batches import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
-    from mixup_core.images.objectives.objective import Objective
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RegMixup(Checked):
+class RegMixup(Objective):
     """The loss of the images as they are, and beside it that of the mixed ones.
 
         loss(g(x), y) + eta * mixup loss
@@ -31,7 +28,6 @@ class RegMixup(Checked):
     """
 
     tag: ClassVar = "regmixup"
-    metrics: ClassVar[Mapping[str, Metric]] = {}
     has_to_mix: ClassVar = True
 
     eta: NonNegative = 1.0

@@ -1,4 +1,5 @@
-from typing import Any, get_args
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -17,10 +18,10 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.models import build_model
+from mixup_core.images.models import with_uniform_weights
 from mixup_core.tree.building import parsed
 
-NAMES = [kind.name for kind in get_args(Model)]
+NAMES = list(Model.catalogue)
 
 
 def _num_parameters(network: nn.Module) -> int:
@@ -34,12 +35,12 @@ def _num_parameters(network: nn.Module) -> int:
 def test_resnet18_has_the_published_number_of_parameters(
     channels: int, classes: int, size: int, parameters: int
 ) -> None:
-    network = build_model(ResNet18(), channels, classes, size, seed=0)
+    network = ResNet18().initialised(channels, classes, size, seed=0)
     assert _num_parameters(network) == parameters
 
 
 def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
-    assert _num_parameters(build_model(Linear(), 3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
+    assert _num_parameters(Linear().initialised(3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
 def test_a_resnet_computes_what_torchvisions_does_with_the_stem_replaced(
     model: Model, published: Any
 ) -> None:
-    ours = build_model(model, 6, 10, 32, seed=0)
+    ours = model.initialised(6, 10, 32, seed=0)
     theirs = published(num_classes=10)
     theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
     theirs.maxpool = nn.Identity()
@@ -62,7 +63,7 @@ def test_a_resnet_computes_what_torchvisions_does_with_the_stem_replaced(
 
 
 def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
-    ours = build_model(Vgg16(), 3, 10, 32, seed=0)
+    ours = Vgg16().initialised(3, 10, 32, seed=0)
     features = vgg16_bn(num_classes=10).features
     theirs = nn.Sequential(features, nn.Flatten(), nn.Linear(512, 10))
     tensors = list(ours.state_dict().values())
@@ -76,7 +77,7 @@ def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
 
 @pytest.mark.parametrize(("size", "last"), [(28, 1), (33, 2), (8, 1)])
 def test_vgg16_halves_any_side_upwards(size: int, last: int) -> None:
-    network = build_model(Vgg16(width=4), 3, 10, size, seed=0).eval()
+    network = Vgg16(width=4).initialised(3, 10, size, seed=0).eval()
     sides = [size]
     for module in network.modules():
         if isinstance(module, nn.MaxPool2d):
@@ -87,8 +88,8 @@ def test_vgg16_halves_any_side_upwards(size: int, last: int) -> None:
 
 
 def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
-    network = build_model(PreActResNet18(width=4), 3, 10, 16, seed=0).eval()
-    assert _num_parameters(build_model(PreActResNet18(), 3, 10, 32, seed=0)) == 11_172_170
+    network = PreActResNet18(width=4).initialised(3, 10, 16, seed=0).eval()
+    assert _num_parameters(PreActResNet18().initialised(3, 10, 32, seed=0)) == 11_172_170
     weights = dict(network.state_dict())
 
     def normalised(name: str, x: Tensor) -> Tensor:
@@ -113,7 +114,7 @@ def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
 
 
 def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> None:
-    ours: Any = build_model(EfficientNetV2S(), 3, 10, 32, seed=0)
+    ours: Any = EfficientNetV2S().initialised(3, 10, 32, seed=0)
     theirs = efficientnet_v2_s(num_classes=10)
     theirs.load_state_dict(ours.state_dict())
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
@@ -125,7 +126,7 @@ def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> Non
 
 
 def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() -> None:
-    network = build_model(NarrowResNet(), 2, 10, 14, seed=0)
+    network = NarrowResNet().initialised(2, 10, 14, seed=0)
     convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
     widths = [(c.in_channels, c.out_channels, c.stride[0]) for c in convolutions]
     assert widths == [
@@ -137,19 +138,19 @@ def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() ->
 
 
 def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
-    wide = build_model(NarrowResNet(width=8), 1, 10, 8, seed=0)
+    wide = NarrowResNet(width=8).initialised(1, 10, 8, seed=0)
     assert wide.get_parameter("fc.weight").shape == (10, 32)
-    mlp = build_model(Mlp(), 1, 10, 28, seed=0)
+    mlp = Mlp().initialised(1, 10, 28, seed=0)
     shapes = [tuple(p.shape) for name, p in mlp.named_parameters() if name.endswith("weight")]
     assert shapes == [(300, 784), (100, 300), (10, 100)]
-    assert _num_parameters(build_model(Mlp(hidden=(5,)), 1, 2, 2, seed=0)) == 37
+    assert _num_parameters(Mlp(hidden=(5,)).initialised(1, 2, 2, seed=0)) == 37
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name: str) -> None:
     before = torch.get_rng_state()
     first, again, other = (
-        build_model(parsed(Model, name), 1, 10, 8, seed).state_dict() for seed in (0, 0, 1)
+        parsed(Model, name).initialised(1, 10, 8, seed).state_dict() for seed in (0, 0, 1)
     )
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert not all(torch.equal(first[key], other[key]) for key in first)
@@ -158,7 +159,7 @@ def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None:
-    network = build_model(parsed(Model, name), 2, 10, 8, seed=0)
+    network = parsed(Model, name).initialised(2, 10, 8, seed=0)
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             bound = module.weight[0].numel() ** -0.5
@@ -175,4 +176,34 @@ def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> 
 
     model: Any = Normalised()
     with pytest.raises(AssertionError, match="initial weights of LayerNorm are known"):
-        build_model(model, 1, 4, 2, seed=0)
+        with_uniform_weights(model, 1, 4, 2, seed=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scaled(Model):
+    name: ClassVar = "scaled"
+    has_batch_norm: ClassVar = False
+
+    def network(self, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+        layer = nn.Linear(in_channels * image_size**2, num_classes)
+        nn.init.normal_(layer.weight, std=5.0)
+        return nn.Sequential(nn.Flatten(), nn.LayerNorm(in_channels * image_size**2), layer)
+
+
+def test_a_model_keeps_the_initial_weights_that_its_constructor_draws() -> None:
+    before = torch.default_generator.get_state()
+    first, again, other = (Scaled().initialised(1, 4, 28, seed) for seed in (0, 0, 1))
+    assert torch.equal(torch.default_generator.get_state(), before)
+    weight = first.state_dict()["2.weight"]
+    assert float(weight.std()) == pytest.approx(5.0, rel=0.05)
+    assert torch.equal(weight, again.state_dict()["2.weight"])
+    assert not torch.equal(weight, other.state_dict()["2.weight"])
+
+
+def test_the_weights_of_a_seed_do_not_depend_on_the_global_generator() -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(1)
+        first = Scaled().initialised(1, 4, 4, seed=0).state_dict()
+        torch.default_generator.manual_seed(2)
+        again = Scaled().initialised(1, 4, 4, seed=0).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)

@@ -3,12 +3,11 @@ import torch
 from torch import nn
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet
-from mixup_core.images.models import build_model
 from mixup_core.images.rounding import move_one_weight
 
 
 def test_one_weight_of_a_layer_moves_by_one_ulp_and_nothing_else() -> None:
-    before, after = (build_model(NarrowResNet(), 2, 10, 14, seed=0) for _ in range(2))
+    before, after = (NarrowResNet().initialised(2, 10, 14, seed=0) for _ in range(2))
     move_one_weight(after, seed=5)
     moved = []
     for (name, old), new in zip(
@@ -26,7 +25,7 @@ def test_one_weight_of_a_layer_moves_by_one_ulp_and_nothing_else() -> None:
 def test_the_seed_chooses_among_all_weights() -> None:
     reached = set()
     for seed in range(300):
-        network = build_model(Mlp(hidden=(2,)), 1, 2, 2, seed=0)
+        network = Mlp(hidden=(2,)).initialised(1, 2, 2, seed=0)
         weights = [part.weight.detach().clone() for part in network if isinstance(part, nn.Linear)]
         move_one_weight(network, seed)
         layers = [part for part in network if isinstance(part, nn.Linear)]
@@ -36,7 +35,7 @@ def test_the_seed_chooses_among_all_weights() -> None:
 
 
 def test_no_weight_moves_twice_in_the_same_way() -> None:
-    networks = [build_model(Mlp(hidden=(3,)), 1, 2, 2, seed=0) for _ in range(2)]
+    networks = [Mlp(hidden=(3,)).initialised(1, 2, 2, seed=0) for _ in range(2)]
     for network in networks:
         move_one_weight(network, seed=1)
     assert all(map(torch.equal, networks[0].parameters(), networks[1].parameters()))
