@@ -249,6 +249,13 @@ class DataNeeds(Protocol):
     def missing(self, config: Any) -> str | None:
         """Return what this machine lacks of the data, and how to get it, in one line."""
 
+    def check(self, config: Any) -> None:
+        """Check data that nobody has checked yet, as far as that takes no time; write nothing.
+
+        Raises:
+            DataError: If it cannot be used.
+        """
+
     def open(self, config: Any) -> None:
         """Look at data that nobody has checked yet, before any run does.
 
@@ -346,6 +353,9 @@ class Problem:
     """Whether a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """What a run's metric was measured on, for captions: `Fashion-MNIST, 10 000 test images`."""
+    remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
+    """(configuration, seeds) to what plans and captions must say of the data of these runs, each a
+    phrase: test images that were trained on, a class without an image."""
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
     """Number of examples whose mean a run's metric is, if it is a share of them: its own sampling
     noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""

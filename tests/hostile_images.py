@@ -20,7 +20,7 @@ _PHOTO = Image.fromarray(
 STUDY = """
 study: hostile
 base:
-  data: {name: image-folder, folder: photos, image_size: 16, views: concat}
+  data: {name: image-folder, folder: photos, image_size: 16, views: concat, background: white}
   model: {name: narrow-resnet, width: 4}
   epochs: 1
   batch_size: 5
@@ -40,6 +40,8 @@ class Hostile:
     content: bytes
     is_taken: bool
     """Whether it is an image to train on; else it is refused."""
+    is_clear: bool = False
+    """Whether it has transparent pixels, so that it is taken with a background alone."""
 
     def __str__(self) -> str:
         return self.name
@@ -76,6 +78,12 @@ _SUFFIXES: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_CLEAR = {
+    "with alpha", "with alpha, webp", "palette with one transparent colour",
+    "palette with transparency in bytes", "transparent gif",
+}  # fmt: skip
+
+
 def _colours() -> Iterator[Hostile]:
     """Modes and metadata: most are images like any other."""
     transparent = _PHOTO.convert("RGBA")
@@ -107,7 +115,10 @@ def _colours() -> Iterator[Hostile]:
     }
     for name, (kind, image, options) in taken.items():
         content = saved(image, kind, **options)
-        yield Hostile(name=name, suffix=_SUFFIXES[kind], content=content, is_taken=True)
+        yield Hostile(
+            name=name, suffix=_SUFFIXES[kind], content=content, is_taken=True,
+            is_clear=name in _CLEAR,
+        )  # fmt: skip
     for turn in (*range(1, 9), 0, 9, 65_535):
         exif = Image.Exif()
         exif[0x0112] = turn

@@ -78,6 +78,9 @@ class DataConfig(Checked):
     image_size: Annotated[int, Range(4)] | None = None
     """Side in pixels to which images are resized (and centre-cropped if they are no squares);
     None: that of the catalogue. An `image-folder` needs one."""
+    background: Literal["white", "black", "grey"] | None = None
+    """`image-folder` only: the colour behind transparent pixels; None refuses a folder that has
+    any. Of a folder without, it is None whatever a study file says."""
     digest: str | None = None
     """`image-folder` only: sha256 over names and contents, filled in when a study is read. It
     stands for `folder` in the keys."""
@@ -99,7 +102,7 @@ class DataConfig(Checked):
             has_size = self.image_size is not None
             require(has_size, "an image-folder has an image_size", self, "image_size")
         else:
-            for part in ("folder", "digest"):
+            for part in ("folder", "background", "digest"):
                 belongs = f"{part} belongs to image-folder"
                 require(getattr(self, part) is None, belongs, self, part, "name")
 

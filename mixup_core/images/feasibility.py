@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.needs import described, num_available
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.needs import described, facts_of, num_available
+from mixup_core.images.data.pictures import BACKGROUNDS
 from mixup_core.rules import RuleError
 
 MAX_EPOCHS = 10_000
@@ -23,6 +24,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"pool": data.pool, "image_size": info.image_size},
             fields=("data.pool", "data.image_size", "data.name"),
         )
+    yield from transparent(data)
     if data.views == "concat" and info.num_classes % 2:
         yield RuleError(
             "class pairing has an even number of classes",
@@ -64,4 +66,16 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             "no batch is a single image, which BatchNorm cannot train on",
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT, "model.name"),
+        )
+
+
+def transparent(data: DataConfig) -> Iterator[RuleError]:
+    """Yield why an image-folder with transparent images cannot be used, if nothing lies behind."""
+    facts = facts_of(data)
+    if facts is not None and facts.transparent and data.background is None:
+        yield RuleError(
+            "a folder with transparent images has a background",
+            {"images": len(facts.transparent), "first": facts.transparent[0], "background": None},
+            fields=("data.background", "data.folder"),
+            hint=f"set data.background to the colour behind them: {', '.join(BACKGROUNDS)}",
         )

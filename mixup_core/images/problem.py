@@ -4,7 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.needs import ImageData, described, memory, num_available
+from mixup_core.images.data.needs import (
+    ImageData,
+    described,
+    memory,
+    num_available,
+    shared_images,
+)
 from mixup_core.images.feasibility import infeasible
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
@@ -168,6 +174,7 @@ IMAGES = Problem(
     tags=tags,
     measures=measures,
     setting=setting,
+    remarks=lambda config, _: shared_images(config.data),
     sample_size=sample_size,
     population=lambda config: (
         config.data.name,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.needs import ImageData, described, memory
+from mixup_core.images.data.needs import ImageData, described, memory, shared_images
+from mixup_core.images.feasibility import transparent
 from mixup_core.laws import Beta, Erm, Law
 from mixup_core.problem import Keying, Metric, OneRecord, Problem, Seed
 from mixup_core.rules import RuleError, require
@@ -57,6 +58,7 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
     if info.image_size % data.pool:
         values = {"pool": data.pool, "image_size": info.image_size}
         yield RuleError("pool divides the image size", values, fields=("data.pool",))
+    yield from transparent(data)
 
 
 def setting(config: SufficiencyConfig, metric: str) -> str:
@@ -85,6 +87,7 @@ SUFFICIENCY = Problem(
     feasibility=infeasible,
     reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
     setting=setting,
+    remarks=lambda config, _: shared_images(config.data),
     population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
     data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
     dataset=lambda config: config.data.name,

@@ -76,6 +76,7 @@ def caption_of(table: Captioned) -> str:
         f"{study.headline.partition('/')[0]} results choose nothing)",
         *_spell_comparisons(table, shown),
         *_spell_equals(table.equal),
+        *study.remarks(),
         *table.notes,
     ]
     if any(row.is_best for row in rows):

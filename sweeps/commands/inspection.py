@@ -47,6 +47,10 @@ def plan(
     as_json: bool,
 ) -> int:
     """Say what a launch would train and cost; touch nothing."""
+    if request.study.problem.data is not None:
+        needs = request.study.problem.data()
+        for config in request.study.arms.values():
+            needs.check(config)
     summary = plan_summary(
         request.grown,
         request.history,

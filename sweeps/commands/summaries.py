@@ -70,6 +70,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "kept_bytes": bytes_to_keep(planned, results),
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
         "memory_bytes": _memory(study),
+        "remarks": list(study.remarks()),
     }
     work = work_to_train(planned, results)
     busy = None if work is None else sum(work)
@@ -204,6 +205,7 @@ def spell_plan(summary: dict[str, Any]) -> str:
                 f"memory    {size / 1e6:.1f} MB of {name} on each machine"
                 for name, size in summary["memory_bytes"].items()
             ),
+            *(f"data      {remark}" for remark in summary["remarks"]),
         ]
     )
 

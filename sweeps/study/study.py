@@ -92,6 +92,15 @@ class Study:
         """Return what every table, figure and record must say of an arm (`Problem.tags`)."""
         return self.problem.tags(self.arms[arm])
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return what plans and captions must say of the data of the runs, each phrase once."""
+        found = (
+            remark
+            for arm, config in self.arms.items()
+            for remark in self.problem.remarks(config, self.seeds_of(arm))
+        )
+        return tuple(dict.fromkeys(found))
+
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
         return self.own_seeds.get(arm, self.seeds)

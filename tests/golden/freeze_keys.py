@@ -60,17 +60,25 @@ def keys_frozen() -> Keys:
 def keyed_study() -> Any:
     """Return the study of `keyed.yaml`, its image folders filled with bytes that never change.
 
-    They are no images: a key is made from names and contents alone.
+    They are no images, but for transparent ones: a key is made from names and contents alone.
     """
     with tempfile.TemporaryDirectory() as place:
-        for folder in ("photos", "others"):
+        for folder in ("photos", "others", "glyphs"):
             for name in ("train/cat/0.png", "train/dog/0.png", "test/cat/0.png", "test/dog/0.png"):
                 file = Path(place, folder, name)
                 file.parent.mkdir(parents=True)
-                file.write_text(f"{folder} {name}")
+                content = _GLYPH if folder == "glyphs" else b""
+                file.write_bytes(content + f"{folder} {name}".encode())
         study = Path(place, KEYED.name)
         study.write_text(KEYED.read_text())
         return load_study(str(study))
+
+
+_GLYPH = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000002000000020804000000d8bfc5af000000124944415478da6364f6"
+    "65606062606060000002a100543ff1445e0000000049454e44ae426082"
+)
+"""A transparent PNG of 2 x 2 pixels; what follows its end is ignored."""
 
 
 def defaults_now() -> Defaults:

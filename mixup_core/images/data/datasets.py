@@ -1,29 +1,25 @@
 """DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Split
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import (
-    FORMATS,
     class_files,
     describe,
     folder_and_size,
     folder_digest,
 )
+from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
-from mixup_core.rules import printable
 from mixup_core.seeding import stream
 
 __all__ = ["DATASETS", "Images", "Splits", "load"]
@@ -132,51 +128,8 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]
     pixels = torch.empty(len(files), 3, size, size, dtype=torch.uint8)
     for image, (file, _) in zip(pixels, files, strict=True):
-        image.copy_(_decoded(file, size))
+        image.copy_(squared(rgb_picture(file, size, data.background), size))
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
-
-
-_MAX_PIXELS = 60_000_000
-"""Of one image, as it is stored and when its shorter side has the size asked for: decoding then
-takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
-
-
-def _decoded(file: Path, size: int) -> Tensor:
-    from PIL import Image, ImageOps
-
-    try:
-        # Pillow warns of what is checked here, and of metadata, which nothing here reads.
-        with warnings.catch_warnings(action="ignore"), Image.open(file, formats=FORMATS) as opened:
-            _check_image(file, opened, size)
-            ImageOps.exif_transpose(opened, in_place=True)
-            image = opened.convert("RGB")
-    except DataError:
-        raise
-    except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        raise DataError(printable(f"{file}: cannot be decoded as an image ({error}).")) from error
-    return squared(image, size)
-
-
-def _check_image(file: Path, opened: Any, size: int) -> None:
-    """Refuse an image by what its head says, before anything is decoded.
-
-    Raises:
-        DataError: If it has more bits than 8 per channel or more pictures than one, or if decoding
-            it would take too much memory.
-    """
-    named = printable(str(file))
-    if opened.mode.startswith(("I", "F")):
-        raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
-    # Cameras put a preview beside the photo, as a second picture (MPO).
-    if opened.format != "MPO" and getattr(opened, "is_animated", False):
-        raise DataError(f"{named}: has more than one picture; store the one to train on.")
-    width, height = opened.size
-    needed = width * height * max(1, (size / min(width, height)) ** 2)
-    if needed > _MAX_PIXELS:
-        raise DataError(
-            f"{named}: {width} x {height}, so decoding it to {size} x {size} takes "
-            f"{needed:,.0f} pixels; at most {_MAX_PIXELS:,}. Crop or shrink it."
-        )
 
 
 Loader = Callable[[DataConfig, Path, Split], Images]

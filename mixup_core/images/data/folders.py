@@ -2,24 +2,20 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
 from mixup_core.images.data.digests import KnownDigests
+from mixup_core.images.data.pictures import FORMATS
 from mixup_core.rules import printable
 
 _HALVES = (0.5, 0.5, 0.5)
-
-FORMATS = (
-    "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
-)  # fmt: skip
-"""Of images, as Pillow names them: whose head says what decoding takes. Pillow opens others by
-running Ghostscript, or has other images within them whose size they do not say."""
 
 
 def describe(data: DataConfig) -> DatasetInfo:
@@ -35,9 +31,27 @@ def describe(data: DataConfig) -> DatasetInfo:
     if data.name != "image-folder":
         info = CATALOG[data.name]
         return info if data.image_size is None else replace(info, image_size=data.image_size)
-    folder, image_size = folder_and_size(data)
+    folder, _ = folder_and_size(data)
     train = class_files(folder, "train")
     test = class_files(folder, "test") if data.test else {}
+    return folder_info(data, train, test)
+
+
+def folder_info(
+    data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
+) -> DatasetInfo:
+    """Return what is known of an image-folder from the images of each class.
+
+    Args:
+        data: The folder and the size of its images; the folder need not be there.
+        train: Class to its training images.
+        test: Class to its test images; ignored if `data.test` is false.
+
+    Raises:
+        DataError: If the classes of training and test images differ.
+    """
+    folder, image_size = folder_and_size(data)
+    test = test if data.test else {}
     if data.test and train.keys() != test.keys():
         raise DataError(
             f"{folder}: train/ and test/ must have the same classes; "
@@ -113,6 +127,19 @@ def folder_digest(folder: Path, root: Path) -> str:
     Raises:
         DataError: If `train/` or a file in it is missing or unreadable.
     """
+    return content_digest(file_digests(folder, root))
+
+
+def file_digests(folder: Path, root: Path) -> dict[bytes, str]:
+    """Return the sha256 of all files under `train/` and `test/` by their names from the folder.
+
+    Args:
+        folder: The folder.
+        root: Folder of the data sets, where the digests of files are kept.
+
+    Raises:
+        DataError: If `train/` or a file in it is missing or unreadable.
+    """
     splits = ["train", *(["test"] if (folder / "test").exists() else [])]
     place = folder.absolute()
     known = KnownDigests(
@@ -124,6 +151,11 @@ def folder_digest(folder: Path, root: Path) -> str:
         for name, entry in _walk(str(place / split), split)
     }
     known.keep()
+    return files
+
+
+def content_digest(files: Mapping[bytes, str]) -> str:
+    """Return the sha256 over names and sha256 of files (`folder_digest`)."""
     digest = hashlib.sha256()
     for name, of_file in sorted(files.items()):
         digest.update(f"{of_file}  ".encode() + name + b"\0")

@@ -1,6 +1,6 @@
 """ImageData: what a problem needs of image data sets, and what is known of them. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -8,8 +8,10 @@ from pathlib import Path
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
-from mixup_core.images.data.folders import describe, folder_digest
+from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
+from mixup_core.images.data.folders import describe, folder_info
 from mixup_core.problem import DataSet
+from mixup_core.rules import printable
 
 
 class ImageData:
@@ -42,10 +44,7 @@ class ImageData:
             return config
         if data not in self._found:
             try:
-                images = (folder / data.folder).absolute()
-                placed = replace(data, folder=str(images))
-                describe(placed)
-                self._found[data] = replace(placed, digest=folder_digest(images, data_root()))
+                self._found[data] = _found(data, folder)
             except (DataError, OSError, ValueError) as error:
                 self._found[data] = str(error)
         found = self._found[data]
@@ -61,12 +60,34 @@ class ImageData:
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
         return None
 
+    def check(self, config: TrainConfig) -> None:
+        """Check the images of an image-folder by their heads.
+
+        Raises:
+            DataError: If some cannot be used; each is named, one a line.
+        """
+        data, facts = config.data, facts_of(config.data)
+        if facts is None or data.folder is None:
+            return
+        splits = ("train/", "test/") if data.test else ("train/",)
+        lines = [
+            printable(f"{Path(data.folder) / name}: {text}")
+            for name, text in facts.unreadable.items()
+            if name.startswith(splits)
+        ]
+        if more := lines[_MOST_NAMED:]:
+            rest = f"{len(more)} more; `mixsweep data check {data.folder}` lists them all"
+            lines = [*lines[:_MOST_NAMED], rest]
+        if lines:
+            raise DataError("\n".join(lines))
+
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder, once for all runs of this machine: nobody else has looked at it.
 
         Raises:
             DataError: If a file is no image that can be used; the text names it.
         """
+        self.check(config)
         if config.data.folder is not None:
             from mixup_core.images.data.mapped import load_mapped
 
@@ -80,11 +101,57 @@ class ImageData:
 
 
 def described(data: DataConfig) -> DatasetInfo:
-    """Return what is known of a data set; a folder with a digest is scanned once."""
-    return describe(data) if data.digest is None else _scanned(data)
+    """Return what is known of a data set; a folder with a digest is looked at once."""
+    if data.digest is None:
+        return describe(data)
+    facts = facts_of(data)
+    return _scanned(data) if facts is None else folder_info(data, facts.train, facts.test)
 
+
+def facts_of(data: DataConfig) -> FolderFacts | None:
+    """Return what this process knows of an image-folder by its digest; None of any other set."""
+    return None if data.digest is None else _KNOWN.get(data.digest)
+
+
+def shared_images(data: DataConfig) -> Iterator[str]:
+    """Yield how many test images of an image-folder are training images too, if any are."""
+    facts = facts_of(data)
+    if facts is not None and facts.shared and data.test:
+        num_test = sum(map(len, facts.test.values()))
+        are = "is" if len(facts.shared) == 1 else "are"
+        yield (
+            f"WARNING, {len(facts.shared)} of the {num_test} test images {are} among the training "
+            f"images too (the first: {facts.shared[0]}), so that test results flatter every arm"
+        )
+
+
+_KNOWN: dict[str, FolderFacts] = {}
+"""Digest to what is known of that content, which never changes."""
 
 _scanned = lru_cache(maxsize=64)(describe)
+
+_MOST_NAMED = 20
+"""Files that a message names; of more only their number."""
+
+
+def _found(data: DataConfig, place: Path) -> DataConfig:
+    """Return the configuration of a folder with its place and digest, and what follows from them.
+
+    Args:
+        data: As a study file gives it.
+        place: Where a relative folder counts from.
+
+    Raises:
+        DataError: If the folder is not laid out as one of images.
+    """
+    assert data.folder is not None, "asked of an image-folder"
+    folder = (place / Path(data.folder).expanduser()).absolute()
+    placed = replace(data, folder=str(folder))
+    describe(placed)
+    facts = scan_folder(folder, data_root())
+    _KNOWN[facts.digest] = facts
+    background = data.background if facts.transparent else None
+    return replace(placed, digest=facts.digest, background=background)
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:

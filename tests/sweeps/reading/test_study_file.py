@@ -1,4 +1,5 @@
 import dataclasses
+import io
 import json
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.keys import run_key
 from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
 from mixup_core.problem import MAX_SEED
 from mixup_core.tree.building import with_values
@@ -321,7 +324,7 @@ def test_an_image_folder_is_found_beside_the_file_and_digested(load: Load, tmp_p
     text = base(data).replace("batch_size: 8", "batch_size: 1")
     first = load(text).arms["base"].data
     assert first.folder == str(tmp_path / "images")
-    (tmp_path / "images" / "train" / "a" / "0.png").write_bytes(b"other")
+    (tmp_path / "images" / "train" / "a" / "0.png").write_bytes(tiny_png(9))
     second = load(text).arms["base"].data
     assert first.digest is not None
     assert second.digest is not None
@@ -331,7 +334,32 @@ def test_an_image_folder_is_found_beside_the_file_and_digested(load: Load, tmp_p
 def image_folder(folder: Path, classes: tuple[str, ...]) -> None:
     for name in classes:
         (folder / "train" / name).mkdir(parents=True)
-        (folder / "train" / name / "0.png").write_bytes(b"not decoded here")
+        (folder / "train" / name / "0.png").write_bytes(tiny_png(0))
+
+
+def tiny_png(red: int) -> bytes:
+    content = io.BytesIO()
+    Image.new("RGB", (2, 2), (red, 0, 0)).save(content, "PNG")
+    return content.getvalue()
+
+
+def test_a_transparent_folder_needs_a_background_which_no_opaque_one_is_keyed_by(
+    load: Load, tmp_path: Path
+) -> None:
+    image_folder(tmp_path / "images", ("a", "b"))
+    data = "data: {name: image-folder, folder: images, image_size: 8, test: false%s}"
+    plain = base(data).replace("batch_size: 8", "batch_size: 1")
+    opaque = load(plain % "").arms["base"]
+    assert run_key(load(plain % ", background: white").arms["base"]) == run_key(opaque)
+    clear = Image.new("LA", (2, 2), (3, 77))
+    clear.save(tmp_path / "images" / "train" / "b" / "0.png")
+    (line,) = refusals(load, plain % "")
+    assert "`a folder with transparent images has a background` must hold" in line
+    assert "images=1, first='train/b/0.png'" in line
+    keys = {
+        run_key(load(plain % f", background: {name}").arms["base"]) for name in ("white", "black")
+    }
+    assert len(keys | {run_key(opaque)}) == 3
 
 
 def test_the_format_is_read_as_documented(load: Load) -> None:

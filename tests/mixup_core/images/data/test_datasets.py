@@ -208,15 +208,15 @@ def test_folder_images_are_resized_cropped_and_labelled_by_sorted_class(tmp_path
     rng = np.random.default_rng(0)
     wide = Image.fromarray(rng.integers(0, 256, (16, 40, 3), dtype=np.uint8))
     grey = Image.new("L", (8, 24), 77)
-    clear = Image.new("RGBA", (5, 5), (10, 20, 30, 128))
+    clear = Image.new("RGBA", (5, 5), (10, 20, 30, 51))
     write_images(tmp_path, "train", wide=wide, grey=grey, clear=clear)
     write_images(tmp_path, "test", wide=wide, grey=grey, clear=clear)
-    splits = load(folder_config(tmp_path))
+    splits = load(folder_config(tmp_path, background="white"))
     assert splits.test is not None
     assert torch.equal(splits.train.pixels, splits.test.pixels)
     assert splits.train.labels.tolist() == [0, 1, 2]
     of_clear, of_grey, of_wide = splits.train.pixels
-    assert of_clear.float().mean((1, 2)).tolist() == [10, 20, 30]
+    assert of_clear.float().mean((1, 2)).tolist() == [206, 208, 210]  # a fifth
     assert (of_grey == 77).all()
     # 40 x 16 becomes 20 x 8, of which columns 6..13 are the middle.
     resized = wide.resize((20, 8), Image.Resampling.BILINEAR)

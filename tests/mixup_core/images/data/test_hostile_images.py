@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -17,8 +18,10 @@ from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, save
 FILES = list(hostile_images())
 
 
-def _load(folder: Path) -> torch.Tensor:
-    data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
+def _load(folder: Path, background: Literal["white"] | None = None) -> torch.Tensor:
+    data = DataConfig(
+        name="image-folder", folder=str(folder), image_size=SIDE, background=background
+    )
     return load(data, folder.parent / "data").train.pixels
 
 
@@ -33,7 +36,10 @@ def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
 ) -> None:
     file = put(tmp_path / "photos", hostile)
     if hostile.is_taken:
-        pixels = _load(tmp_path / "photos")
+        if hostile.is_clear:
+            with pytest.raises(DataError, match=r"transparent pixels; set data\.background"):
+                _load(tmp_path / "photos")
+        pixels = _load(tmp_path / "photos", "white")
         assert pixels.shape == (5, 3, SIDE, SIDE)
         return
     with pytest.raises(DataError) as refused:

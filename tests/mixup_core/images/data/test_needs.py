@@ -11,7 +11,7 @@ from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data.needs import ImageData, described, memory, num_available
+from mixup_core.images.data.needs import ImageData, described, memory, num_available, shared_images
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,
@@ -121,7 +121,7 @@ def test_a_folder_is_found_from_the_study_and_digested_once(
     assert needs.missing(prepared) is None
     assert needs.checksums(prepared) == {"image-folder": {"pets/": prepared.data.digest}}
     monkeypatch.setattr("mixup_core.images.data.needs.describe", None)
-    monkeypatch.setattr("mixup_core.images.data.needs.folder_digest", None)
+    monkeypatch.setattr("mixup_core.images.data.needs.scan_folder", None)
     assert needs.prepare(config, pets.parent) == prepared
 
 
@@ -151,6 +151,15 @@ def test_a_folder_is_decoded_once_when_data_is_looked_at_and_a_bad_file_is_named
     config = config_of(folder_config(pets, test=False))
     with pytest.raises(DataError, match=str(bad)):
         needs.open(config)
+    (pets / "train" / "a" / "1.png").write_bytes(b"no image")
+    prepared = ImageData().prepare(config, pets)
+    for look in (needs.check, needs.open):
+        with pytest.raises(DataError) as refused:
+            look(prepared)
+        assert [line.partition(": ")[0] for line in str(refused.value).splitlines()] == [
+            str(pets / "train" / name / "1.png") for name in ("a", "b")
+        ]
+    (pets / "train" / "a" / "1.png").unlink()
     bad.unlink()
     needs.open(config)
     files = sorted((root / "decoded").iterdir())
@@ -193,3 +202,23 @@ def test_a_subset_is_drawn_from_what_is_not_held_out_and_an_oracles_test_images(
     data: DataConfig, available: int
 ) -> None:
     assert num_available(data, CATALOG["digits"]) == available
+
+
+def test_test_images_that_are_training_images_are_said(pets: Path, root: Path) -> None:
+    del root
+    for name in ("a", "b"):
+        (pets / "test" / name).mkdir(parents=True)
+        content = (pets / "train" / "a" / "0.png").read_bytes()
+        (pets / "test" / name / "9.png").write_bytes(content)
+    Image.new("RGB", (8, 8), (1, 2, 3)).save(pets / "test" / "b" / "0.png")
+    said = {
+        test: list(shared_images(ImageData().prepare(config_of(data), pets).data))
+        for test in (True, False)
+        if (data := folder_config(pets, test=test))
+    }
+    assert said[False] == []
+    assert said[True] == [
+        "WARNING, 2 of the 3 test images are among the training images too (the first: a/9.png), "
+        "so that test results flatter every arm"
+    ]
+    assert list(shared_images(DataConfig())) == []

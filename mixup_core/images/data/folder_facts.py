@@ -1,0 +1,103 @@
+"""FolderFacts: what is known of an image-folder under its digest, with the images or without."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.folders import class_files, content_digest, file_digests
+from mixup_core.images.data.pictures import is_transparent, opened_picture
+from mixup_core.rules import printable
+from mixup_core.store.notes import filled, read_note
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FolderFacts:
+    """What is known of the images of a folder: all that planning and reports need of them."""
+
+    digest: str
+    """`mixup_core.images.data.folders.folder_digest` of the folder."""
+    classes: tuple[str, ...]
+    """Names in the order of the labels."""
+    train: Mapping[str, tuple[str, ...]]
+    """Class to the names of its training images, in the order in which they are loaded."""
+    test: Mapping[str, tuple[str, ...]]
+    """As `train`; empty if there is no test folder."""
+    shared: tuple[str, ...] = ()
+    """Test images, as CLASS/FILE, whose bytes are those of a training image too."""
+    transparent: tuple[str, ...] = ()
+    """Images with pixels that are not opaque, as SPLIT/CLASS/FILE."""
+    unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Images whose heads refuse them, as SPLIT/CLASS/FILE, to what is wrong with each."""
+    decoder: str = ""
+    """Version of Pillow that looked at the images."""
+
+
+def scan_folder(folder: Path, root: Path) -> FolderFacts:
+    """Return what is known of an image-folder, looked at once while its files do not change.
+
+    The head of each image is opened, and the pixels of those that may be transparent.
+
+    Args:
+        folder: The folder.
+        root: Folder of the data sets, where what was found is kept.
+
+    Raises:
+        DataError: If it is not laid out as `class_files` asks.
+    """
+    digests = file_digests(folder, root)
+    digest = content_digest(digests)
+    kept = root / "digests" / f"folder-{digest}.json"
+    known = filled(FolderFacts, read_note(kept))
+    if known is not None and (known.digest, known.decoder) == (digest, version("pillow")):
+        return known
+    found = _scanned(folder, digests, digest)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_name(f"{kept.name}.{os.getpid()}")
+        partial.write_text(json.dumps(dataclasses.asdict(found)))
+        partial.replace(kept)
+    return found
+
+
+def _scanned(folder: Path, digests: Mapping[bytes, str], digest: str) -> FolderFacts:
+    splits: dict[str, Mapping[str, Sequence[Path]]] = {"train": class_files(folder, "train")}
+    if (folder / "test").exists():
+        with suppress(DataError):  # what does not use its test images does not look at them
+            splits["test"] = class_files(folder, "test")
+    transparent, unreadable = [], {}
+    for of_classes in splits.values():
+        for file in (file for files in of_classes.values() for file in files):
+            name = file.relative_to(folder).as_posix()
+            try:
+                with opened_picture(file) as opened:
+                    if is_transparent(opened):
+                        transparent.append(name)
+            except DataError as error:
+                text = str(error).removeprefix(f"{printable(str(file))}: ")
+                unreadable[name] = text
+    seen = {of_file for name, of_file in digests.items() if name.startswith(b"train/")}
+    names = {
+        split: {kind: tuple(file.name for file in files) for kind, files in of_classes.items()}
+        for split, of_classes in splits.items()
+    }
+    return FolderFacts(
+        digest=digest,
+        classes=tuple(names["train"]),
+        train=names["train"],
+        test=names.get("test", {}),
+        shared=tuple(
+            f"{kind}/{name}"
+            for kind, files in names.get("test", {}).items()
+            for name in files
+            if digests[os.fsencode(f"test/{kind}/{name}")] in seen
+        ),
+        transparent=tuple(transparent),
+        unreadable=unreadable,
+        decoder=version("pillow"),
+    )

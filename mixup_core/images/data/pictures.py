@@ -1,0 +1,112 @@
+"""Pictures: image files opened, checked by their heads and brought to 8-bit RGB. No torch."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mixup_core.images.data.facts import DataError
+from mixup_core.rules import printable
+
+FORMATS = (
+    "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
+)  # fmt: skip
+"""Of images, as Pillow names them: whose head says what decoding takes. Pillow opens others by
+running Ghostscript, or has other images within them whose size they do not say."""
+
+BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
+    "white": (255, 255, 255),
+    "black": (0, 0, 0),
+    "grey": (128, 128, 128),
+}
+"""Colours that may lie behind transparent pixels."""
+
+_MAX_PIXELS = 60_000_000
+"""Of one image, as it is stored and when its shorter side has the size asked for: decoding then
+takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
+
+
+@contextmanager
+def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
+    """Open an image file, whose pixels are decoded when they are asked for.
+
+    Args:
+        file: The file.
+        size: Side that the image will get, in pixels; None: the one it has.
+
+    Raises:
+        DataError: If it cannot be decoded, has more bits than 8 per channel or more pictures than
+            one, or if decoding it would take too much memory; the text names it.
+    """
+    from PIL import Image  # studies of other data sets need no Pillow
+
+    try:
+        # Pillow warns of what is checked here, and of metadata, which nothing here reads.
+        with warnings.catch_warnings(action="ignore"), Image.open(file, formats=FORMATS) as opened:
+            _check_head(file, opened, size)
+            yield opened
+    except DataError:
+        raise
+    except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
+        raise DataError(printable(f"{file}: cannot be decoded as an image ({error}).")) from error
+
+
+def is_transparent(opened: Any) -> bool:
+    """Return whether a pixel of an image is not fully opaque."""
+    if not opened.has_transparency_data:
+        return False
+    lowest: int = opened.convert("RGBA").getchannel("A").getextrema()[0]
+    return lowest < 255
+
+
+def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
+    """Return an image as 8-bit RGB, upright, with a colour behind its transparent pixels.
+
+    Its orientation (EXIF) is applied. Grey images have three equal channels, CMYK is converted,
+    colours of 16 bits keep their upper 8.
+
+    Args:
+        file: The image.
+        size: Side that it will get, in pixels: what is too large to decode is refused.
+        background: A name of `BACKGROUNDS`; None refuses an image with transparent pixels.
+
+    Raises:
+        DataError: As `opened_picture`, or if it has transparent pixels and no background.
+    """
+    from PIL import Image, ImageOps
+
+    with opened_picture(file, size) as opened:
+        ImageOps.exif_transpose(opened, in_place=True)
+        if not is_transparent(opened):
+            return opened.convert("RGB")
+        if background is None:
+            raise DataError(
+                f"{printable(str(file))}: has transparent pixels; set data.background to the "
+                f"colour behind them: {', '.join(BACKGROUNDS)}."
+            )
+        behind = Image.new("RGBA", opened.size, (*BACKGROUNDS[background], 255))
+        return Image.alpha_composite(behind, opened.convert("RGBA")).convert("RGB")
+
+
+def _check_head(file: Path, opened: Any, size: int | None) -> None:
+    """Refuse an image by what its head says, before anything is decoded.
+
+    Raises:
+        DataError: If it has more bits than 8 per channel or more pictures than one, or if decoding
+            it would take too much memory.
+    """
+    named = printable(str(file))
+    if opened.mode.startswith(("I", "F")):
+        raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
+    # Cameras put a preview beside the photo, as a second picture (MPO).
+    if opened.format != "MPO" and getattr(opened, "is_animated", False):
+        raise DataError(f"{named}: has more than one picture; store the one to train on.")
+    width, height = opened.size
+    size = size or min(width, height)
+    needed = width * height * max(1, (size / min(width, height)) ** 2)
+    if needed > _MAX_PIXELS:
+        raise DataError(
+            f"{named}: {width} x {height}, so decoding it to {size} x {size} takes "
+            f"{needed:,.0f} pixels; at most {_MAX_PIXELS:,}. Crop or shrink it."
+        )

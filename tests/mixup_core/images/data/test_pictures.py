@@ -1,0 +1,107 @@
+"""Pictures: what becomes of transparency, orientation, grey and 16 bits; opaque images stay."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mixup_core.images.data.facts import DataError
+from mixup_core.images.data.pictures import BACKGROUNDS, is_transparent, rgb_picture
+
+SIDE = 6
+COLOUR = (200, 40, 10)
+GREY = 90
+
+
+def _half_clear(mode: str) -> tuple[Image.Image, dict[str, Any]]:
+    """Return an image whose left half cannot be seen, in a mode, and how it is saved."""
+    alpha = Image.new("L", (SIDE, SIDE), 255)
+    alpha.paste(0, (0, 0, SIDE // 2, SIDE))
+    if mode in {"RGBA", "LA"}:
+        image = Image.new(mode[:-1], (SIDE, SIDE), COLOUR if mode == "RGBA" else GREY)
+        image.putalpha(alpha)
+        return image, {}
+    plain = {"P tRNS": "P", "P tRNS in bytes": "P", "L tRNS": "L", "RGB tRNS": "RGB", "PA": "P"}
+    kind = plain[mode]
+    hidden: Any = {"P": 1, "L": 7, "RGB": (1, 2, 3)}[kind]
+    image = Image.new(kind, (SIDE, SIDE), {"P": 0, "L": GREY, "RGB": COLOUR}[kind])
+    image.paste(hidden, (0, 0, SIDE // 2, SIDE))
+    if kind == "P":
+        image.putpalette([*COLOUR, 0, 0, 0])
+    if mode == "PA":
+        image = image.convert("PA")
+        image.putalpha(alpha)
+        return image, {}
+    return image, {"transparency": b"\xff\x00" if mode == "P tRNS in bytes" else hidden}
+
+
+MODES = ("RGBA", "LA", "PA", "P tRNS", "P tRNS in bytes", "L tRNS", "RGB tRNS")
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize("mode", MODES)
+def test_transparent_pixels_show_the_background_and_opaque_ones_their_colour(
+    mode: str, background: str, tmp_path: Path
+) -> None:
+    image, options = _half_clear(mode)
+    file = tmp_path / ("image.tiff" if mode == "PA" else "image.png")
+    image.save(file, **options)
+    with Image.open(file) as opened:
+        assert is_transparent(opened)
+    with pytest.raises(DataError, match=r"transparent pixels; set data\.background to the colour"):
+        rgb_picture(file, SIDE)
+    shown = np.asarray(rgb_picture(file, SIDE, background))
+    colour = (GREY,) * 3 if mode.startswith("L") else COLOUR
+    assert (shown[:, : SIDE // 2] == BACKGROUNDS[background]).all()
+    assert (shown[:, SIDE // 2 :] == colour).all()
+
+
+def test_a_half_transparent_pixel_is_a_weighted_mean_of_its_colour_and_the_background(
+    tmp_path: Path,
+) -> None:
+    Image.new("RGBA", (SIDE, SIDE), (*COLOUR, 128)).save(tmp_path / "half.png")
+    for name, behind in BACKGROUNDS.items():
+        shown = np.asarray(rgb_picture(tmp_path / "half.png", SIDE, name), float)
+        wanted = (128 * np.array(COLOUR) + 127 * np.array(behind)) / 255
+        assert np.abs(shown - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB", "1", "CMYK"])
+def test_an_opaque_image_is_converted_as_ever_whatever_the_background(
+    mode: str, tmp_path: Path
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
+    file = tmp_path / ("image.tiff" if mode == "CMYK" else "image.png")
+    Image.fromarray(noise).convert(mode).save(file)
+    with Image.open(file) as opened:
+        assert not is_transparent(opened)
+        wanted = np.asarray(opened.convert("RGB"))
+    for background in (None, *BACKGROUNDS):
+        assert np.array_equal(np.asarray(rgb_picture(file, SIDE, background)), wanted)
+
+
+def test_colours_of_16_bits_keep_the_upper_8_and_grey_of_16_bits_is_refused(
+    tmp_path: Path,
+) -> None:
+    deep = np.full((SIDE, SIDE), 0x1234, dtype=np.uint16)
+    Image.fromarray(deep).save(tmp_path / "grey.png")
+    with pytest.raises(DataError, match="convert it to 8 bits per channel"):
+        rgb_picture(tmp_path / "grey.png", SIDE)
+    rows = b"".join(b"\0" + bytes.fromhex("12345678 9abc") * SIDE for _ in range(SIDE))
+    (tmp_path / "colour.png").write_bytes(_png_of_16_bits(rows))
+    assert rgb_picture(tmp_path / "colour.png", SIDE).getpixel((0, 0)) == (0x12, 0x56, 0x9A)
+
+
+def _png_of_16_bits(rows: bytes) -> bytes:
+    import struct
+    import zlib
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    head = struct.pack(">IIBBBBB", SIDE, SIDE, 16, 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, content) for kind, content in parts)
