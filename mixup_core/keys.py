@@ -2,14 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
-from mixup_core.problem import Config, Keying, problem_of
+from mixup_core.problem import PROBLEMS, Config, Keying, problem_named, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
-from mixup_core.tree.written_forms import defaults, flatten
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import parts
+from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
 """Raised whenever the numbers of all problems move; part of every key, so old results are not mixed
@@ -33,9 +36,9 @@ def run_key(config: Config) -> str:
 def stage_key(config: Config, epoch: int) -> str:
     """Return the name of a run's first `epoch` epochs: runs with equal keys share them bit for bit.
 
-    What each epoch is decided by enters one by one (`Keying.of_epoch`), so a run that mixes for 10
-    epochs and one that mixes for 20 have the same key up to 10; the total number of epochs does not
-    enter unless an epoch depends on it.
+    Every path enters each key unless `Keying` names it. What decides an epoch enters epoch by epoch
+    (`Keying.of_epoch`), so a run that mixes for 10 epochs and one that mixes for 20 have the same
+    key up to 10; the total number of epochs does not enter unless an epoch depends on it.
 
     Args:
         config: The run.
@@ -52,14 +55,19 @@ def stage_key(config: Config, epoch: int) -> str:
 def stage_keys(config: Config) -> tuple[str, ...]:
     """Return `stage_key(config, epoch)` for epoch 1 to `config.epochs`; the last is a whole run."""
     keying = problem_of(config).keying
-    fixed = {
-        path: value for path, value in _keyed(config).items() if not _is_by_epoch(path, keying)
-    }
+    fixed = {}
+    for path, value in _keyed(config).items():
+        if path == "epochs":
+            continue
+        if not keying.covers(path):
+            fixed[path] = value
+        elif rest := _beyond(config, path, keying):
+            fixed[path] = rest
     key = _hashed(config, fixed)
     keys = []
-    at_any_seed: Any = with_values(config, {"seed": 0})
-    for spelled in _spelled_epochs(at_any_seed):
-        key = hashlib.sha256(f"{key} {spelled}".encode()).hexdigest()[:32]
+    at_any_seed: Any = replace(config, seed=0)  # type: ignore[type-var]
+    for decided in _spelled_epochs(at_any_seed):
+        key = hashlib.sha256(f"{key} {decided}".encode()).hexdigest()[:32]
         keys.append(key)
     return tuple(keys)
 
@@ -85,6 +93,16 @@ def changes(config: Config) -> tuple[int, ...]:
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])
 
 
+def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
+    """Yield each path that leaves a key: its problem, itself, the keys that it leaves, the reason.
+
+    Every path that is not among them enters the run key and the key of every stage.
+    """
+    for name in PROBLEMS:
+        for path, left, reason in problem_named(name).keying.left_out():
+            yield name, path, left, reason
+
+
 def rounded(value: float) -> float:
     """Return a computed number with the 12 significant digits that may enter a key.
 
@@ -93,10 +111,28 @@ def rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _is_by_epoch(path: str, keying: Keying) -> bool:
-    return path == "epochs" or any(
-        path.startswith(head) if head.endswith(".") else path == head for head in keying.by_epoch
-    )
+def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
+    """Return the fields of a list's items that `by_epoch` does not cover; empty if all are usual.
+
+    Args:
+        config: The run.
+        path: A covered path.
+        keying: Of its problem.
+    """
+    items = attrgetter(path)(config) if keying.names_below(path) else ()
+    if not isinstance(items, tuple):
+        return ()
+    rest = tuple(dict(_fields_beyond(item, path, keying)) for item in items)
+    return rest if any(rest) else ()
+
+
+def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, Any]]:
+    if not is_dataclass(item) or kind_name(type(item)):
+        return
+    for part in parts(item.__class__):
+        value = getattr(item, part.name)
+        if value != part.default and not keying.covers(f"{path}.{part.name}"):
+            yield part.name, spelled(value, brief=True)
 
 
 def _keyed(config: Config) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from mixup_core.laws import PLAIN_METHODS, Law
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.limits import Range
+from mixup_core.tree.parts import places
 
 PROBLEMS: dict[str, str] = {
     "images": "mixup_core.images.problem:IMAGES",
@@ -192,16 +193,56 @@ class Keying:
     """Paths that are in every key, to the value they have there where the tree lacks them. A path
     that is not among them enters a key only where it differs from its default, so that a field
     added later orphans no result."""
-    never: frozenset[str] = frozenset()
-    """Paths that change no number."""
+    never: Mapping[str, str] = field(default_factory=dict)
+    """Exact paths that enter no key, each with the reason why it changes no number."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
     """Paths that never enter either, to the path that stands for what they name (`data.folder` to
     `data.digest`): a configuration that gives the first has no key before it has the second."""
-    by_epoch: tuple[str, ...] = ()
-    """Paths, or heads of paths such as `mix.`, that `of_epoch` stands for in the keys of stages."""
+    by_epoch: Mapping[str, str] = field(default_factory=dict)
+    """Exact paths that enter the keys of stages through `of_epoch` alone, each with the reason why
+    that is enough. The path of a choice covers the fields of its members, and the path of a list
+    the fields of its items; if some of these fields are named as well, it covers only those. Every
+    other path enters the key of every stage, so that a new field does."""
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
     """(config, 0-based epoch) to what decides that epoch beyond the other paths, as JSON, whatever
     the seed; a real number that was computed is rounded to 12 significant digits."""
+
+    def __post_init__(self) -> None:
+        """Check the named paths.
+
+        Raises:
+            ValueError: If a path ends in a dot or has no reason.
+        """
+        for path, reason in (*self.never.items(), *self.by_epoch.items()):
+            if path.endswith("."):
+                raise ValueError(
+                    f"Keying names exact paths, but {path!r} ends in a dot: name each field below "
+                    "it, with the reason why it may leave the keys."
+                )
+            if not reason.strip():
+                raise ValueError(f"Keying has no reason why {path!r} may leave the keys.")
+
+    def left_out(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each path that leaves a key, the keys that it leaves, and the reason."""
+        for path, reason in self.never.items():
+            yield path, "all keys", reason
+        for path, stand_in in self.stands_for.items():
+            yield path, "all keys", f"`{stand_in}` enters in its place."
+        for path, reason in self.by_epoch.items():
+            yield path, "stage keys, but for the epochs it decides", reason
+
+    def covers(self, path: str) -> bool:
+        """Return whether a path enters the keys of stages through `of_epoch` alone."""
+        if path in self.by_epoch:
+            return True
+        above = path.rpartition(".")[0]
+        while above and above not in self.by_epoch:
+            above = above.rpartition(".")[0]
+        return bool(above) and not self.names_below(above)
+
+    def names_below(self, path: str) -> bool:
+        """Return whether `by_epoch` names fields below a path one by one."""
+        return any(named.startswith(f"{path}.") for named in self.by_epoch)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -386,6 +427,20 @@ class Problem:
     work: Callable[[Any], int] = lambda config: 1
     """How much there is to do in one epoch, for rates and times to come."""
     work_unit: str = "epochs"
+
+    def __post_init__(self) -> None:
+        """Check that each path which may leave a key takes a value.
+
+        Raises:
+            ValueError: If a path names no field, or a group of fields.
+        """
+        keying = self.keying
+        unknown = {path for path, _, _ in keying.left_out()} - places(self.config)
+        if unknown:
+            raise ValueError(
+                f"Keying of the problem {self.name} names {', '.join(sorted(unknown))}, but no "
+                f"field of {self.config.__name__} takes a value there: name exact paths."
+            )
 
     def metric(self, name: str) -> Metric:
         """Return how a metric is shown; an unknown one under its own name."""

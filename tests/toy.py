@@ -97,8 +97,8 @@ TOY = Problem(
     baseline="still",
     axis=Axis(label="steps", unit="step"),
     keying=Keying(
-        never=frozenset({"teacher"}),
-        by_epoch=("drift", "turn"),
+        never={"teacher": "`teacher_key` enters in its place."},
+        by_epoch=dict.fromkeys(("drift", "turn"), "The drift of each epoch enters instead."),
         of_epoch=_drift,
     ),
     reserved={"seed": "give `seeds`", "teacher_key": "it is filled in"},

@@ -20,15 +20,18 @@ from mixup_core.problem import HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import spelled
 
+LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
+RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
+
 
 def of_epoch(config: TrainConfig, epoch: int) -> Any:
     """Return what decides an epoch: how it mixes, and what it does beyond the plain method."""
     law, objective = config.in_epoch(epoch)
     mixing: Any = "erm"
-    if not isinstance(law, Erm):
+    if law != Erm():
         mixing = [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
     beyond = {}
-    if not isinstance(objective, Plain):
+    if objective != Plain():
         beyond["objective"] = spelled(objective, brief=True)
     if (rate := config.lr_schedule.in_epoch(epoch, config.epochs)) is not None:
         beyond["rate"] = rate
@@ -150,7 +153,29 @@ IMAGES = Problem(
             "data.folder": "data.digest",
             "objective.teacher": "objective.teacher_key",
         },
-        by_epoch=("mix.", "objective", "objective.", "lr_schedule", "lr_schedule."),
+        by_epoch={
+            "mix.law": LAW_IN_FORCE,
+            "mix.law_after": LAW_IN_FORCE,
+            "mix.switch_epoch": LAW_IN_FORCE,
+            "mix.switch_fraction": LAW_IN_FORCE,
+            "mix.schedule": LAW_IN_FORCE,
+            "mix.schedule.phases": LAW_IN_FORCE,
+            "mix.schedule.phases.law": LAW_IN_FORCE,
+            "mix.schedule.phases.until": LAW_IN_FORCE,
+            "mix.schedule.base": LAW_IN_FORCE,
+            "mix.schedule.low": LAW_IN_FORCE,
+            "mix.schedule.high": LAW_IN_FORCE,
+            "mix.schedule.start": LAW_IN_FORCE,
+            "mix.schedule.end": LAW_IN_FORCE,
+            "mix.lam_scope": "It enters with the law of each epoch that mixes.",
+            "mix.partner": "It enters with the law of each epoch that mixes.",
+            "objective": "The objective in force enters whole; the plain loss enters nothing.",
+            "lr_schedule": RATE_IN_FORCE,
+            "lr_schedule.warm_up": RATE_IN_FORCE,
+            "lr_schedule.end": RATE_IN_FORCE,
+            "lr_schedule.at": RATE_IN_FORCE,
+            "lr_schedule.gamma": RATE_IN_FORCE,
+        },
         of_epoch=of_epoch,
     ),
     data=ImageData,

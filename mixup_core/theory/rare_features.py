@@ -282,7 +282,9 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
     """Return what decides a record: how it mixes, nothing more under ERM."""
     law = config.law_at(epoch)
-    return "erm" if isinstance(law, Erm) else [spelled(law), config.operation.tag]
+    if law == Erm():
+        return "erm"
+    return [spelled(law, brief=True), spelled(config.operation, brief=True)]
 
 
 def method(config: RareFeaturesConfig) -> str | None:
@@ -322,7 +324,11 @@ RARE_FEATURES = Problem(
     objectives=("test/rare_error", "test/common_error"),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     keying=Keying(
-        by_epoch=("law", "law.", "switch_epoch", "law_after", "law_after.", "operation"),
+        by_epoch=dict.fromkeys(
+            ("law", "law_after", "switch_epoch"),
+            "The law of each record enters instead, with all of its fields.",
+        )
+        | {"operation": "It enters whole with the law of each record that mixes."},
         of_epoch=of_epoch,
     ),
     unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),

@@ -72,6 +72,23 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
     return found
 
 
+def places(kind: type) -> frozenset[str]:
+    """Return the paths of a tree of this type that hold something of their own.
+
+    They are its leaves, its choices, and below a list the fields of its items, without an index. A
+    group is none: it is its fields.
+    """
+    found = set(leaves(kind))
+    for path, leaf in leaves(kind).items():
+        if leaf.part.is_named:
+            found.add(path.removesuffix(".name"))
+        lists = [whole for whole in members(unmarked(leaf.part.hint)) if get_origin(whole) is tuple]
+        for kind in (kind for whole in lists for kind in members(get_args(whole)[0])):
+            if dataclasses.is_dataclass(kind):
+                found.update(f"{path}.{field.name}" for field in dataclasses.fields(kind))
+    return frozenset(found)
+
+
 def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
     for part in parts(kind):
         names = tuple(part.options)

@@ -224,7 +224,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
         metrics={},
         headline=(),
         keying=Keying(
-            by_epoch=("phases",),
+            by_epoch={"phases": "Each epoch is decided by all of them."},
             of_epoch=lambda config, epoch: [spelled(p, brief=True) for p in config.phases],
         ),
     )

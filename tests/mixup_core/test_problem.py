@@ -1,5 +1,5 @@
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -9,6 +9,7 @@ import pytest
 from mixup_core.problem import (
     PROBLEMS,
     DivergedError,
+    Keying,
     Metric,
     Problem,
     all_data_needs,
@@ -34,9 +35,7 @@ def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
     known, keying = set(leaves(problem.config)), problem.keying
     assert set(problem.unsearchable) <= known
     assert set(problem.reserved) <= known
-    assert keying.never | set(keying.stands_for) | set(keying.stands_for.values()) <= known
-    for head in keying.by_epoch:
-        assert any(path.startswith(head) for path in known)
+    assert set(keying.stands_for.values()) <= known
     assert set(problem.headline) <= set(problem.metrics)
     assert set(problem.objectives) <= set(problem.metrics)
     assert {metric for panel in problem.curves for metric in panel} <= set(problem.metrics)
@@ -61,6 +60,39 @@ def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> 
     for each in needs.values():
         places = {found.place for found in each.sets()}
         assert any(Path(place).is_relative_to(each.root()) for place in places)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"law.": "because"}, "ends in a dot"),
+        ({"law": " "}, "no reason"),
+        ({"laws": "because"}, "names laws, but no field of RareFeaturesConfig takes a value there"),
+    ],
+)
+@pytest.mark.parametrize("how", ["never", "by_epoch"])
+def test_a_path_leaves_the_keys_only_by_its_exact_name_and_with_a_reason(
+    how: str, named: dict[str, str], message: str
+) -> None:
+    problem = problem_named("rare-features")
+    with pytest.raises(ValueError, match=message):
+        replace(problem, keying=replace(problem.keying, **{how: named}))
+
+
+def test_a_group_of_fields_does_not_leave_the_keys_as_a_whole() -> None:
+    images = problem_named("images")
+    with pytest.raises(ValueError, match="names mix, but"):
+        replace(images, keying=replace(images.keying, by_epoch={"mix": "because"}))
+
+
+def test_a_choice_covers_its_own_fields_unless_some_of_them_are_named() -> None:
+    keying = Keying(by_epoch=dict.fromkeys(("law", "rate", "rate.end"), "because"))
+    assert [keying.covers(path) for path in ("law", "law.alpha", "law_after")] == [
+        True,
+        True,
+        False,
+    ]
+    assert [keying.covers(f"rate{part}") for part in ("", ".end", ".new")] == [True, True, False]
 
 
 def test_an_unknown_problem_is_refused() -> None:
