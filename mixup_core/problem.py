@@ -1,5 +1,6 @@
 """Problem: what a study can run: a config type, its process, its metrics and what it needs."""
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -131,6 +132,19 @@ class Metric:
     is_lower_better: bool = True
     note: str = ""
     """What captions of figures explain of it, as a sentence."""
+    least: float | None = None
+    """No value is smaller, whatever a run does; None: 0 for a percentage, else there is no such
+    bound. A claim that a bound decides is refused."""
+    most: float | None = None
+    """No value is larger; None: 1 for a percentage, else there is no such bound."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest possible value, infinite where there is none."""
+        is_share = self.unit == "%"
+        least = (0.0 if is_share else -math.inf) if self.least is None else self.least
+        most = (1.0 if is_share else math.inf) if self.most is None else self.most
+        return least, most
 
     @property
     def scale(self) -> float:

@@ -27,7 +27,7 @@ METRICS: Mapping[str, Metric] = _Metrics()
 """Of training and evaluation; objectives and probes declare what they record beside."""
 
 PREDICTED = {
-    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit)
+    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit, least=0.0)
     for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
     for name, label, unit in (
         ("calibration_error", "calibration error", "%"),
@@ -35,12 +35,12 @@ PREDICTED = {
         ("nll", "NLL", "nats"),
     )
     if (scaled, name) != ("", "nll")
-} | {"predicted/temperature": Metric(label="fitted temperature")}
+} | {"predicted/temperature": Metric(label="fitted temperature", least=0.0)}
 """Of the test images after the last epoch; a temperature is fitted on the validation images."""
 
 _MEASURED = {
     **{
-        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit)
+        f"{split}/{name}{suffix}": Metric(label=f"{title} {label}{note}", unit=unit, least=0.0)
         for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
         for split, title in (
             ("test", "test"),
@@ -54,7 +54,7 @@ _MEASURED = {
             ("calibration_error", "calibration error", "%"),
         )
     },
-    "train/loss": Metric(label="training loss", unit="nats"),
+    "train/loss": Metric(label="training loss", unit="nats", least=0.0),
     "train/excess_loss": Metric(
         label="excess training loss",
         unit="nats",

@@ -81,9 +81,11 @@ def setting(config: TrainConfig, metric: str) -> str:
 def sample_size(config: TrainConfig, metric: str) -> int | None:
     """Return the number of images of which an error is the share that is misclassified."""
     split, _, name = metric.partition("/")
-    if name != "error":
+    if split == "train" and name.endswith("error"):
+        return num_images(config)
+    if name.removesuffix("_averaged") != "error":
         return None
-    return config.data.val_size if split == "val" else described(config.data).num_test
+    return (config.data.val_size or None) if split == "val" else described(config.data).num_test
 
 
 def prediction_bytes(config: TrainConfig) -> int:

@@ -161,14 +161,20 @@ ALTERNATING_LINE = Problem(
     metrics={
         "train/error": Metric(label="training error", unit="%"),
         "middle/probability": Metric(
-            label="probability of the own label in the middle", is_lower_better=False
+            label="probability of the own label in the middle",
+            is_lower_better=False,
+            least=0.0,
+            most=1.0,
         ),
         "middle/optimal": Metric(
-            label="share of the own label among those mixed there", is_lower_better=False
+            label="share of the own label among those mixed there",
+            is_lower_better=False,
+            least=0.0,
+            most=1.0,
         ),
-        "middle/tie": Metric(label="distance of that probability from 1/2"),
-        "train/loss": Metric(label="mixed training loss", unit="nats"),
-        "step": Metric(label="training steps"),
+        "middle/tie": Metric(label="distance of that probability from 1/2", least=0.0, most=0.5),
+        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
+        "step": Metric(label="training steps", least=0.0),
     },
     headline=("train/error",),
     beside=("middle/probability", "middle/optimal"),
@@ -177,6 +183,7 @@ ALTERNATING_LINE = Problem(
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "classes"),
     setting=setting,
+    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.classes),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",

@@ -97,10 +97,12 @@ ENTROPY_FLOOR = Problem(
     process="mixup_core.theory.entropy_floor:start",
     metrics={
         "floor/estimate": Metric(label="estimated floor", unit="nats"),
-        "floor/exact": Metric(label="exact floor", unit="nats"),
-        "floor/gap": Metric(label="distance of estimate and exact floor", unit="nats"),
-        "floor/standard_error": Metric(label="standard error of the estimate", unit="nats"),
-        "floor/distance": Metric(label="distance of estimate and target", unit="nats"),
+        "floor/exact": Metric(label="exact floor", unit="nats", least=0.0),
+        "floor/gap": Metric(label="distance of estimate and exact floor", unit="nats", least=0.0),
+        "floor/standard_error": Metric(
+            label="standard error of the estimate", unit="nats", least=0.0
+        ),
+        "floor/distance": Metric(label="distance of estimate and target", unit="nats", least=0.0),
     },
     headline=("floor/estimate",),
     beside=("*/exact", "*/gap"),

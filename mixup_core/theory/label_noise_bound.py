@@ -130,6 +130,7 @@ LABEL_NOISE_BOUND = Problem(
     axis=Axis(label="steepness s", unit="doubling", scale="log", metric="steepness"),
     unsearchable=("truth", "first_steepness"),
     setting=setting,
+    sample_size=lambda config, metric: config.draws if metric.endswith("failures") else None,
     method=lambda config: PLAIN_METHODS.get(config.law) if config.truth == "sampled" else None,
     work=lambda config: int(config.draws),
     work_unit="pairs",

@@ -371,11 +371,11 @@ LINEAR_VIEWS = Problem(
     process="mixup_core.theory.linear_views:start",
     metrics={
         "excess/measured": Metric(label="excess of the mixed loss over its floor", unit="nats"),
-        "excess/exact": Metric(label="excess, closed form", unit="nats"),
-        "gap/minimum": Metric(label="least excess of equal correlations", unit="nats"),
-        "gap/sampled": Metric(label="least excess over drawn weights", unit="nats"),
-        "gap/at_scale": Metric(label="excess at the correlation C", unit="nats"),
-        "gap/best_scale": Metric(label="correlation of the least excess"),
+        "excess/exact": Metric(label="excess, closed form", unit="nats", least=0.0),
+        "gap/minimum": Metric(label="least excess of equal correlations", unit="nats", least=0.0),
+        "gap/sampled": Metric(label="least excess over drawn weights", unit="nats", least=0.0),
+        "gap/at_scale": Metric(label="excess at the correlation C", unit="nats", least=0.0),
+        "gap/best_scale": Metric(label="correlation of the least excess", least=0.0),
         "gradient/second": Metric(
             label="pull on the second feature, sampled", is_lower_better=False
         ),
@@ -386,7 +386,7 @@ LINEAR_VIEWS = Problem(
         "gradient/difference": Metric(label="pull on first minus second, sampled"),
         "gradient/difference_exact": Metric(label="pull on first minus second"),
         "gradient/bound": Metric(label="shape of the bound of the proposition"),
-        "scale": Metric(label="scale (gamma, C or c)"),
+        "scale": Metric(label="scale (gamma, C or c)", least=0.0),
     },
     headline=("excess/measured", "gap/minimum", "gradient/second"),
     beside=("*/exact", "*/sampled", "*/second_exact"),

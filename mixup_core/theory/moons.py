@@ -235,13 +235,15 @@ MOONS = Problem(
     metrics={
         "margin/least": Metric(label="least margin", is_lower_better=False),
         "margin/mean": Metric(label="mean margin", is_lower_better=False),
-        "margin/lost": Metric(label="margin below the largest possible"),
+        "margin/lost": Metric(label="margin below the largest possible", least=0.0),
         "margin/bound": Metric(label="largest possible least margin", is_lower_better=False),
-        "boundary/spread": Metric(label="spread of the boundary across the line"),
-        "boundary/length": Metric(label="length of the boundary, in lengths of the line"),
+        "boundary/spread": Metric(label="spread of the boundary across the line", least=0.0),
+        "boundary/length": Metric(
+            label="length of the boundary, in lengths of the line", least=0.0
+        ),
         "train/error": Metric(label="training error", unit="%"),
-        "train/loss": Metric(label="mixed training loss", unit="nats"),
-        "step": Metric(label="training steps"),
+        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
+        "step": Metric(label="training steps", least=0.0),
     },
     headline=("margin/least",),
     beside=("margin/mean", "boundary/spread", "train/error"),
@@ -257,6 +259,7 @@ MOONS = Problem(
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "noise", "separation"),
     setting=setting,
+    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.noise, config.separation),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",

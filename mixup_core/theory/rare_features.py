@@ -315,8 +315,8 @@ RARE_FEATURES = Problem(
         "test/rare_error": Metric(label="test error, rare feature", unit="%"),
         "test/common_error": Metric(label="test error, common feature", unit="%"),
         "train/error": Metric(label="training error", unit="%"),
-        "train/loss": Metric(label="mixed training loss", unit="nats"),
-        "step": Metric(label="gradient steps"),
+        "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
+        "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("feature/rare",),
     beside=("feature/common", "test/rare_error", "test/common_error"),
@@ -333,6 +333,7 @@ RARE_FEATURES = Problem(
     ),
     unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
     setting=setting,
+    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (
         config.points, config.dimension, config.patches, config.rarity, config.noise_sd,
         config.noise_features, config.noise_scale,

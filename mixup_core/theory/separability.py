@@ -150,12 +150,14 @@ SEPARABILITY = Problem(
     config=SeparabilityConfig,
     process="mixup_core.theory.separability:start",
     metrics={
-        "direction/angle": Metric(label="angle to the best direction", unit="degrees"),
+        "direction/angle": Metric(
+            label="angle to the best direction", unit="degrees", least=0.0, most=180.0
+        ),
         "test/error": Metric(label="test error", unit="%"),
         "test/excess_error": Metric(label="test error above the least", unit="%"),
         "train/error": Metric(label="training error", unit="%"),
-        "solver/slope": Metric(label="largest slope left"),
-        "points": Metric(label="training points"),
+        "solver/slope": Metric(label="largest slope left", least=0.0),
+        "points": Metric(label="training points", least=0.0),
     },
     headline=("direction/angle",),
     beside=("test/error", "test/excess_error"),

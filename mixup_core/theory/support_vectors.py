@@ -161,17 +161,24 @@ SUPPORT_VECTORS = Problem(
     config=SupportVectorsConfig,
     process="mixup_core.theory.support_vectors:start",
     metrics={
-        "direction/cosine": Metric(label="cosine to the direction of ERM", is_lower_better=False),
-        "direction/angle": Metric(label="angle to the direction of ERM", unit="degrees"),
+        "direction/cosine": Metric(
+            label="cosine to the direction of ERM", is_lower_better=False, least=-1.0, most=1.0
+        ),
+        "direction/angle": Metric(
+            label="angle to the direction of ERM", unit="degrees", least=0.0, most=180.0
+        ),
         "support/fraction": Metric(
             label="points that are support vectors", unit="%", is_lower_better=False
         ),
         "margin/cosine": Metric(
-            label="cosine to the maximum-margin direction", is_lower_better=False
+            label="cosine to the maximum-margin direction",
+            is_lower_better=False,
+            least=-1.0,
+            most=1.0,
         ),
         "train/error": Metric(label="training error", unit="%"),
         "train/excess_loss": Metric(label="excess training loss", unit="nats"),
-        "step": Metric(label="gradient steps"),
+        "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("direction/cosine",),
     beside=("support/fraction", "margin/cosine", "train/error"),
@@ -180,6 +187,7 @@ SUPPORT_VECTORS = Problem(
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     unsearchable=("points",),
     setting=setting,
+    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.dimension, config.shift),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",

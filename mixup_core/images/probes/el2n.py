@@ -18,7 +18,9 @@ class El2n(Probe):
     """
 
     tag: ClassVar = "el2n"
-    metrics: ClassVar = {"train/el2n": Metric(label="EL2N, training images")}
+    metrics: ClassVar = {
+        "train/el2n": Metric(label="EL2N, training images", least=0.0, most=2**0.5)
+    }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return what is measured after an epoch, by its metric."""

@@ -21,7 +21,9 @@ class GradientNorm(Probe):
     """
 
     tag: ClassVar = "gradient-norm"
-    metrics: ClassVar = {"train/gradient_norm": Metric(label="gradient norm of the objective")}
+    metrics: ClassVar = {
+        "train/gradient_norm": Metric(label="gradient norm of the objective", least=0.0)
+    }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return what is measured after an epoch, by its metric."""

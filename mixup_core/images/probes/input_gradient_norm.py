@@ -16,8 +16,10 @@ class InputGradientNorm(Probe):
 
     tag: ClassVar = "input-gradient-norm"
     metrics: ClassVar = {
-        "test/input_gradient_norm": Metric(label="input-gradient norm, test images"),
-        "val/input_gradient_norm": Metric(label="input-gradient norm, validation images"),
+        "test/input_gradient_norm": Metric(label="input-gradient norm, test images", least=0.0),
+        "val/input_gradient_norm": Metric(
+            label="input-gradient norm, validation images", least=0.0
+        ),
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:

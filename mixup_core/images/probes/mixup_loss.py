@@ -19,8 +19,8 @@ class MixupLoss(Probe):
 
     tag: ClassVar = "mixup-loss"
     metrics: ClassVar = {
-        "train/mixup_loss": Metric(label="mixup loss", unit="nats"),
-        "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats"),
+        "train/mixup_loss": Metric(label="mixup loss", unit="nats", least=0.0),
+        "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats", least=0.0),
         "train/mixup_excess": Metric(label="mixup loss above its floor", unit="nats"),
     }
 

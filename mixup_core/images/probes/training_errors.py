@@ -19,7 +19,7 @@ class OriginalError(Probe):
     tag: ClassVar = "original-error"
     metrics: ClassVar = {
         "train/error": Metric(label="training error, original images", unit="%"),
-        "train/nll": Metric(label="training NLL, original images", unit="nats"),
+        "train/nll": Metric(label="training NLL, original images", unit="nats", least=0.0),
     }
     views: ClassVar = "single"
 

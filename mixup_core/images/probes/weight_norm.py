@@ -16,7 +16,7 @@ class WeightNorm(Probe):
     """2-norm of all parameters."""
 
     tag: ClassVar = "weight-norm"
-    metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm")}
+    metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return what is measured after an epoch, by its metric."""

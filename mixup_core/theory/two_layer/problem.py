@@ -20,7 +20,7 @@ METRICS = {
     ),
     "train/error": Metric(label="training error", unit="%"),
     "test/error": Metric(label="test error", unit="%"),
-    "train/loss": Metric(label="training loss", unit="nats"),
+    "train/loss": Metric(label="training loss", unit="nats", least=0.0),
     "train/excess_loss": Metric(label="excess training loss", unit="nats"),
     "correlation/stronger": Metric(
         label="correlation with the stronger feature, mean of classes", is_lower_better=False
@@ -31,9 +31,11 @@ METRICS = {
     "correlation/min": Metric(
         label="least correlation with a feature, of all classes", is_lower_better=False
     ),
-    "linear/separable": Metric(label="a linear model fits the training points"),
-    "flow/time": Metric(label="flow time"),
-    "flow/evaluations": Metric(label="gradient evaluations"),
+    "linear/separable": Metric(
+        label="a linear model fits the training points", least=0.0, most=1.0
+    ),
+    "flow/time": Metric(label="flow time", least=0.0),
+    "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
 }
 """`accuracy/class0/feature1` and `correlation/class0/feature1` are further metrics: the accuracy on
 that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}."""
@@ -57,6 +59,24 @@ def setting(config: TwoLayerConfig, metric: str) -> str:
     )
 
 
+def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
+    """Return of how many classes, features or points a metric is the share; None if it is none."""
+    data = config.data
+    match metric.split("/"):
+        case ["features", "both" | "one" | "none"]:
+            return data.classes
+        case ["features", "missing"]:
+            return 2 * data.classes
+        case ["linear", "separable"]:
+            return 1
+        case ["train", "error"]:
+            return data.classes * data.points_per_class
+        case ["test", "error"]:
+            return data.classes * data.test_points_per_class
+        case _:
+            return None
+
+
 TWO_LAYER = Problem(
     name="two-layer",
     title="a two-layer network on multi-view patches: features learned under mixup",
@@ -76,6 +96,7 @@ TWO_LAYER = Problem(
     reserved={"seed": "is not set in a study file; give `seeds`"},
     population=lambda config: config.data,
     setting=setting,
+    sample_size=sample_size,
     method=method,
     work_unit="records",
 )

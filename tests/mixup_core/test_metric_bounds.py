@@ -1,0 +1,26 @@
+"""Bounds and sample sizes of metrics, which decide what a claim can say and how it is judged."""
+
+import math
+
+import pytest
+
+from mixup_core.problem import PROBLEMS, Metric, problem_named
+
+
+def test_a_percentage_lies_in_0_to_1_and_other_metrics_are_unbounded() -> None:
+    assert Metric(label="error", unit="%").bounds == (0, 1)
+    assert Metric(label="norm", least=0.0).bounds == (0, math.inf)
+    assert Metric(label="cosine", least=-1.0, most=1.0).bounds == (-1, 1)
+    assert Metric(label="anything").bounds == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_metric_has_bounds_in_order_and_every_sample_size_is_of_a_share(name: str) -> None:
+    problem = problem_named(name)
+    needed = {"epochs": 1, "batch_size": 10} if name == "images" else {}
+    config = problem.config(**needed)
+    for metric, shown in {**problem.metrics, **problem.predicted}.items():
+        least, most = shown.bounds
+        assert least < most
+        size = problem.sample_size(config, metric)
+        assert size is None or (size >= 1 and (least, most) == (0, 1))
