@@ -17,7 +17,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reference/_generated/[bsv]*.md"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 html_theme_options = {

@@ -1,5 +1,6 @@
 """Reference pages that are computed from the code: study files, problems, keys, bundled studies."""
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ def write_pages(folder: Path) -> None:
     pages = {
         "study-keys.md": "\n".join(_study_keys(schema)),
         "bundled-studies.md": "\n".join(_bundled_studies()),
+        "verdicts.md": "\n".join(_verdicts(folder.parents[2] / "reports" / "published")),
     }
     pages |= {f"problem-{name}.md": "\n".join(_problem(name, schema)) for name in PROBLEMS}
     for name, text in pages.items():
@@ -56,6 +58,29 @@ def _bundled_studies() -> Iterator[str]:
         runs = "search" if study.search is not None else str(len(study.runs()))
         text = _cell(" ".join(study.description.split()))
         yield f"| `{name}` | `{study.problem.name}` | {runs} | {text} |"
+
+
+def _verdicts(published: Path) -> Iterator[str]:
+    """Yield the lines of the table of all published verdicts."""
+    yield from (
+        "| published study | claim | verdict | value [95 % limits] | n |",
+        "|---|---|---|---|---|",
+    )
+    for file in sorted(published.rglob("verdicts.csv")):
+        name = file.parent.relative_to(published).as_posix()
+        with file.open(encoding="utf-8", newline="") as lines:
+            for row in csv.DictReader(lines):
+                ends = [f"{float(row[end]):.3g}" for end in ("low", "high") if row[end]]
+                value = f"{float(row['value']):.3g}" if row["value"] else ""
+                limits = f" [{', '.join(ends)}]" if ends else ""
+                cells = (
+                    f"`{name}`",
+                    _cell(row["says"]),
+                    f"**{row['verdict']}**",
+                    value + limits,
+                    row["n"],
+                )
+                yield "| " + " | ".join(cells) + " |"
 
 
 def _values(schema: Schema) -> str:

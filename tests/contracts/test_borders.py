@@ -57,9 +57,9 @@ def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
 
 
 def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
-    """The script of the README: no study file, no Ray."""
-    readme = (ROOT / "README.md").read_text()
-    core = readme.partition("## The training core alone")[2]
+    """The script of the documentation: no study file, no Ray."""
+    page = (ROOT / "docs" / "reference" / "python-api.md").read_text()
+    core = page.partition("## Training without a sweep")[2]
     script = core.split("```python\n")[1].split("```")[0]
     assert len(script.strip().splitlines()) <= 12
     script = script.replace("fashion-mnist", "digits")

@@ -1,0 +1,122 @@
+"""Documentation: it builds without a warning, and every code block in it works."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sweeps.reading.study_file import load_study
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+LANGUAGES = {"console", "python", "yaml", "text", "{toctree}", "{include}", "{eval-rst}"}
+"""`text` is what no test can run here: other machines, other tools, pictures."""
+ENDLESS = ("mixsweep ui",)
+"""Commands that serve until they are interrupted; the test of README types them."""
+SET_UP = {"make quickstart", "make test"}
+
+
+def _pages() -> list[Path]:
+    return [page for page in PAGES if "_generated" not in page.parts and "_build" not in page.parts]
+
+
+def _blocks(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of each fenced block of a page."""
+    for found in re.finditer(
+        r"^```(\S+).*?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE
+    ):
+        yield found[1], found[2]
+
+
+def _commands(block: str) -> list[str]:
+    return [line[2:].partition("  #")[0] for line in block.splitlines() if line.startswith("$ ")]
+
+
+@pytest.mark.timeout(120)
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d",
+         tmp_path / "doctrees", ROOT / "docs", tmp_path / "html"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    missing = {
+        (page.name, link)
+        for page in (tmp_path / "html").rglob("*.html")
+        for link in re.findall(r'href="(?!https?:)([^"#:?]+)[^"]*"', page.read_text())
+        if not (page.parent / link).exists()
+    }
+    assert not missing
+
+
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
+def test_every_block_has_a_language_that_a_test_knows(page: Path) -> None:
+    text = page.read_text()
+    assert text.count("```") % 2 == 0
+    assert {language for language, _ in _blocks(page)} <= LANGUAGES
+    assert "TODO" not in text
+
+
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
+def test_every_study_file_is_read(page: Path, tmp_path: Path) -> None:
+    _make_photos(tmp_path)
+    for language, text in _blocks(page):
+        if language == "yaml" and text.startswith("study:"):
+            file = tmp_path / "study.yaml"
+            file.write_text(text)
+            assert load_study(str(file)).arms
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
+def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
+    _make_photos(tmp_path)
+    environment = _environment(tmp_path)
+    for language, text in _blocks(page):
+        if language == "yaml" and text.startswith("study:"):
+            name = text.split()[1]
+            for file in (tmp_path / f"{name}.yaml", tmp_path / "FILE"):
+                file.write_text(text)
+        commands = _commands(text) if language == "console" else []
+        if language == "python":
+            commands = [f"python - <<'END'\n{text}\nEND"]
+        for line in commands:
+            if line in SET_UP or line.startswith(ENDLESS):
+                continue
+            ran = subprocess.run(
+                ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert ran.returncode == 0, f"$ {line}\n{ran.stdout}\n{ran.stderr}"
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, module in (("mixsweep", "-m sweeps.cli"), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+        (programs / name).chmod(0o755)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
+    return kept | {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def _make_photos(folder: Path) -> None:
+    """Write small photos of two classes that differ in their colour."""
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 12), ("test", 6)):
+        for name, shade in (("ants", 60), ("bees", 190)):
+            place = folder / "photos" / split / name
+            place.mkdir(parents=True, exist_ok=True)
+            for number in range(count):
+                pixels = np.clip(rng.normal(shade, 40, (40, 48, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(place / f"{number}.png")
