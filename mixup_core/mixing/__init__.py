@@ -1,1 +1,16 @@
-"""Mixing: weights and partners of images, what is done with them, and the loss of the result."""
+"""Mixing: weights and partners of images, operations on both, and the loss of the result.
+
+An operation is one file that is named here.
+"""
+
+from mixup_core.mixing.cutmix import CutMix
+from mixup_core.mixing.fmix import FMix
+from mixup_core.mixing.gridmix import GridMix
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.manifold import Manifold
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.resizemix import ResizeMix
+from mixup_core.mixing.saliencymix import SaliencyMix
+from mixup_core.mixing.smoothmix import SmoothMix
+
+Operation.catalogue.add(Linear, CutMix, ResizeMix, FMix, GridMix, SmoothMix, SaliencyMix, Manifold)

@@ -1,12 +1,35 @@
-"""mix: linear interpolation of images."""
+"""Linear: interpolation between two images, mixup proper."""
 
-import torch
-from torch import Tensor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.mixing.operation import Operation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linear(Operation):
+    """Mixup: lam x + (1 - lam) x', label weight lam.
+
+    Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
+    """
+
+    tag: ClassVar = "linear"
+    has_linear_floor: ClassVar = True
+
+    def mix(
+        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Return the interpolated images and lam."""
+        del drawn
+        return mix(own, beside, lam), lam
 
 
 def mix(
-    images: Tensor, partner_images: Tensor, lam: Tensor, *, out: Tensor | None = None
-) -> Tensor:
+    images: "Tensor", partner_images: "Tensor", lam: "Tensor", *, out: "Tensor | None" = None
+) -> "Tensor":
     """Return `lam * images + (1 - lam) * partner_images`.
 
     Args:
@@ -15,5 +38,7 @@ def mix(
         lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
         out: Where it is written, if anywhere.
     """
+    import torch
+
     weight = lam.reshape(lam.shape + (1,) * (images.dim() - 1)) if lam.dim() else lam
     return torch.lerp(partner_images, images, weight, out=out)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.laws import PLAIN_METHODS, Erm, Law
+from mixup_core.mixing.cells import draw_kept
 from mixup_core.problem import Axis, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
@@ -170,10 +171,10 @@ def draw_mixings(
             own = np.broadcast_to(lam[..., None], (*shape, config.patches))
             partner, label = 1 - own, lam
         case CutMix():
-            own = (rng.random((*shape, config.patches)) < lam[..., None]).astype(np.float64)
+            own = draw_kept(lam, config.patches, rng).astype(np.float64)
             partner, label = 1 - own, own.mean(axis=2)
         case Mask():
-            own = (rng.random((*shape, config.patches)) < lam[..., None]).astype(np.float64)
+            own = draw_kept(lam, config.patches, rng).astype(np.float64)
             partner, label = np.zeros_like(own), np.ones(shape)
         case _:
             assert_never(config.operation)

@@ -1,0 +1,87 @@
+"""FMix: two images joined along a random mask of low frequencies."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mixup_core.mixing.operation import Operation
+from mixup_core.tree.limits import NonNegative
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+_MASKS_AT_A_TIME = 4096
+"""The Fourier transform of 32 x 32 pixels then takes 70 MB."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FMix(Operation):
+    """Each pixel is of one image; the share lam of pixels where a random surface is highest stays.
+
+    The surface is Gaussian noise whose Fourier coefficients are divided by frequency^decay, the
+    same in all directions. Label weight: lam. The authors' code mixes up the axes of its array of
+    coefficients: along one side of the image its surfaces hold the frequencies 0 and 1 alone.
+
+    Source: Harris et al. 2020, arXiv:2002.12047, section 4.
+    """
+
+    tag: ClassVar = "fmix"
+
+    decay: NonNegative = 3.0
+    """Power by which the Fourier coefficients fall with the frequency."""
+
+    def draw(
+        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any]":
+        """Return the mask of each weight, (weights, height, width), bool: True where it stays."""
+        import numpy as np
+
+        masks = np.empty((len(lam), *size), dtype=bool)
+        for start in range(0, len(lam), _MASKS_AT_A_TIME):
+            some = lam[start : start + _MASKS_AT_A_TIME]
+            noise = rng.standard_normal((len(some), *size))
+            # Rounded up or down with equal probability.
+            kept = np.floor(some * size[0] * size[1] + rng.integers(2, size=len(some)))
+            masks[start : start + len(some)] = highest(low_frequency(noise, self.decay), kept)
+        return masks
+
+    def mix(
+        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Return the images and lam."""
+        from mixup_core.mixing.masks import masked
+
+        return masked(own, beside, drawn.to(own.device, own.dtype))[0], lam
+
+
+def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":
+    """Return noise with its Fourier coefficients divided by frequency^decay.
+
+    Args:
+        noise: (surfaces, height, width).
+        decay: The power. Frequencies are in periods per pixel; those below one period per image
+            count as that.
+    """
+    import numpy as np
+
+    size = noise.shape[1:]
+    rows, columns = np.fft.fftfreq(size[0]), np.fft.rfftfreq(size[1])
+    frequency = np.maximum(np.hypot(rows[:, None], columns), 1 / max(size))
+    return np.fft.irfft2(np.fft.rfft2(noise) / frequency**decay, s=size)
+
+
+def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[np.bool_]":
+    """Return where each surface has its highest `count` values, of its own shape.
+
+    Args:
+        surface: (surfaces, height, width).
+        count: (surfaces,), at most all.
+    """
+    import numpy as np
+
+    flat = surface.reshape(len(surface), -1)
+    order = np.argsort(-flat, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(flat.shape[1])[None], axis=1)
+    return (rank < count[:, None]).reshape(surface.shape)

@@ -1,0 +1,60 @@
+"""Manifold: interpolation between what a layer of the network makes of two images."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from mixup_core.mixing.operation import Operation
+from mixup_core.tree.limits import Distinct, Range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifold(Operation):
+    """Manifold mixup: linear interpolation at a layer that is drawn for each batch.
+
+    Images and partners pass the layers before it side by side. Label weight: lam. No floor of the
+    loss is known, since the layers before may move the points that are mixed.
+
+    Source: Verma et al. 2019, arXiv:1806.05236, section 2.
+    """
+
+    tag: ClassVar = "manifold"
+
+    layers: Annotated[tuple[Annotated[int, Range(0, 3)], ...], Distinct(may_be_empty=False)] = (
+        0,
+        1,
+        2,
+    )
+    """Layers among which one is drawn, each as likely: 0 mixes the images, k the output of the k-th
+    stage or hidden layer of the network."""
+
+    def draw(
+        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any]":
+        """Return a layer for each weight, (weights, 1); a batch uses its first."""
+        import numpy as np
+
+        del size
+        return np.asarray(self.layers)[rng.integers(len(self.layers), size=(len(lam), 1))]
+
+    def mix(
+        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Return the images interpolated as at layer 0, and lam."""
+        from mixup_core.mixing.linear import mix
+
+        del drawn
+        return mix(own, beside, lam), lam
+
+    def layer(self, drawn: "Tensor") -> int:
+        """Return the layer that was drawn for the batch."""
+        return int(drawn[0, 0])
+
+    @property
+    def deepest_layer(self) -> int:
+        """The deepest layer that may be drawn."""
+        return max(self.layers)

@@ -1,0 +1,19 @@
+"""masked: two images joined along a mask."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor]":
+    """Return `mask * own + (1 - mask) * beside` and the mean of each mask.
+
+    Args:
+        own: (batch, channels, height, width).
+        beside: As `own`.
+        mask: (batch or 1, height, width), in [0, 1].
+    """
+    import torch
+
+    return torch.lerp(beside, own, mask.unsqueeze(1)), mask.mean(dim=(1, 2))

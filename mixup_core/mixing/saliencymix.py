@@ -1,0 +1,53 @@
+"""SaliencyMix: a box around the most salient pixel of the partner."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mixup_core.mixing.operation import Operation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaliencyMix(Operation):
+    """CutMix whose box lies around the partner's most salient pixel.
+
+    Saliency is computed from pixels alone (`mixup_core.mixing.saliency`). Each partner has a box of
+    its own, where the authors' code takes that of the batch's first partner for all.
+
+    Source: Uddin et al. 2021, arXiv:2006.01791, section 3.
+    """
+
+    tag: ClassVar = "saliencymix"
+
+    def draw(
+        self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any]":
+        """Return height and width of the box of each weight, (weights, 2)."""
+        import numpy as np
+
+        from mixup_core.mixing.boxes import sides
+
+        del rng
+        return sides(np.sqrt(1 - lam), size)
+
+    def mix(
+        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Return the images and the share of their own pixels."""
+        import torch
+
+        from mixup_core.mixing.boxes import outside
+        from mixup_core.mixing.masks import masked
+        from mixup_core.mixing.saliency import fine_grained
+
+        del lam
+        size = torch.tensor(own.shape[2:], device=own.device)
+        peak = fine_grained(beside).flatten(1).argmax(1)
+        centre = torch.stack([peak // size[1], peak % size[1]], dim=1)
+        half = drawn.to(own.device) // 2
+        ends = torch.stack([centre - half, centre + half], dim=2)
+        return masked(own, beside, outside(ends.view(-1, 4), own))

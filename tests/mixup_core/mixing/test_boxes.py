@@ -1,0 +1,32 @@
+import numpy as np
+import torch
+
+from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
+
+
+def test_sides_are_rounded_down() -> None:
+    assert sides(np.array([0.0, 0.5, 0.99, 1.0]), (10, 7)).tolist() == [
+        [0, 0],
+        [5, 3],
+        [9, 6],
+        [10, 7],
+    ]
+
+
+def test_boxes_are_clipped_at_the_borders() -> None:
+    centres = np.array([[0, 0], [4, 5], [9, 6]])
+    lengths = np.array([[4, 4], [4, 2], [5, 4]])
+    assert boxes(centres, lengths, (10, 7)).tolist() == [[0, 2, 0, 2], [2, 6, 4, 6], [7, 10, 4, 7]]
+
+
+def test_centres_cover_every_pixel_equally() -> None:
+    centres = draw_centres(30_000, (3, 5), np.random.default_rng(0))
+    counts = np.bincount(centres[:, 0] * 5 + centres[:, 1], minlength=15)
+    assert abs(counts - 2000).max() < 4 * 2000**0.5
+
+
+def test_outside_is_zero_in_the_box_alone() -> None:
+    mask = outside(torch.tensor([[1, 3, 0, 2], [0, 0, 0, 0]]), torch.zeros(2, 1, 4, 3))
+    expected = torch.ones(2, 4, 3)
+    expected[0, 1:3, 0:2] = 0
+    assert torch.equal(mask, expected)

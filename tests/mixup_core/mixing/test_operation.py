@@ -1,0 +1,99 @@
+"""One set of promises for every operation of the catalogue, built-in or not."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mixup_core.mixing.operation import Operation
+from mixup_core.tree.building import parsed
+
+SIZE = (10, 12)
+OPERATIONS = sorted(Operation.catalogue)
+
+
+def _images(batch: int = 6) -> tuple[Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    own, beside = torch.randn(2, batch, 3, *SIZE, generator=rng)
+    return own, beside
+
+
+def _drawn(operation: Operation, lam: Tensor, seed: int = 0) -> Tensor:
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy(operation.draw(lam.double().numpy(), SIZE, rng))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_label_weights_are_in_the_unit_interval_and_the_inputs_stay(name: str) -> None:
+    operation = parsed(Operation, name)
+    own, beside = _images()
+    copies = own.clone(), beside.clone()
+    lam = torch.linspace(0, 1, 6)
+    images, weight = operation.mix(own, beside, lam, _drawn(operation, lam))
+    assert images.shape == own.shape
+    assert images.dtype == torch.float32
+    assert images.isfinite().all()
+    assert weight.expand(6).shape == (6,)
+    assert weight.dtype == torch.float32
+    assert ((weight >= 0) & (weight <= 1)).all()
+    assert torch.equal(own, copies[0])
+    assert torch.equal(beside, copies[1])
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_one_row_for_a_batch_is_the_same_row_for_each_image(name: str) -> None:
+    operation = parsed(Operation, name)
+    own, beside = _images()
+    one = _drawn(operation, torch.tensor([0.3]))
+    lam = torch.full((6,), 0.3)
+    shared = operation.mix(own, beside, lam, one)
+    each = operation.mix(own, beside, lam, one.repeat(6, *[1] * (one.dim() - 1)))
+    assert torch.equal(shared[0], each[0])
+    assert torch.equal(shared[1].expand(6), each[1].expand(6))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_draws_are_named_by_their_generator_and_read_nothing_else(name: str) -> None:
+    operation = parsed(Operation, name)
+    lam = torch.linspace(0, 1, 40)
+    before = torch.get_rng_state()
+    first, again = (_drawn(operation, lam) for _ in range(2))
+    assert torch.equal(first, again)
+    assert len(first) == 40
+    own, beside = _images(40)
+    operation.mix(own, beside, lam, first)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_image_mixed_with_itself_keeps_its_pixels_unless_it_is_resized(name: str) -> None:
+    operation = parsed(Operation, name)
+    own, _ = _images()
+    lam = torch.full((6,), 0.4)
+    images, _ = operation.mix(own, own.clone(), lam, _drawn(operation, lam))
+    if name == "resizemix":
+        assert not torch.equal(images, own)
+    else:
+        torch.testing.assert_close(images, own)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_mean_label_weight_follows_lam(name: str) -> None:
+    """More weight of an image never means a smaller share of its label, on average."""
+    operation = parsed(Operation, name)
+    own, beside = _images(200)
+    means = []
+    for value in (0.1, 0.5, 0.9):
+        lam = torch.full((200,), value)
+        means.append(float(operation.mix(own, beside, lam, _drawn(operation, lam))[1].mean()))
+    assert means == sorted(means)
+    assert means[0] < means[2]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_only_operations_that_mix_inside_the_network_name_a_layer(name: str) -> None:
+    operation = parsed(Operation, name)
+    drawn = _drawn(operation, torch.full((50,), 0.5))
+    layers = {operation.layer(drawn[i : i + 1]) for i in range(50)}
+    assert max(layers) == operation.deepest_layer
+    assert (operation.deepest_layer > 0) == (name == "manifold")
