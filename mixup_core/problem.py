@@ -397,6 +397,11 @@ class Problem:
     """None: no run learns from another."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
     """Yields each reason why a run of a prepared configuration would fail on its data."""
+    infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
+        ()
+    )
+    """(prepared configuration, seeds): yields why a run at one of them would fail on what it
+    draws."""
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that are filled in for the user, to what one who sets them is told."""
     unsearchable: tuple[str, ...] = ()

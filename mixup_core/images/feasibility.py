@@ -1,8 +1,11 @@
 """infeasible: why a run of image training would fail on its data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.needs import described, facts_of, num_available
 from mixup_core.images.data.pictures import BACKGROUNDS
 from mixup_core.rules import RuleError
@@ -52,6 +55,12 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT),
         )
+    elif data.views == "concat" and num_train < info.num_classes:
+        yield RuleError(
+            "two views need a training image of each class",
+            {"training images": num_train, "classes": info.num_classes},
+            fields=("data.num_train", "data.train_fraction", "data.val_size", "data.views"),
+        )
     elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
         yield RuleError(
             "every class has the images that a balanced subset asks for",
@@ -67,6 +76,92 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT, "model.name"),
         )
+
+
+def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
+    """Yield why a run at one of some seeds would fail on the images that it draws, the first only.
+
+    Validation images, subset and label noise are drawn as the run draws them.
+    """
+    data = config.data
+    try:
+        for seed, before, _ in _lacking(config, seeds):
+            if data.views == "concat" and before:
+                yield RuleError(
+                    "two views need a training image of each class",
+                    {"seed": seed, "without": _spell_classes(data, before)},
+                    fields=("data.views", *_SPLIT),
+                    hint="the images drawn at that seed, without those held out, have none of them",
+                )
+                return
+    except ValueError as error:
+        yield RuleError(
+            "every class has the images that a balanced subset asks for",
+            {"num_train": data.num_train, "val_size": data.val_size},
+            fields=("data.balanced", *_SPLIT),
+            hint=str(error),
+        )
+
+
+def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
+    """Yield which classes have no training image, and at which seeds, if any."""
+    found: dict[str, list[int]] = {}
+    with suppress(ValueError):  # such a run is refused
+        for seed, _, after in _lacking(config, seeds):
+            if after:
+                found.setdefault(_spell_classes(config.data, after), []).append(seed)
+    for names, at in found.items():
+        where = "every seed" if len(at) == len(seeds) else f"seed {', '.join(map(str, at))}"
+        yield f"WARNING, no training image is labelled {names} at {where}"
+
+
+def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
+    """Return whether the images that a run draws may lack a class, or a balanced subset images.
+
+    The images drawn are a uniform sample of all, so a class of m images has none with probability
+    at most (1 - drawn / all)^m; label noise leaves each where it is with probability 1 - rate.
+    What is less likely than 1e-12 is taken to be impossible.
+    """
+    drawn = data.size_of_subset(info.num_train - data.val_size)
+    stays = drawn / info.num_train * (1 - data.label_noise)
+    is_rare = info.num_classes * max(0.0, 1 - stays) ** info.smallest_class < _NEVER
+    fewest = info.smallest_class - data.val_size
+    return not is_rare or (data.balanced and drawn // info.num_classes >= fewest)
+
+
+_NEVER = 1e-12
+_MOST_SEEDS = 1000
+"""Seeds whose draws are looked at."""
+_MOST_NAMED = 5
+"""Classes that a text names."""
+
+
+def _lacking(
+    config: TrainConfig, seeds: Sequence[int]
+) -> Iterator[tuple[int, list[int], list[int]]]:
+    """Yield each seed with the classes that lack images before label noise, and after it.
+
+    Raises:
+        ValueError: If the subset of a seed cannot be drawn.
+    """
+    if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
+        return
+    from mixup_core.images.data.draws import images_of_classes  # most studies need no NumPy
+
+    for seed in seeds[:_MOST_SEEDS]:
+        counts = images_of_classes(replace(config, seed=seed))
+        if counts is None:
+            return
+        before, after = ([k for k, num in enumerate(row) if num == 0] for row in counts.tolist())
+        yield seed, before, after
+
+
+def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
+    """Return the names of some classes, of many the first: their folders', or their numbers."""
+    facts = facts_of(data)
+    names = [str(label) if facts is None else facts.classes[label] for label in labels]
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:

@@ -1,5 +1,6 @@
 """IMAGES: image training as a problem: what enters its keys, and how its results are shown."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from mixup_core.images.data.needs import (
     num_available,
     shared_images,
 )
-from mixup_core.images.feasibility import infeasible
+from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_classes
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
@@ -104,6 +105,12 @@ def method(config: TrainConfig) -> str | None:
     return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
 
 
+def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
+    """Yield what must be said of the images of some runs (`Problem.remarks`)."""
+    yield from shared_images(config.data)
+    yield from lacking_classes(config, seeds)
+
+
 def num_images(config: TrainConfig) -> int:
     """Return the training images of one epoch."""
     data = config.data
@@ -184,6 +191,7 @@ IMAGES = Problem(
     held_out=HeldOut(hidden=hidden, revealed=revealed),
     teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
+    infeasible_at=infeasible_at,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
         "data.digest": "is not set in a study file; it is computed from the folder",
@@ -201,7 +209,7 @@ IMAGES = Problem(
     tags=tags,
     measures=measures,
     setting=setting,
-    remarks=lambda config, _: shared_images(config.data),
+    remarks=remarks,
     sample_size=sample_size,
     population=lambda config: (
         config.data.name,

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
+from mixup_core.images.data.draws import draw_noise, draw_subset
 from mixup_core.seeding import Seeds, stream
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ class TrainingImages:
             ValueError: If the subset is larger than the images at hand, or classes cannot be
                 paired.
         """
-        chosen = _subset(images, data, seed)
+        drawn = draw_subset(images.labels.numpy(), info.num_classes, data, seed)
+        chosen = None if drawn is None else torch.from_numpy(drawn)
         labels = images.labels if chosen is None else images.labels[chosen]
         self.pixels = NormalisedPixels(images, info, data.pool, device, chosen)
         """Of one view."""
@@ -265,50 +267,4 @@ def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int | Seeds)
     """
     if rate == 0:
         return labels
-    rng = stream(seed, "label noise")
-    is_wrong = torch.from_numpy(rng.random(len(labels)) < rate)
-    step = torch.from_numpy(rng.integers(1, num_classes, len(labels)))
-    return torch.where(is_wrong, (labels + step) % num_classes, labels)
-
-
-def _subset(images: Images, data: DataConfig, seed: int | Seeds) -> Tensor | None:
-    """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
-
-    Returns:
-        (subset,), int64, indices into the images; None for all of them.
-
-    Raises:
-        ValueError: If there are too few images, or too few of a class.
-    """
-    if data.num_train is None and data.train_fraction is None:
-        return None
-    num_train = data.size_of_subset(len(images))
-    if num_train > len(images):
-        raise ValueError(
-            "`data.num_train <= training images` must hold, "
-            f"got ({num_train=}, training images={len(images)})."
-        )
-    order = torch.from_numpy(stream(seed, "training subset").permutation(len(images)))
-    if data.balanced:
-        order = _dealt(images.labels[order], order)
-    chosen = order[:num_train]
-    counts = torch.unique(images.labels[chosen], return_counts=True)[1]
-    if data.balanced and int(counts.max() - counts.min()) > 1:
-        raise ValueError(
-            "`a balanced subset finds enough images of each class` must hold, "
-            f"got ({num_train=}, fewest={int(counts.min())}, most={int(counts.max())})."
-        )
-    return chosen
-
-
-def _dealt(labels: Tensor, order: Tensor) -> Tensor:
-    """Return images class by class in turn: the first of each, the second of each, and so on.
-
-    Args:
-        labels: (images,), int64, along `order`.
-        order: (images,), int64.
-    """
-    rank = torch.empty(len(labels), dtype=torch.int64)
-    for label in torch.unique(labels).tolist():
-        rank[labels == label] = torch.arange(int((labels == label).sum()))
-    return order[torch.argsort(rank, stable=True)]
+    return torch.from_numpy(draw_noise(labels.numpy(), num_classes, rate, seed))

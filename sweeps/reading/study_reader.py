@@ -208,6 +208,7 @@ class StudyReader:
             if self._needs is not None:
                 config = self._needs.prepare(config, self._folder)
             errors += self._problem.feasibility(config)
+            errors += self._problem.infeasible_at(config, self._seeds[: MAX_RUNS + 1])
         except (RuleError, DataError) as error:
             errors.append(error)
         return config, errors
@@ -238,6 +239,11 @@ class StudyReader:
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
         for config in (search.base, *arms.values()) if search.strategy.confirm_seeds else ():
-            for error in self._problem.feasibility(confirming(config)):
+            revealed = confirming(config)
+            errors = (
+                *self._problem.feasibility(revealed),
+                *self._problem.infeasible_at(revealed, search.strategy.confirm_seeds),
+            )
+            for error in errors:
                 self._read.report(("search",), f"confirm: on what was held out too: {error}")
         return search

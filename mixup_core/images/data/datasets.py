@@ -9,6 +9,7 @@ import torch
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Split
+from mixup_core.images.data.draws import split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import (
@@ -20,7 +21,6 @@ from mixup_core.images.data.folders import (
 from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
-from mixup_core.seeding import stream
 
 __all__ = ["DATASETS", "Images", "Splits", "load"]
 
@@ -172,14 +172,7 @@ def _hold_out(train: Images, val_size: int) -> tuple[Images, Images]:
     Raises:
         ValueError: If no image would stay.
     """
-    num_images = len(train)
-    if val_size >= num_images:
-        raise ValueError(
-            "`data.val_size < training images` must hold, "
-            f"got (data.val_size={val_size}, training images={num_images})."
-        )
-    order = torch.from_numpy(stream(0, "validation split").permutation(num_images))
-    held_out, kept = order[:val_size].sort().values, order[val_size:].sort().values
+    kept, held_out = map(torch.from_numpy, split_off(len(train), val_size))
     return (
         Images(pixels=train.pixels[kept], labels=train.labels[kept]),
         Images(pixels=train.pixels[held_out], labels=train.labels[held_out]),

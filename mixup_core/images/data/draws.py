@@ -1,0 +1,156 @@
+"""Draws: which images of a data set a run trains on, and under which labels. No torch."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.catalog import DataError, DatasetInfo
+from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data.needs import described, facts_of
+from mixup_core.seeding import Seeds, stream
+
+Indices = NDArray[np.int64]
+
+
+def split_off(num_images: int, val_size: int) -> tuple[Indices, Indices]:
+    """Return which images stay and which `val_size` are held out, both in their order.
+
+    A larger cut holds a smaller one. Every seed draws the same.
+
+    Raises:
+        ValueError: If no image would stay.
+    """
+    if val_size >= num_images:
+        raise ValueError(
+            "`data.val_size < training images` must hold, "
+            f"got (data.val_size={val_size}, training images={num_images})."
+        )
+    order = stream(0, "validation split").permutation(num_images)
+    return np.sort(order[val_size:]), np.sort(order[:val_size])
+
+
+def draw_subset(
+    labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds
+) -> Indices | None:
+    """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
+
+    Args:
+        labels: Of the images at hand.
+        num_classes: Of the data set, with images at hand or not.
+        data: The size of the subset.
+        seed: Seed of the run.
+
+    Returns:
+        Indices into the images; None for all of them.
+
+    Raises:
+        ValueError: If there are too few images, or too few of a class.
+    """
+    if data.num_train is None and data.train_fraction is None:
+        return None
+    num_train = data.size_of_subset(len(labels))
+    if num_train > len(labels):
+        raise ValueError(
+            "`data.num_train <= training images` must hold, "
+            f"got ({num_train=}, training images={len(labels)})."
+        )
+    order = stream(seed, "training subset").permutation(len(labels))
+    if data.balanced:
+        order = _dealt(labels[order], order)
+    chosen = order[:num_train]
+    counts = np.bincount(labels[chosen], minlength=num_classes)
+    if data.balanced and counts.max() - counts.min() > 1:
+        raise ValueError(
+            "`a balanced subset finds enough images of each class` must hold, "
+            f"got ({num_train=}, fewest={counts.min()}, most={counts.max()})."
+        )
+    return chosen
+
+
+def draw_noise(labels: Indices, num_classes: int, rate: float, seed: int | Seeds) -> Indices:
+    """Return labels of which each is, with some probability, another class, each as likely.
+
+    Args:
+        labels: Of the images.
+        num_classes: At least 2 if there is noise.
+        rate: The probability, in [0, 1]; at 0 nothing is drawn.
+        seed: Seed of the run.
+    """
+    if rate == 0:
+        return labels
+    rng = stream(seed, "label noise")
+    is_wrong = rng.random(len(labels)) < rate
+    step = rng.integers(1, num_classes, len(labels))
+    return np.where(is_wrong, (labels + step) % num_classes, labels)
+
+
+def images_of_classes(config: TrainConfig) -> Indices | None:
+    """Return the training images of each class before label noise, then after it: (2, classes).
+
+    Returns:
+        None if the labels cannot be read without decoding pictures, or are not here.
+
+    Raises:
+        ValueError: If the subset cannot be drawn.
+    """
+    data, info = config.data, described(config.data)
+    labels = _labels(data, data_root())
+    return None if labels is None else _counts(data, info, labels, config.seeds)
+
+
+_PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
+"""Data sets whose labels come with pictures, which take minutes to decode."""
+
+
+def _labels(data: DataConfig, root: Path) -> Indices | None:
+    """Return the labels of the images that validation and subsets are drawn from, and an oracle's.
+
+    None if they cannot be read quickly.
+    """
+    if (facts := facts_of(data)) is not None:
+        train = [len(files) for files in facts.train.values()]
+        test = [len(files) for files in facts.test.values()]
+        of_train = np.repeat(np.arange(len(train)), train)
+        of_test = np.repeat(np.arange(len(test)), test)
+    elif data.name in _PICTURES or data.name == "image-folder" or not is_present(data.name, root):
+        return None
+    else:
+        try:
+            of_train = _published_labels(data.name, "train", root)
+            of_test = _published_labels(data.name, "test", root) if data.oracle else of_train[:0]
+        except (DataError, OSError):
+            return None  # whoever loads it says what is wrong
+    kept, _ = split_off(len(of_train), data.val_size)
+    return np.concatenate([of_train[kept], of_test if data.oracle else of_test[:0]])
+
+
+@lru_cache(maxsize=8)
+def _published_labels(name: str, split: str, root: Path) -> Indices:
+    from mixup_core.images.data.datasets import DATASETS  # loads torch
+
+    labels: Indices = DATASETS[name](DataConfig(name=name), root, split).labels.numpy()  # type: ignore[arg-type]
+    return labels
+
+
+def _counts(data: DataConfig, info: DatasetInfo, labels: Indices, seed: int | Seeds) -> Indices:
+    chosen = draw_subset(labels, info.num_classes, data, seed)
+    own = labels if chosen is None else labels[chosen]
+    noisy = draw_noise(own, info.num_classes, data.label_noise, seed)
+    return np.stack([np.bincount(part, minlength=info.num_classes) for part in (own, noisy)])
+
+
+def _dealt(labels: Indices, order: Indices) -> Indices:
+    """Return images class by class in turn: the first of each, the second of each, and so on.
+
+    Args:
+        labels: Along `order`.
+        order: Of the images.
+    """
+    rank = np.empty(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        is_own = labels == label
+        rank[is_own] = np.arange(is_own.sum())
+    return order[np.argsort(rank, kind="stable")]
