@@ -1,8 +1,10 @@
-"""run: train what is missing of a study, then write its report."""
+"""run: train the missing runs of a study, then write its report."""
 
+import importlib
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +22,7 @@ from sweeps.commands.ending import Ending
 from sweeps.commands.housekeeping import state_bytes, take_stock
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
+    AtLeastZero,
     RefusedError,
     Request,
     command_line,
@@ -32,7 +35,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
-from sweeps.running.placement import Placement
+from sweeps.running.placement import Placement, PlacementError
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
@@ -58,6 +61,20 @@ _LEAST_FREE = 1_000_000
 @placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
 @click.option(
+    "--engine",
+    type=click.Choice(["ray", "inline"]),
+    default="ray",
+    show_default=True,
+    help="inline: train one run after another in this process, without Ray, seed by seed; for a "
+    "debugger, and for a machine that has only torch.",
+)
+@click.option(
+    "--until",
+    type=AtLeastZero(),
+    metavar="SECONDS",
+    help="With --engine inline: begin no run that would end later than this after the start.",
+)
+@click.option(
     "--on-finish",
     metavar="COMMAND",
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
@@ -70,19 +87,29 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     cpus_per_run: int,
     device: Literal["cpu"] | None,
     address: str | None,
+    engine: Literal["ray", "inline"],
+    until: float | None,
     keep_final_states: bool,
     on_finish: str | None,
 ) -> int:
-    """Train what is missing of a study, then write its report."""  # noqa: DOC501
+    """Train the missing runs of a study, then write its report."""  # noqa: DOC501
+    started_at = time.monotonic()
     ending = click.get_current_context().ensure_object(Ending)
     ending.command, ending.study = on_finish, request.study.name
+    is_inline = engine == "inline"
+    if is_inline:
+        _require_inline(request, slots, gpus_per_run, cpus_per_run, address)
+    elif until is not None:
+        raise RefusedError("--until needs --engine inline")
     placed = Placement(slots=slots, cpus_per_run=cpus_per_run, device=device)
     placement = (
         placed.auto() if gpus_per_run == "auto" else replace(placed, gpus_per_run=gpus_per_run)
     )
     _join(address)
     _require_data(request.study)
-    request.require_databases()
+    tracks = not is_inline or _is_installed("mlflow")
+    if tracks:
+        request.require_databases()
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         clear_scratch()
@@ -101,9 +128,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             request.say_elsewhere()
         enter(request.grown, store, command_line())
         source = _source(request, plan)
-        tracker = _opened_tracker(request, lease, is_over=is_over)
+        tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)
         with settled_if_cut(tracker, store):
-            if not is_over:
+            if not is_over and not is_inline:
                 tracker.load_ahead("sweeps.running.tuning", at_once=True)
             with still("opening MLflow"):
                 tracker.start(request.results())
@@ -111,6 +138,12 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             try:
                 if is_over:
                     results = request.results()
+                elif is_inline:
+                    at = None if until is None else started_at + until
+                    on_gpu = _has_gpu(gpus_per_run, device)
+                    results = _train_inline(
+                        source, store, tracker, lease, on_gpu, at, keep_final_states
+                    )
                 else:
                     tracker.load_ahead("reports.pages.build")
                     again = partial(_source_again, request, keep_final_states)
@@ -139,9 +172,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             keep(request, results, report)
     click.echo(report.markdown)
     if not arrived:
-        click.echo(
-            f"tracking is incomplete; when the server is back: {request.spell('sync')}", err=True
-        )
+        when = "the server is back" if tracks else "MLflow is installed"
+        click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
     return conclude(request, results, report)
 
 
@@ -158,7 +190,84 @@ def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     return train(source, store, tracker, lease, placement, keep_final_states=keep_final_states)
 
 
-def _opened_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracker":
+def _train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    source: "RunSource",
+    store: Store,
+    tracker: "Tracker",
+    lease: Lease,
+    on_gpu: bool,
+    until: float | None,
+    keep_final_states: bool,
+) -> tuple[RunResult, ...]:
+    from sweeps.running.inline import Deadline, train_inline
+
+    return train_inline(
+        source,
+        store,
+        tracker,
+        lease,
+        device="cuda" if on_gpu else "cpu",
+        deadline=Deadline(at=until),
+        keep_final_states=keep_final_states,
+    )
+
+
+def _require_inline(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | Literal["auto"] | None,
+    cpus_per_run: int,
+    address: str | None,
+) -> None:
+    """Check that one process can do what was asked for.
+
+    Raises:
+        RefusedError: If it cannot.
+    """
+    given = {
+        "--slots": slots not in {None, 1},
+        "--gpus-per-run": gpus_per_run not in {None, 0, 1},
+        "--cpus-per-run": cpus_per_run != 1,
+        "--address": address is not None,
+    }
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(
+            f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
+        )
+    if request.study.search is not None and not _is_installed("optuna"):
+        raise RefusedError(f"{request.study.name} is a search: it needs Optuna, which is not here")
+
+
+def _has_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
+    """Return whether this process trains on a GPU.
+
+    Raises:
+        PlacementError: If one is wanted and torch sees none.
+    """
+    import torch
+
+    if gpus_per_run == 0 or device == "cpu":
+        return False
+    if gpus_per_run is not None and not torch.cuda.is_available():
+        raise PlacementError(
+            f"--gpus-per-run {gpus_per_run:g} needs a GPU, and torch {torch.__version__} sees none "
+            "here; fix the GPU driver or torch, or remove the option to train on the CPU"
+        )
+    return torch.cuda.is_available()
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported; a broken one counts as absent."""
+    try:
+        importlib.import_module(module)
+    except Exception:  # a broken installation may raise anything
+        return False
+    return True
+
+
+def _opened_tracker(
+    request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
+) -> "Tracker":
     """Return a tracker to be started. Before a training its thread imports MLflow while Ray starts.
 
     Ray is imported before that, Tune by that thread too. For a search, whose sampler may import
@@ -166,14 +275,18 @@ def _opened_tracker(request: Request, lease: Lease, *, is_over: bool) -> "Tracke
     each may meet half of one.
     """
     is_search = request.study.search is not None
-    if not is_over:
+    if not tracks:
+        from sweeps.tracking.tracker import Untracked
+
+        return Untracked()
+    if not is_over and not is_inline:
         with still("loading Ray"):
             import sweeps.running.launch  # noqa: F401
 
             if is_search:
                 import sweeps.running.tuning  # noqa: F401
     with still("opening MLflow"):
-        return open_tracker(request, lease, loads_mlflow=is_over or is_search)
+        return open_tracker(request, lease, loads_mlflow=is_over or is_search or is_inline)
 
 
 def _source_again(request: Request, keep_final_states: bool) -> "RunSource":

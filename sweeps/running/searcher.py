@@ -1,19 +1,14 @@
-"""RunSearcher: hands ready runs to Tune, and releases forks when their stage is stored.
+"""RunSearcher: the queue of runs as Tune asks for trials."""
 
-What an event costs here must not grow with the runs of the study.
-"""
-
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 from ray.tune.result import DONE
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 
-from sweeps.searching.sources import RunSource
-from sweeps.state.stages import Need, PlannedRun
+from sweeps.running.run_queue import RunQueue
+from sweeps.state.stages import PlannedRun
 from sweeps.study.study import Run
 
 
@@ -44,49 +39,34 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
 class RunSearcher(Searcher):  # type: ignore[misc]
     """Tune's source of trials: the runs of a study, each as soon as it can start.
 
-    Tune polls `suggest` several times a second, so everything is answered from memory but new
-    points. The store is the truth of what is done; nothing is saved here, and relaunching the study
-    resumes it.
+    Tune polls `suggest` several times a second. The store is the truth of what is done; nothing is
+    saved here, and relaunching the study resumes it.
     """
 
     def __init__(
         self,
-        source: RunSource,
+        queue: RunQueue,
         parameters: Callable[[PlannedRun], dict[str, Any]],
-        join: Callable[[Sequence[PlannedRun]], None],
-        first: Sequence[PlannedRun] = (),
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Queue the first runs.
+        """Wrap a queue.
 
         Args:
-            source: Where runs come from.
-            parameters: Gives the Tune configuration of a run's trial.
-            join: Told of runs that have joined, before any of them starts.
-            first: Runs that the source has given already.
-            is_stopped: Says whether no more runs are to start.
+            queue: Gives the runs.
+            parameters: Returns the Tune configuration of a run's trial.
+            is_stopped: Returns True if no more runs are to start.
         """
         super().__init__()
-        self._source = source
+        self._queue = queue
         self._parameters = parameters
-        self._join = join
         self._is_stopped = is_stopped
-        self._ready: deque[PlannedRun] = deque()
-        self._waiting: dict[str, dict[str, None]] = {}
-        """Key of a run to those of the runs that wait for a stage of it."""
-        self._underway: dict[str, PlannedRun] = {}
         self._live: dict[str, Run] = {}
-        self._queue(first)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the next run, None if it must wait for a stage, or that nothing is left."""
-        if not self._is_stopped():
-            if not self._ready:
-                self._take_more()
-            if self._ready:
-                planned = self._ready.popleft()
-                self._live[trial_id] = planned.run
-                return self._parameters(planned)
+        if not self._is_stopped() and (planned := self._queue.next()) is not None:
+            self._live[trial_id] = planned.run
+            return self._parameters(planned)
         finished: str = Searcher.FINISHED
         return None if self._live else finished
 
@@ -94,7 +74,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Release the forks whose stage this report says is stored; the last one ends the trial."""
         rows = result.get("rows")
         if rows and trial_id in self._live:
-            self._release(self._live[trial_id].key, stored=rows[-1]["epoch"] + 1)
+            self._queue.store(self._live[trial_id].key, rows[-1]["epoch"] + 1)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -111,10 +91,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             last = result or {}
             failed = error or bool(last.get("failure/kind"))
             if last.get(DONE) and not failed:
-                self._release(run.key, stored=run.config.epochs)
-            del self._underway[run.key]
-            self._replace_trunk(run.key)
-            self._source.end(run, failed=failed)
+                self._queue.store(run.key, run.config.epochs)
+            self._queue.end(run.key, failed=failed)
 
     def save(self, checkpoint_path: str) -> None:
         """Write nothing: Tune snapshots its searcher, but the store is the truth."""
@@ -131,53 +109,3 @@ class RunSearcher(Searcher):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
-
-    def _take_more(self) -> None:
-        self._queue(self._source.more(self._underway.values()))
-
-    def _queue(self, joined: Sequence[PlannedRun]) -> None:
-        if joined:
-            self._join(joined)
-        for planned in joined:
-            self._await(planned)
-
-    def _await(self, planned: PlannedRun) -> None:
-        """Let a run wait for what it needs; one that needs nothing is ready."""
-        self._underway[planned.run.key] = planned
-        for need in planned.needs:
-            self._waiting.setdefault(need.run, {})[planned.run.key] = None
-        if not planned.needs:
-            self._ready.append(planned)
-
-    def _release(self, trainer: str, stored: int) -> None:
-        """Let the runs that wait for a stage go on: it is stored."""
-        for key in self._waiting.pop(trainer, {}):
-            planned = self._underway[key]
-            met = [n for n in planned.needs if n.run == trainer and n.epoch <= stored]
-            starts = [need.epoch for need in met if need.use == "start"]
-            left = tuple(need for need in planned.needs if need not in met)
-            self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
-
-    def _replace_trunk(self, ended: str) -> None:
-        """Let the deepest fork of a trunk that ended early train the rest of the shared epochs.
-
-        All forks of one trunk share its epochs, so the others share the deepest one's. A run that
-        waits for a teacher which ended early waits no more, and learns from the store why.
-        """
-        orphans = [self._underway[key] for key in self._waiting.pop(ended, {})]
-        forks = {
-            planned.run.key: need.epoch
-            for planned in orphans
-            for need in planned.needs
-            if need.run == ended and need.use == "start"
-        }
-        heir = max(forks, key=lambda key: forks[key], default=None)
-        for planned in orphans:
-            key = planned.run.key
-            needs = tuple(need for need in planned.needs if need.run != ended)
-            keep = planned.keep
-            if heir is not None and key == heir:
-                keep |= set(forks.values())
-            elif heir is not None and key in forks:
-                needs = (Need(run=heir, epoch=forks[key], use="start"), *needs)
-            self._await(replace(planned, needs=needs, keep=keep))

@@ -6,8 +6,9 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.machine.processor import processor
 from sweeps.state.results import TRIED, last_try
+from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
@@ -48,6 +50,25 @@ class Assignment:
     """Share of GPUs that is reserved for the run."""
     report_every: float = 1.0
     """Seconds between two reports, but for epochs that other runs wait for."""
+
+    @classmethod
+    def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
+        """Return the assignment of a planned run; the data are where this process looks for them.
+
+        Args:
+            planned: The run.
+            store: Where results go.
+            given: The other fields.
+        """
+        own_data = os.environ.get("MIXSWEEP_DATA")
+        return cls(
+            config=planned.run.config,
+            keep=planned.keep,
+            store=store.url,
+            teacher=planned.run.teacher,
+            data_root=str(Path(own_data).absolute()) if own_data else None,
+            **given,
+        )
 
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
@@ -216,6 +237,13 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
     return EpochRecord.from_plain(row), facts
 
 
+def device_name(device: str) -> str:
+    """Return the model of the GPU or the CPU that a run computes on."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device == "cuda" else processor()
+
+
 def _environment(device: str) -> dict[str, str]:
     """Return what else can move last bits, and where it ran; no credentials, no environment."""
     import torch  # the driver, which reads rows with this module, trains nothing
@@ -224,7 +252,7 @@ def _environment(device: str) -> dict[str, str]:
     return {
         "host": platform.node(),
         "pid": str(os.getpid()),
-        "device": torch.cuda.get_device_name(device) if is_gpu else processor(),
+        "device": device_name(device),
         **({} if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,

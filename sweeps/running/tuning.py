@@ -23,7 +23,9 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.running.interrupts import Interrupts
+from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots
+from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
@@ -70,8 +72,8 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     """
     # So many trials may wait for a node that joins; Tune's own default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
-    watch = Watch(source, store, tracker, lease, slots.count)
-    parameters = partial(_parameters, watch, slots, keep_final_states)
+    monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
+    parameters = partial(_parameters, monitor, slots, keep_final_states)
     with Interrupts() as interrupts, _looked_up_once():
         tune.Tuner(
             tune.with_resources(
@@ -80,7 +82,9 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
             ),
             tune_config=tune.TuneConfig(
                 search_alg=RunSearcher(
-                    source, parameters, watch.join, first, lambda: watch.stop is not None
+                    RunQueue(source, monitor.join, first),
+                    parameters,
+                    lambda: monitor.stop is not None,
                 ),
                 scheduler=LiveTrials(),
                 num_samples=-1,
@@ -92,25 +96,21 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
                 name=f"{source.study.name}-{lease.token}",
                 storage_path=str(folder / "tune"),
                 verbose=0,
-                callbacks=[watch, interrupts],
+                callbacks=[Watch(monitor), interrupts],
                 failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
             ),
         ).fit()
-    return watch.failures
+    return monitor.failures
 
 
 def _parameters(
-    watch: Watch, slots: Slots, keep_final_states: bool, planned: PlannedRun
+    monitor: Monitor, slots: Slots, keep_final_states: bool, planned: PlannedRun
 ) -> dict[str, Any]:
     """Return what `train_run` is given of a run."""
-    own_data = os.environ.get("MIXSWEEP_DATA")
-    assignment = Assignment(
-        config=planned.run.config,
-        keep=planned.keep,
+    assignment = Assignment.of(
+        planned,
+        monitor.store,
         keep_final_state=keep_final_states,
-        store=watch.store.url,
-        teacher=planned.run.teacher,
-        data_root=str(Path(own_data).absolute()) if own_data else None,
         on_gpu=slots.on_gpu,
         gpus=slots.gpus_per_run,
         report_every=max(1.0, slots.count / REPORTS_PER_SECOND),
@@ -118,8 +118,8 @@ def _parameters(
     return {
         "run_key": planned.run.key,
         "assignment": assignment,
-        "study": watch.source.study.name,
-        "driver": watch.lease.holder,
+        "study": monitor.source.study.name,
+        "driver": monitor.lease.holder,
     }
 
 

@@ -236,3 +236,41 @@ class Tracker:
         """Return the head of an error's text, without the password that the address may hold."""
         uri = self._projection.uri
         return str(error).replace(uri, masked(uri))[:_MAX_DESCRIPTION]
+
+
+class Untracked(Tracker):
+    """Stands in for a tracker where MLflow is not installed: accepts everything, writes nothing."""
+
+    def __init__(self) -> None:
+        """Take over nothing."""
+
+    def start(self, results: Iterable[RunResult]) -> None:
+        """Do nothing."""
+
+    def grow(self, study: Study) -> None:
+        """Do nothing."""
+
+    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
+        """Do nothing."""
+
+    def reconcile(self, results: Iterable[RunResult]) -> None:
+        """Do nothing."""
+
+    def log_report(self, folder: Path, note: str) -> None:
+        """Do nothing."""
+
+    def log_model(self, run: Run, state: bytes) -> None:
+        """Do nothing."""
+
+    def load_ahead(self, module: str, *, at_once: bool = False) -> None:
+        """Do nothing: the main thread imports what it needs."""
+
+    def close(
+        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
+    ) -> bool:
+        """Return that nothing arrived."""
+        del results, timeout, patience
+        return False
+
+    def settle(self, store: Store, timeout: float = 3.0) -> None:
+        """Do nothing."""

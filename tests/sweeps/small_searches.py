@@ -18,6 +18,7 @@ from mixup_core.seeding import stream
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.reading.study_file import StudyError, load_study
+from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import RunSearcher
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_source import SearchSource
@@ -127,7 +128,8 @@ class Driver:
         """Train until nothing is left, or die in a run: before it trains or after it is stored."""
         first = self.source.more(())
         self.source.gpus_per_run = self.gpus_per_run
-        searcher = RunSearcher(self.source, lambda planned: {"planned": planned}, self._join, first)
+        queue = RunQueue(self.source, self._join, first)
+        searcher = RunSearcher(queue, lambda planned: {"planned": planned})
         for number in range(1_000):
             suggestion = searcher.suggest(f"t{number}")
             if suggestion == RunSearcher.FINISHED:

@@ -8,6 +8,7 @@ from ray.tune.search import Searcher
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.laws import Beta
 from mixup_core.problem import PROBLEMS
+from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.searching.sources import FixedSource
 from sweeps.state.stages import PlannedRun, plan_runs
@@ -30,7 +31,8 @@ def _searcher(*switch_epochs: int) -> RunSearcher:
         return {"arm": planned.run.arm, "keep": planned.keep, "first": planned.first_epoch}
 
     study = Study(name="s", description="", arms={}, seeds=(0,), baseline="erm", source="")
-    return RunSearcher(FixedSource(study, plan_runs(runs, {})), parameters, lambda joined: None)
+    source = FixedSource(study, plan_runs(runs, {}))
+    return RunSearcher(RunQueue(source, lambda joined: None), parameters)
 
 
 def _stored(epochs: int) -> dict[str, Any]:
@@ -154,7 +156,8 @@ def test_a_pupil_waits_for_its_teacher_and_goes_on_without_one_that_failed(
         return {"arm": planned.run.arm, "start": planned.first_epoch}
 
     for ending in ("stored", "failed"):
-        searcher = RunSearcher(FixedSource(study, plan), parameters, lambda joined: None)
+        queue = RunQueue(FixedSource(study, plan), lambda joined: None)
+        searcher = RunSearcher(queue, parameters)
         assert _suggested(searcher, "a")["arm"] == "master"
         assert searcher.suggest("b") is None
         if ending == "stored":

@@ -15,15 +15,11 @@ from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop
+from sweeps.running import attempt as attempts
 from sweeps.running import trainable
+from sweeps.running.attempt import Driver, train
 from sweeps.running.storing import Assignment
-from sweeps.running.trainable import (
-    UnsharedStoreError,
-    _Driver,
-    _require_same_store,
-    _train,
-    train_run,
-)
+from sweeps.running.trainable import UnsharedStoreError, _require_same_store, train_run
 
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
@@ -69,21 +65,21 @@ def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
         config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path), teacher=None,
         data_root=str(tmp_path), on_gpu=False, report_every=report_every,
     )  # fmt: skip
-    last = _train(assignment, _Driver())
+    last = train(assignment, Driver(reports.append), {})
     assert _epochs([*reports, last]) == heard
     assert [said["done"] for said in reports] == [False] * (len(heard) - 1)
     assert last["done"]
     reports.clear()
-    again = _train(assignment, _Driver())
+    again = train(assignment, Driver(reports.append), {})
     assert (reports, _epochs([again]), again["done"]) == ([], [(4, [0, 1, 2, 3])], True)
 
 
-def _divergence(assignment: Assignment, driver: _Driver) -> Report:
+def _divergence(assignment: Assignment, driver: Driver, place: object) -> Report:
     driver.report(epochs=1, rows=())
     raise DivergedError("its loss", epoch=2)
 
 
-def _error(assignment: Assignment, driver: _Driver) -> Report:
+def _error(assignment: Assignment, driver: Driver, place: object) -> Report:
     raise ZeroDivisionError("by 0")
 
 
@@ -95,7 +91,7 @@ def test_a_failure_is_the_last_that_a_run_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     reports: list[Report],
-    ends: Callable[[Assignment, _Driver], Report] | None,
+    ends: Callable[[Assignment, Driver, object], Report] | None,
     kind: str,
     epoch: int | None,
 ) -> None:
@@ -104,7 +100,7 @@ def test_a_failure_is_the_last_that_a_run_says(
         if ends is None:
             ask_to_stop(store, "study", lease.holder, "now")
         else:
-            monkeypatch.setattr(trainable, "_train", ends)
+            monkeypatch.setattr(attempts, "train", ends)
         last = train_run(_parameters(store, lease))
     assert (last["failure"]["kind"], last["failure"]["epoch"], last["done"]) == (kind, epoch, True)
     assert not any(said["failure"] or said["done"] for said in reports)

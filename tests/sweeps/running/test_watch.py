@@ -17,6 +17,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop
 from sweeps.reading.study_file import load_study
+from sweeps.running.monitor import Monitor
 from sweeps.running.watch import Watch
 from sweeps.searching.sources import FixedSource
 from sweeps.state.results import RunResult
@@ -49,12 +50,17 @@ def tracked() -> Tracked:
 
 
 @pytest.fixture
-def watch(tmp_path: Path, tracked: Tracked) -> Watch:
+def monitor(tmp_path: Path, tracked: Tracked) -> Monitor:
     store = Store(str(tmp_path))
     source = FixedSource(STUDY, plan_study(STUDY, store))
-    watch = Watch(source, store, tracked, lease=None)  # type: ignore[arg-type]
-    watch.join(source.more(()))
-    return watch
+    monitor = Monitor(source=source, store=store, tracker=tracked, lease=None)  # type: ignore[arg-type]
+    monitor.join(source.more(()))
+    return monitor
+
+
+@pytest.fixture
+def watch(monitor: Monitor) -> Watch:
+    return Watch(monitor)
 
 
 def trial() -> Any:
@@ -77,17 +83,17 @@ def store_epochs(store: Store, run: Run, epochs: int) -> None:
 
 
 def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
-    watch: Watch, tracked: Tracked
+    watch: Watch, monitor: Monitor, tracked: Tracked
 ) -> None:
     for epochs in (1, 2):
-        store_epochs(watch.store, RUN, epochs)
+        store_epochs(monitor.store, RUN, epochs)
     watch.on_trial_start(1, [], trial())
     watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
     watch.on_trial_complete(1, [], trial())
     (end,) = tracked.ended
     assert (end.outcome, len(end.records)) == ("failed", 2)
-    assert watch.failures[RUN.key].message == "RuntimeError: no"
-    assert watch.store.failures.read_all()[RUN.key] == watch.failures[RUN.key]
+    assert monitor.failures[RUN.key].message == "RuntimeError: no"
+    assert monitor.store.failures.read_all()[RUN.key] == monitor.failures[RUN.key]
 
 
 def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
@@ -102,20 +108,22 @@ def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
     assert tracked.ended == []
 
 
-def test_a_node_with_another_store_ends_the_launch_at_the_step(watch: Watch) -> None:
+def test_a_node_with_another_store_ends_the_launch_at_the_step(
+    watch: Watch, monitor: Monitor
+) -> None:
     watch.on_trial_start(1, [], trial())
     watch.on_trial_result(1, [], trial(), report("unshared", "`every node sees the store`"))
     with pytest.raises(StoreError, match="every node sees the store"):
         watch.on_step_end(1, [])
-    assert watch.store.failures.read_all() == {}
+    assert monitor.store.failures.read_all() == {}
 
 
 def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
-    watch: Watch, tracked: Tracked
+    watch: Watch, monitor: Monitor, tracked: Tracked
 ) -> None:
     watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
-    source = FixedSource(STUDY, plan_study(STUDY, watch.store))
-    again = Watch(source, watch.store, tracked, lease=None)  # type: ignore[arg-type]
+    source = FixedSource(STUDY, plan_study(STUDY, monitor.store))
+    again = Monitor(source=source, store=monitor.store, tracker=tracked, lease=None)  # type: ignore[arg-type]
     again.join(source.more(()))
     assert again.failures == {}
     assert again.store.failures.read_all() == {}
@@ -125,13 +133,13 @@ def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked
     store = Store(str(tmp_path))
     source = FixedSource(STUDY, plan_study(STUDY, store))
     with Lease.acquire(store, STUDY.name, "mixsweep run") as lease:
-        watch = Watch(source, store, tracked, lease)
-        watch.join(source.more(()))
-        watch.on_step_end(1, [])
+        monitor = Monitor(source=source, store=store, tracker=tracked, lease=lease)  # type: ignore[arg-type]
+        monitor.join(source.more(()))
+        monitor.step()
         assert not source.is_stopped
         ask_to_stop(store, STUDY.name, lease.holder, "finish")
-        watch._progress_at = -math.inf
-        watch.on_step_end(2, [])
+        monitor._progress_at = -math.inf
+        monitor.step()
         assert source.is_stopped
 
 
@@ -145,10 +153,10 @@ def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked
     ],
 )
 def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
-    watch: Watch, error: object, lacks: bool
+    watch: Watch, monitor: Monitor, error: object, lacks: bool
 ) -> None:
     ended = SimpleNamespace(config={"run_key": RUN.key}, num_failures=4, get_error=lambda: error)
     watch.on_trial_start(1, [], ended)
     watch.on_trial_error(1, [], ended)
-    assert watch.source.lacked_memory is lacks
-    assert watch.failures[RUN.key].attempts == 4
+    assert monitor.source.lacked_memory is lacks
+    assert monitor.failures[RUN.key].attempts == 4

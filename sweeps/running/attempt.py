@@ -1,0 +1,188 @@
+"""One attempt at a run: start at the deepest stored stage, store first, then report. No Ray."""
+
+import bdb
+import logging
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mixup_core.freed_memory import keep_freed_memory
+from mixup_core.keys import stage_keys
+from mixup_core.problem import DataError, DivergedError, Process, Teacher, lacks_memory, problem_of
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from sweeps.running.storing import Assignment, Storing
+
+DONE = "done"
+"""Entry of a report that is the last one; Tune knows it by this name."""
+
+_EXPLAINED = (DataError, RuleError, StoreError)
+"""Errors whose text says all; of any other the log has the traceback."""
+
+
+def prepare_process() -> None:
+    """Let this process compute as every process of every engine does, so that bits are equal."""
+    import torch  # the driver of a cluster, which reads this module, trains nothing
+
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)
+    keep_freed_memory()
+
+
+def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
+    """Train a run to its end and return its last report.
+
+    A run that fails with an error is a result: it would fail again, so the error is reported.
+
+    Args:
+        assignment: The run.
+        driver: Takes the reports.
+        place: Where the run is computed, for its record.
+
+    Raises:
+        Exception: If memory is lacking: another process, or another share of a GPU, may have it.
+        KeyboardInterrupt: If a debugger is left.
+    """
+    try:
+        return train(assignment, driver, place)
+    except DivergedError as error:
+        return driver.failure("diverged", str(error), error.epoch)
+    except bdb.BdbQuit:  # the user has left the debugger of the inline engine
+        raise KeyboardInterrupt from None
+    except Exception as error:  # the border of a run: whatever the error is, its run is named
+        if lacks_memory(error):
+            raise
+        if not isinstance(error, _EXPLAINED):
+            logging.getLogger(__name__).exception("run failed: %s", assignment.config)
+        return driver.failure("failed", f"{type(error).__name__}: {error}")
+
+
+def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
+    """Train a run, report its epochs, and return the report of its last ones.
+
+    Raises:
+        DivergedError: If its loss is not finite any more.
+        RuntimeError: If it has a GPU that torch does not see.
+    """
+    import torch
+
+    if assignment.on_gpu and not torch.cuda.is_available():
+        raise RuntimeError(
+            f"torch {torch.__version__} on {platform.node()} does not see the GPU that this run "
+            "has reserved; fix the GPU driver or torch on that node, or train with "
+            "--gpus-per-run 0"
+        )
+    device = "cuda" if assignment.on_gpu else "cpu"
+    storing = Storing(assignment, device, place)
+    process = storing.resume(lambda: _started(assignment, device))
+    epochs, last = len(process.records), assignment.config.epochs
+    if epochs == last:
+        return driver.said(epochs=epochs, rows=storing.take_rows(), done=True)
+    if epochs or driver.has_warnings:  # each report costs the driver milliseconds
+        driver.report(epochs=epochs, rows=storing.take_rows())
+    reported_at = time.monotonic()
+    for record, seconds in _timed(iter(process)):
+        storing.add(process, seconds)
+        epochs = record.epoch + 1
+        is_due = epochs in assignment.keep
+        is_due |= time.monotonic() - reported_at >= assignment.report_every
+        if is_due and epochs < last:
+            driver.report(epochs=epochs, trained=True, rows=storing.take_rows())
+            reported_at = time.monotonic()
+    return driver.said(epochs=epochs, trained=True, rows=storing.take_rows(), done=True)
+
+
+class Driver(logging.Handler):
+    """The driver, as a run speaks to it; warnings logged in the meantime go along.
+
+    Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
+    newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
+    if there is one; `unshared` is the node's own, and `stopped` says that the launch was asked to
+    stop.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        """Send reports by a function."""
+        super().__init__(logging.WARNING)
+        self._send = send
+        self._warnings: list[str] = []
+
+    @property
+    def has_warnings(self) -> bool:
+        """Whether there are warnings that no report has carried yet."""
+        return bool(self._warnings)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a warning for the next report."""
+        self._warnings.append(record.getMessage())
+
+    @contextmanager
+    def hearing(self, logger: str) -> Iterator[None]:
+        """Pass on the warnings of a logger: nobody reads the logs of a worker."""
+        logging.getLogger(logger).addHandler(self)
+        try:
+            yield
+        finally:
+            logging.getLogger(logger).removeHandler(self)
+
+    def report(self, *, epochs: int, rows: Sequence[dict[str, Any]], trained: bool = False) -> None:
+        """Report epochs that are stored; others follow."""
+        self._send(self.said(epochs=epochs, rows=rows, trained=trained))
+
+    def failure(self, kind: str, message: str, epoch: int | None = None) -> dict[str, Any]:
+        """Return the last report of a run that failed."""
+        return self.said(failure={"kind": kind, "message": message, "epoch": epoch}, done=True)
+
+    def said(
+        self,
+        *,
+        epochs: int = 0,
+        rows: Sequence[dict[str, Any]] = (),
+        trained: bool = False,
+        failure: dict[str, Any] | None = None,
+        done: bool = False,
+    ) -> dict[str, Any]:
+        """Return a report, with the warnings that no other has carried yet."""
+        warnings, self._warnings = self._warnings, []
+        return {
+            "epochs": epochs,
+            "trained": trained,
+            "rows": list(rows),
+            "warnings": warnings,
+            "failure": failure,
+            DONE: done,
+        }
+
+
+def _started(assignment: Assignment, device: str) -> Process:
+    """Return the process of a run before its first epoch, with what it learns from.
+
+    Raises:
+        StoreError: If the last state of its teacher is not stored.
+    """
+    problem = problem_of(assignment.config)
+    root = None if assignment.data_root is None else Path(assignment.data_root)
+    if assignment.teacher is None:
+        return problem.start(assignment.config, root, device)
+    store = Store(assignment.store)
+    stage = store.read(stage_keys(assignment.teacher)[-1])
+    state = None if stage is None else store.states.read(stage)
+    if state is None:
+        raise StoreError(
+            "`the last state of its teacher is stored` must hold, got none: the teacher failed, or "
+            "its state is damaged; the same command again trains it, unless it diverged."
+        )
+    teacher = Teacher(config=assignment.teacher, state=state)
+    return problem.start(assignment.config, root, device, teacher)
+
+
+def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]]:
+    started = time.monotonic()
+    for record in records:
+        yield record, time.monotonic() - started
+        started = time.monotonic()

@@ -1,0 +1,190 @@
+"""Inline: the engine that trains the runs of a launch in this process, one after another. No Ray.
+
+It serves a debugger, a notebook, and a machine that has torch and little else. Plan, lease, store,
+monitor and report are those of the other engine, and so are all bits.
+"""
+
+import os
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from mixup_core.problem import problem_of
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import asked_to_stop
+from sweeps.machine.signals import arrivals
+from sweeps.running.attempt import Driver, attempt, prepare_process
+from sweeps.running.monitor import Monitor
+from sweeps.running.placement import Slots, require_gpus
+from sweeps.running.run_queue import RunQueue
+from sweeps.running.storing import Assignment, device_name
+from sweeps.searching.sources import RunSource
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun
+from sweeps.study.study import Run
+from sweeps.tracking.tracker import Tracker
+
+_REPORT_EVERY = 0.5
+_LOOK_EVERY = 1.0
+"""Seconds between two looks for a request to stop now."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Deadline:
+    """The time by which every run of a launch is to have ended, judged by measured epochs."""
+
+    at: float | None
+    """On `clock`; None: there is none."""
+    clock: Callable[[], float] = time.monotonic
+    _per_work: dict[str, list[float]] = field(default_factory=dict)
+    """Arm to the seconds per unit of work of its epochs."""
+
+    def learn(self, run: Run, seconds: Iterable[float]) -> None:
+        """Note the seconds of epochs of a run."""
+        work = problem_of(run.config).work(run.config)
+        self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
+
+    def allows(self, planned: PlannedRun) -> bool:
+        """Return whether a run would end in time; a first run, of unknown speed, is begun."""
+        if self.at is None:
+            return True
+        left = self.at - self.clock()
+        of_arm = self._per_work.get(planned.run.arm)
+        known = of_arm or [each for arm in self._per_work.values() for each in arm]
+        if not known:
+            return left > 0
+        config = planned.run.config
+        work = problem_of(config).work(config) * planned.epochs_to_train
+        return work * median(known) <= left
+
+
+def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+    source: RunSource,
+    store: Store,
+    tracker: Tracker,
+    lease: Lease,
+    *,
+    device: str,
+    deadline: Deadline,
+    keep_final_states: bool = False,
+) -> tuple[RunResult, ...]:
+    """Train the runs a study lacks, seed by seed, and return the result of every run.
+
+    Args:
+        source: Where runs come from.
+        store: Where results go.
+        tracker: Takes what is stored.
+        lease: Of the study.
+        device: `cpu` or `cuda`.
+        deadline: No run is begun that would end after it.
+        keep_final_states: Whether the last state of each run stays in the store.
+
+    Raises:
+        KeyboardInterrupt: On an ending signal, or if a debugger is left; the next launch goes on.
+    """
+    on_gpu = device == "cuda"
+    slots = Slots(count=1, limit=1, cpus_per_run=1, gpus_per_run=float(on_gpu), on_gpu=on_gpu)
+    require_gpus(source.study, slots)
+    source.gpus_per_run = slots.gpus_per_run
+    prepare_process()
+    for result in read_results(source.study.runs(), store):
+        if result.stage and result.stage.environment.get("device") == device_name(device):
+            deadline.learn(result.run, [facts.seconds for facts in result.facts])
+    monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, is_live=False)
+    queue = RunQueue(source, monitor.join, source.more(()), by_seed=True)
+    with arrivals() as is_interrupted, _stoppable(store, source.study.name, lease):
+        while monitor.stop is None and (planned := queue.next()) is not None:
+            if not deadline.allows(planned):
+                monitor.note("no further run would end in time; the same command again goes on")
+                break
+            assignment = Assignment.of(
+                planned,
+                store,
+                keep_final_state=keep_final_states,
+                on_gpu=on_gpu,
+                gpus=slots.gpus_per_run,
+                report_every=_REPORT_EVERY,
+            )
+            failed = _train(planned, assignment, monitor, queue, deadline, is_interrupted)
+            queue.end(planned.run.key, failed=failed)
+    monitor.close()
+    return tuple(
+        replace(result, failure=result.failure or monitor.failures.get(result.run.key))
+        for result in read_results(source.study.runs(), store)
+    )
+
+
+def _train(  # noqa: PLR0913  what a run reports to
+    planned: PlannedRun,
+    assignment: Assignment,
+    monitor: Monitor,
+    queue: RunQueue,
+    deadline: Deadline,
+    is_interrupted: Callable[[], bool],
+) -> bool:
+    """Train one run and return whether it failed.
+
+    Raises:
+        KeyboardInterrupt: If the launch was interrupted; what an exception handler raised while a
+            library was being called may have vanished there.
+    """
+    run = planned.run
+
+    def take(report: dict[str, Any]) -> None:
+        rows = report["rows"]
+        if report["trained"]:
+            deadline.learn(run, [row["seconds"] for row in rows])
+        monitor.report(run, report)
+        if rows:
+            queue.store(run.key, rows[-1]["epoch"] + 1)
+        if is_interrupted():
+            raise KeyboardInterrupt
+        monitor.step()
+
+    monitor.start(run)
+    driver = Driver(take)
+    with driver.hearing("mixup_core"):
+        try:
+            last = attempt(assignment, driver, _place(assignment))
+        except Exception as error:
+            last = driver.failure("failed", f"{type(error).__name__}: {error}")
+    failed = last["failure"] is not None
+    take(last)
+    monitor.end(run)
+    return failed
+
+
+def _place(assignment: Assignment) -> dict[str, str]:
+    """Return where a run is computed, for its record."""
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "0") if assignment.on_gpu else ""
+    return {"node": platform.node(), "gpus": gpus}
+
+
+@contextmanager
+def _stoppable(store: Store, study: str, lease: Lease) -> Iterator[None]:
+    """Interrupt this process within a `with` once the launch is asked to stop now.
+
+    An epoch may take minutes, in which the main thread looks at nothing.
+    """
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_EVERY):
+            with suppress(StoreError):
+                if asked_to_stop(store, study, lease.holder) == "now":
+                    os.kill(os.getpid(), signal.SIGINT)
+                    return
+
+    threading.Thread(target=look, name="stops", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()

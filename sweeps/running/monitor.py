@@ -1,0 +1,207 @@
+"""Monitor: takes what runs report to the tracker, the console and the failure records. No Ray."""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mixup_core.keys import stage_key, stage_keys
+from mixup_core.rules import printable
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from mixup_core.store.manifests import Failure
+from sweeps.leasing.holders import RunningRun
+from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import Stop, asked_to_stop
+from sweeps.running.console import Board, Console
+from sweeps.running.storing import read_row
+from sweeps.searching.outlook import Outlook
+from sweeps.searching.sources import RunSource
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun
+from sweeps.study.study import Run
+from sweeps.tracking.tracker import Tracker
+
+_PROGRESS_EVERY = 1.0
+
+
+@dataclass(kw_only=True)
+class Monitor:
+    """The driver's view of its runs; an engine calls it at every start, report and end of a run."""
+
+    source: RunSource
+    store: Store
+    tracker: Tracker
+    lease: Lease
+    slots: int = 1
+    """Runs trained side by side, as far as is known."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Key to failure of the runs that failed in this launch."""
+    stop: Stop | None = None
+    """How this launch was asked to stop; None if it was not."""
+    is_live: bool = True
+    """Whether a terminal shows one table that is redrawn in place."""
+
+    def __post_init__(self) -> None:
+        study, stored = self.source.study, self.store.keys()
+        ends = {run.key: stage_key(run.config, run.config.epochs) for run in study.runs()}
+        self._planned: dict[str, PlannedRun] = {}
+        self._tracked: set[str] = set()
+        self._board = Board(
+            study=study,
+            finished={key for key, end in ends.items() if end in stored},
+            slots=self.slots,
+        )
+        self._console = Console(self._board, is_live=self.is_live)
+        self._progress_at = 0.0
+        self._unshared: str | None = None
+        self._left: set[str] = set()
+
+    def join(self, joined: Sequence[PlannedRun]) -> None:
+        """Expect runs that will be started; the study may have grown by their arms."""
+        study = self._board.study = self.source.study
+        for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
+            self.store.failures.remove(key)
+        for planned in joined:
+            run = planned.run
+            self._planned[run.key] = planned
+            self._board.expect(
+                run,
+                epochs=planned.epochs_to_train,
+                work_per_epoch=study.problem.work(run.config),
+            )
+        self._board.outlook = self._outlook()
+        self.tracker.grow(study)
+        grown = [run for arm in study.own_seeds for run in study.runs_of(arm)]
+        if new := [run for run in grown if run.key not in self._tracked]:
+            self.tracker.reconcile(read_results(new, self.store))
+            self._tracked |= {run.key for run in new}
+
+    def start(self, run: Run) -> None:
+        """Show that a run has a slot."""
+        self._board.start(run)
+        self._console.change(f"{run.arm} seed {run.seed} starts")
+
+    def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
+        """Pass on what a run has stored, and why it stopped if it did.
+
+        Args:
+            run: The run.
+            report: As `sweeps.running.attempt.Driver.said` returns it; its rows are taken out.
+            attempts: Tries of the run in this launch.
+        """
+        for warning in report["warnings"]:
+            self.note(f"{run.arm} seed {run.seed}: {warning}")
+        rows = report.pop("rows")  # Tune remembers the last report of every trial
+        self._board.advance(
+            run,
+            report["epochs"],
+            trained=report["trained"],
+            seconds=[row["seconds"] for row in rows],
+        )
+        self.tracker.post(run, [read_row(row) for row in rows])
+        failure = report["failure"]
+        if failure and failure["kind"] == "unshared":
+            self._unshared = failure["message"]
+            self._left.add(run.key)
+        elif failure and failure["kind"] == "stopped":
+            self._left.add(run.key)
+        elif failure:
+            self.fail(run, attempts=attempts, **failure)
+
+    def end(self, run: Run) -> None:
+        """Show that a run has left its slot."""
+        if run.key in self._left:
+            self._board.leave(run)
+            return
+        failed = run.key in self.failures
+        self._board.end(run, failed=failed)
+        if not failed:
+            self._console.change(f"{run.arm} seed {run.seed} finished")
+        self._track_end(run)
+
+    def note(self, line: str) -> None:
+        """Write a line that stays."""
+        self._console.note(line)
+
+    def step(self) -> None:
+        """Redraw, write what `mixsweep status` shows, and look for a request to stop.
+
+        Raises:
+            StoreError: If a node has another store.
+            KeyboardInterrupt: If the launch is to stop now, as by Ctrl-C.
+        """
+        if self._unshared is not None:
+            raise StoreError(self._unshared)
+        self._console.refresh()
+        now = time.monotonic()
+        if now - self._progress_at < _PROGRESS_EVERY:
+            return
+        self._progress_at = now
+        self._board.outlook = self._outlook()
+        running = [
+            RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
+            for run in (self._planned[key].run for key in self._board.running)
+        ]
+        with suppress(StoreError):  # a full disk must not end the runs that still have a stage
+            self.lease.write_progress(running, self._board.seconds_left())
+        with suppress(StoreError):
+            self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
+
+    def close(self) -> None:
+        """Draw the last state."""
+        self._console.close()
+
+    def run_of(self, key: str) -> Run:
+        """Return a run that has joined."""
+        return self._planned[key].run
+
+    def fail(
+        self,
+        run: Run,
+        *,
+        kind: Literal["diverged", "failed"],
+        message: str,
+        epoch: int | None,
+        attempts: int,
+    ) -> None:
+        """Record why a run failed."""
+        failure = Failure(
+            run_key=run.key,
+            kind=kind,
+            message=printable(message),
+            epoch=epoch,
+            attempts=attempts,
+        )
+        self.failures[run.key] = failure
+        self.note(f"{run.arm} seed {run.seed} {kind}: {message}")
+        with suppress(
+            StoreError
+        ):  # kept in memory for this launch; the next one tries the run again
+            self.store.failures.write(failure)
+
+    def _outlook(self) -> Outlook:
+        return Outlook() if self.stop is not None else self.source.outlook(self.slots)
+
+    def _hear(self, stop: Stop | None) -> None:
+        """Take note of a wish to stop.
+
+        Raises:
+            KeyboardInterrupt: If it is to stop now.
+        """
+        if stop is not None and self.stop is None:
+            what = "no more runs start" if stop == "finish" else "running runs are left as they are"
+            self.note(f"asked to stop: {what}")
+        self.stop = stop or self.stop
+        self.source.is_stopped = self.stop is not None
+        if stop == "now":
+            raise KeyboardInterrupt
+
+    def _track_end(self, run: Run) -> None:
+        """Let MLflow show the end of a run, and its arm's mean over one seed more."""
+        with suppress(StoreError):  # the launch ends by writing whatever MLflow then lacks
+            deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
+            stage = next(iter(deepest_first.values()), None)
+            failure = self.failures.get(run.key)
+            self.tracker.reconcile([RunResult(run=run, stage=stage, failure=failure)])

@@ -1,0 +1,265 @@
+"""The inline engine: no Ray, seed by seed, in time, and open to a debugger."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.keys import stage_key
+from mixup_core.problem import PROBLEMS
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.lease import Lease
+from sweeps.leasing.stops import Stop, ask_to_stop
+from sweeps.reading.study_file import load_study
+from sweeps.running import inline
+from sweeps.running.inline import Deadline, train_inline
+from sweeps.searching.sources import FixedSource
+from sweeps.state.results import RunResult, read_results
+from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.study.study import Study
+from sweeps.tracking.tracker import Untracked
+from tests import toy
+from tests.conftest import CommandLine
+
+ARMS = {
+    "pupil": toy.ToyConfig(epochs=3, teacher="master"),
+    "still": toy.ToyConfig(epochs=6, drift=1.0, turn=2),
+    "drifting": toy.ToyConfig(epochs=6, drift=1.0, turn=4),
+    "master": toy.ToyConfig(epochs=5),
+}
+SCHOOL = Study(name="school", description="", arms=ARMS, seeds=(7, 3), baseline="still", source="")
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+
+
+def _train(
+    study: Study, store: Store, deadline: Deadline | None = None
+) -> tuple[FixedSource, tuple[RunResult, ...]]:
+    source = FixedSource(study, plan_study(study, store))
+    with Lease.acquire(store, study.name, "mixsweep run") as lease:
+        return source, train_inline(
+            source, store, Untracked(), lease, device="cpu", deadline=deadline or Deadline(at=None)
+        )
+
+
+def _starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
+    """Return a list that grows by seed, arm and first epoch of each run that starts."""
+    started: list[tuple[int, str, int]] = []
+    train = inline._train
+
+    def noted(planned: PlannedRun, *others: object) -> bool:
+        started.append((planned.run.seed, planned.run.arm, planned.first_epoch))
+        return train(planned, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inline, "_train", noted)
+    return started
+
+
+def test_all_runs_of_a_seed_come_before_the_next_with_teachers_and_trunks_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = _starts(monkeypatch)
+    _, results = _train(SCHOOL, Store(str(tmp_path)))
+    assert [result.outcome for result in results] == ["complete"] * 8
+    assert [seed for seed, *_ in started] == [7] * 4 + [3] * 4
+    for seed in (7, 3):
+        arms = {arm: (place, first) for place, (s, arm, first) in enumerate(started) if s == seed}
+        assert arms["master"] < arms["pupil"]
+        shared = [arms["still"], arms["drifting"]]
+        assert sorted(first for _, first in shared) == [0, 2], "the first two epochs are shared"
+
+
+def test_no_run_begins_that_would_end_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = _starts(monkeypatch)
+    now = [100.0]
+    deadline = Deadline(at=170.0, clock=lambda: now[0])
+    begin = inline.attempt
+
+    def slow(*arguments: object) -> object:
+        now[0] += 30.0
+        monkeypatch.setattr(Deadline, "learn", lambda *_: None)
+        deadline._per_work.setdefault("still", []).append(30.0 / 6)
+        return begin(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inline, "attempt", slow)
+    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=tuple(range(5)))
+    _train(study, Store(str(tmp_path)), deadline)
+    assert [seed for seed, *_ in started] == [0, 1], "a third would end at 190"
+
+
+def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path))
+    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,))
+    _train(study, store)
+    more = replace(study, seeds=(0, 1))
+    started = _starts(monkeypatch)
+    for device, begun in (("another", [1]), (None, [])):
+        if device is not None:
+            monkeypatch.setattr(inline, "device_name", lambda _, device=device: device)
+        else:
+            monkeypatch.undo()
+            monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+            started = _starts(monkeypatch)
+            store.delete(stage_key(more.runs()[1].config, 6))
+        learned = Deadline(at=1e-9, clock=lambda: 0.0)
+        _train(more, store, learned)
+        assert [seed for seed, *_ in started] == begun
+
+
+@pytest.mark.parametrize("how", ["finish", "now"])
+def test_a_launch_that_is_asked_to_stop_begins_no_more_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Stop
+) -> None:
+    store = Store(str(tmp_path))
+    begin, begun = inline.attempt, []
+
+    def asked(*arguments: object) -> object:
+        begun.append(1)
+        holder = Lease.current(store, SCHOOL.name)
+        assert holder is not None
+        ask_to_stop(store, SCHOOL.name, holder, how)
+        time.sleep(1.2)  # the monitor looks once a second
+        return begin(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inline, "attempt", asked)
+    if how == "now":
+        with pytest.raises(KeyboardInterrupt):
+            _train(SCHOOL, store)
+    else:
+        _train(SCHOOL, store)
+    assert begun == [1]
+    finished = [r for r in read_results(SCHOOL.runs(), store) if r.outcome == "complete"]
+    assert len(finished) == (how == "finish")
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = toy.start
+
+    def broken(config: toy.ToyConfig, *others: Any, **teacher: Any) -> toy.Walk:
+        if config.drift:
+            raise MemoryError("no room")
+        return start(config, *others, **teacher)
+
+    monkeypatch.setattr(toy, "start", broken)
+    _, results = _train(SCHOOL, Store(str(tmp_path)))
+    outcomes = {(r.run.arm, r.outcome) for r in results}
+    assert outcomes == {
+        ("still", "failed"), ("drifting", "failed"), ("master", "complete"), ("pupil", "complete"),
+    }  # fmt: skip
+    assert all("no room" in r.failure.message for r in results if r.failure)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> str:
+    """Return a PYTHONPATH on which importing Ray, MLflow and Optuna raises."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    for module in ("ray", "mlflow", "optuna"):
+        (folder / f"{module}.py").write_text(f"raise ImportError({module!r})\n")
+    return os.pathsep.join([str(folder), str(Path(__file__).parents[3])])
+
+
+@pytest.mark.slow
+def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_goes_on(
+    command_line: Callable[..., CommandLine], bare: str
+) -> None:
+    mixsweep = command_line(PYTHONPATH=bare)
+    with_less = ["digits", "--set", "base.epochs=2", "--engine", "inline"]
+    said = mixsweep("run", *with_less, "--until", "0", code=1)
+    assert "no further run would end in time" in said.stderr
+    said = mixsweep("run", *with_less)
+    assert said.stdout.count("2/2") >= 3
+    assert "when MLflow is installed: mixsweep sync digits" in said.stderr
+    before = mixsweep.report("digits", "runs.csv")
+    again = mixsweep("run", *with_less)
+    assert "nothing to train" in again.stderr
+    assert mixsweep.report("digits", "runs.csv") == before
+    study = load_study("digits", ["base.epochs=2"])
+    order = [
+        result.stage.facts[-1].stored_at_ms
+        for result in sorted(
+            read_results(study.runs(), Store(str(mixsweep.home / "store"))),
+            key=lambda result: result.run.seed,
+        )
+        if result.stage is not None
+    ]
+    assert order[2] < order[3], "every arm of seed 0 is stored before one of seed 1"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--slots", "2"], "remove --slots"),
+        (["--gpus-per-run", "0.5", "--address", "h:1"], "remove --gpus-per-run, --address"),
+        (["--gpus-per-run", "1"], "needs a GPU, and torch"),
+    ],
+)
+def test_what_one_process_cannot_do_is_refused(
+    command_line: Callable[..., CommandLine], options: Sequence[str], named: str
+) -> None:
+    mixsweep = command_line(CUDA_VISIBLE_DEVICES="")
+    said = mixsweep("run", "digits", "--engine", "inline", *options, code=2)
+    assert named in said.stderr
+    assert len(said.stderr.splitlines()) <= 2
+
+
+def test_until_without_the_inline_engine_is_refused(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    said = command_line()("run", "digits", "--until", "9", code=2)
+    assert said.stderr == "--until needs --engine inline\n"
+
+
+_PAUSED = """
+import sys
+from mixup_core.problem import PROBLEMS
+from tests import toy
+
+def paused(config, data_root, device, teacher=None):
+    breakpoint()
+    return toy.start(config, data_root, device, teacher)
+
+sys.modules["paused"] = sys.modules["__main__"]
+PROBLEMS["toy"] = "tests.toy:TOY"
+import dataclasses
+toy.TOY = dataclasses.replace(toy.TOY, process="paused:paused")
+from sweeps.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "shown"), [("p config.drift\nc\n", 0, "2.5"), ("q\n", 130, "")]
+)
+def test_a_debugger_stops_within_a_run_and_goes_on_or_leaves(
+    tmp_path: Path, command_line: Callable[..., CommandLine], typed: str, code: int, shown: str
+) -> None:
+    study = tmp_path / "walk.yaml"
+    study.write_text(
+        "study: walk\ndescription: A walk.\nproblem: toy\nbase: {epochs: 2}\n"
+        "arms: {still: {}}\nseeds: 1\n".replace("epochs: 2", "epochs: 2, drift: 2.5")
+    )
+    mixsweep = command_line()
+    done = subprocess.run(
+        [sys.executable, "-c", _PAUSED, "run", str(study), "--engine", "inline"],
+        input=typed, capture_output=True, text=True, env=mixsweep.environment(), timeout=100,
+        cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "(Pdb)" in done.stdout
+    assert shown in done.stdout
