@@ -349,9 +349,9 @@ def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
     """Yield whole batches for ever: the draws of an epoch are made and copied at its begin."""
-    law = config.mix.law
+    how = config.in_epoch(0)
     for epoch in cycle(range(1000)):
-        for batch in batches(images, Draws.for_training(config, epoch, law, images), law):
+        for batch in batches(images, Draws.for_training(config, epoch, how, images), how):
             if len(batch) == config.batch_size:
                 yield batch
 

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.views import PADDING, TrainingImages
-from mixup_core.laws import Erm, Law, Midpoint
+from mixup_core.laws import Midpoint
 from mixup_core.mixing.lambdas import draw_lambdas
 from mixup_core.mixing.linear import mix
 from mixup_core.mixing.partners import draw_partners
@@ -75,39 +76,44 @@ class Draws:
 
     @classmethod
     def for_training(
-        cls, config: TrainConfig, epoch: int, law: Law, images: TrainingImages
+        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
         """Return what training draws for a 0-based epoch, on the device of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
         scaling, mixing = (stream(config.seeds, p, epoch) for p in ("view scaling", "mixing"))
         gamma = scaling.random((2, len(images)), dtype="float32")
-        draws = cls._mixed(config, law, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
+        draws = cls._mixed(config, how, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
         moves = _moves(config, epoch, len(images))
         return replace(draws, moves=moves).to(images.labels.device)
 
     @classmethod
     def for_probing(
-        cls, config: TrainConfig, epoch: int, law: Law, images: TrainingImages
+        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
         """Return draws of the same laws from streams that training never uses; images in order."""
         scaling, mixing = (
             stream(config.seeds, p, epoch) for p in ("probe view scaling", "probe mixing")
         )
         gamma = torch.from_numpy(scaling.random((2, len(images)), dtype="float32"))
-        return cls._mixed(config, law, torch.arange(len(images)), gamma, mixing).to(
+        return cls._mixed(config, how, torch.arange(len(images)), gamma, mixing).to(
             images.labels.device
         )
 
     @classmethod
     def _mixed(
-        cls, config: TrainConfig, law: Law, order: Tensor, scaling: Tensor, rng: np.random.Generator
+        cls,
+        config: TrainConfig,
+        how: Epoch,
+        order: Tensor,
+        scaling: Tensor,
+        rng: np.random.Generator,
     ) -> "Draws":
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
-        partners = draw_partners(config.mix.partner, order, sizes, rng)
-        if config.mix.lam_scope == "batch":
-            lam = draw_lambdas(law, len(sizes), rng).repeat_interleave(torch.tensor(sizes))
+        partners = draw_partners(how.partner, order, sizes, rng)
+        if how.lam_scope == "batch":
+            lam = draw_lambdas(how.law, len(sizes), rng).repeat_interleave(torch.tensor(sizes))
         else:
-            lam = draw_lambdas(law, len(order), rng)
+            lam = draw_lambdas(how.law, len(order), rng)
         return cls(order=order, partners=partners, lam=lam, scaling=scaling, sizes=sizes)
 
     def to(self, device: torch.device) -> "Draws":
@@ -127,25 +133,25 @@ def _moves(config: TrainConfig, epoch: int, num_images: int) -> Tensor | None:
     return torch.from_numpy(np.concatenate([corner, mirrored], axis=2))
 
 
-def batches(images: TrainingImages, draws: Draws, law: Law) -> Iterator[Batch]:
+def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]:
     """Yield the batches of one pass; the last holds what is left.
 
     Args:
         images: What is mixed.
-        draws: All that is random, drawn for `law`.
-        law: Under `Erm` no partner is looked at.
+        draws: All that is random, drawn for `how`.
+        how: What decides the epoch. If nothing is mixed, partners are not read.
     """
     start = 0
-    is_mixed = law != Erm()
     for size in draws.sizes:
         part = slice(start, start + size)
         start += size
         labels = partner_labels = images.labels[draws.order[part]]
-        if is_mixed:
+        if how.is_mixed:
             partner_labels = images.labels[draws.partners[part]]
+        unmixed = partial(_assembled, images, draws, part, is_mixed=False)
         yield Batch(
-            mixed=_assembled(images, draws, part, is_mixed=is_mixed),
-            unmixed=partial(_assembled, images, draws, part, is_mixed=False) if is_mixed else None,
+            mixed=_assembled(images, draws, part, is_mixed=how.is_mixed),
+            unmixed=unmixed if how.is_mixed else None,
             labels=labels,
             partner_labels=partner_labels,
             lam=draws.lam[part],
@@ -170,7 +176,7 @@ def proven_kernel(config: TrainConfig, images: TrainingImages, epochs: int) -> K
     if kernel is None:
         return None
     weights = torch.linspace(0, 1, min(len(images), 1 + _VALUES_OF_PROOF // size))
-    draws = replace(Draws.for_training(config, 0, Midpoint(), images), lam=weights)
+    draws = replace(Draws.for_training(config, 0, Epoch(law=Midpoint()), images), lam=weights)
     part = slice(0, len(weights))
     for is_mixed in (True, False):
         plain, made = (torch.empty(len(weights), *images.shape) for _ in range(2))

@@ -10,6 +10,7 @@ from mixup_core.images.choices.optimizers import Adam, Optimizer
 from mixup_core.images.choices.rates import Constant, LrSchedule
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.objectives.objective import Objective
@@ -303,6 +304,16 @@ class TrainConfig(Checked):
             return self.seed
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
-    def in_epoch(self, epoch: int) -> tuple[Law, Objective]:
-        """Return the law and the objective in force in a 0-based epoch."""
-        return self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
+    def in_epoch(self, epoch: int) -> Epoch:
+        """Return what decides a 0-based epoch."""
+        law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
+        rate = self.lr_schedule.in_epoch(epoch, self.epochs)
+        if law == Erm():
+            return Epoch(objective=objective, rate=rate)
+        return Epoch(
+            law=law,
+            lam_scope=self.mix.lam_scope,
+            partner=self.mix.partner,
+            objective=objective,
+            rate=rate,
+        )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.needs import (
@@ -16,27 +15,12 @@ from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_cla
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
-from mixup_core.laws import PLAIN_METHODS, Erm
+from mixup_core.laws import PLAIN_METHODS
 from mixup_core.problem import HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
-from mixup_core.tree.written_forms import spelled
 
 LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
 RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
-
-
-def of_epoch(config: TrainConfig, epoch: int) -> Any:
-    """Return what decides an epoch: how it mixes, and what it does beyond the plain method."""
-    law, objective = config.in_epoch(epoch)
-    mixing: Any = "erm"
-    if law != Erm():
-        mixing = [spelled(law, brief=True), config.mix.lam_scope, config.mix.partner]
-    beyond = {}
-    if objective != Plain():
-        beyond["objective"] = spelled(objective, brief=True)
-    if (rate := config.lr_schedule.in_epoch(epoch, config.epochs)) is not None:
-        beyond["rate"] = rate
-    return {"mixing": mixing, **beyond} if beyond else mixing
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
@@ -185,7 +169,7 @@ IMAGES = Problem(
             "lr_schedule.at": RATE_IN_FORCE,
             "lr_schedule.gamma": RATE_IN_FORCE,
         },
-        of_epoch=of_epoch,
+        of_epoch=lambda config, epoch: config.in_epoch(epoch).key,
     ),
     data=ImageData,
     held_out=HeldOut(hidden=hidden, revealed=revealed),

@@ -19,6 +19,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.mapped import load_once
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
@@ -198,11 +199,11 @@ def fit(
     }
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
-        law, objective = config.in_epoch(epoch)
-        means = _train_epoch(config, epoch, state, images, taught_by)
+        how = config.in_epoch(epoch)
+        means = _train_epoch(config, epoch, how, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
-        least = config.loss.floor(law, images.labels, config.mix.partner, config.batch_size)
-        if (lowest := objective.floor(least)) is not None:
+        least = config.loss.floor(how.law, images.labels, how.partner, config.batch_size)
+        if (lowest := how.objective.floor(least)) is not None:
             metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():
@@ -246,9 +247,10 @@ def _taught_by(
     return partial(forward, state.network.eval(), precision=teacher.config.precision)
 
 
-def _train_epoch(
+def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     config: TrainConfig,
     epoch: int,
+    how: Epoch,
     state: TrainingState,
     images: TrainingImages,
     teacher: Forward | None,
@@ -258,14 +260,13 @@ def _train_epoch(
     Raises:
         DivergedError: If a loss is not finite.
     """
-    law, objective = config.in_epoch(epoch)
-    draws = Draws.for_training(config, epoch, law, images)
+    draws = Draws.for_training(config, epoch, how, images)
     student = partial(forward, state.network, precision=config.precision)
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
-    for step, batch in enumerate(batches(images, draws, law), epoch * num_steps):
-        minimised = objective.on(batch, student, config.loss, teacher)
+    for step, batch in enumerate(batches(images, draws, how), epoch * num_steps):
+        minimised = how.objective.on(batch, student, config.loss, teacher)
         state.optimizer.zero_grad(set_to_none=True)
         minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
@@ -273,7 +274,7 @@ def _train_epoch(
         measured["loss"].append(minimised.loss.detach())
         for name, value in minimised.measured.items():
             measured[name].append(value)
-    return _means(measured, draws.sizes, epoch, law, config.optimizer.lr)
+    return _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
 
 
 def _means(

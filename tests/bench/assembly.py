@@ -54,8 +54,9 @@ def measure(rounds: int, num_images: int) -> tuple[list[Ratio], dict[str, dict[s
         kernel.kernel = proven_kernel(config, kernel, 10**6)
         ways = {"eager": passes} | ({} if kernel.kernel is None else {"compiled": kernel})
 
-        def ours(seen: TrainingImages, config: TrainConfig = config, law: Law = law) -> None:
-            for _ in batches(seen, Draws.for_training(config, 0, law, seen), law):
+        def ours(seen: TrainingImages, config: TrainConfig = config) -> None:
+            how = config.in_epoch(0)
+            for _ in batches(seen, Draws.for_training(config, 0, how, seen), how):
                 pass
 
         def theirs(law: Law = law) -> None:

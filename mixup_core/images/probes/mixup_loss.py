@@ -29,14 +29,14 @@ class MixupLoss(Probe):
         import torch
 
         config = subject.config
-        law, _ = config.in_epoch(subject.epoch)
+        how = subject.how
         total = 0.0
         with torch.no_grad():
             for batch in subject.mixed():
                 losses = batch.losses(subject.logits(batch.mixed), config.loss)
                 total += float(losses.double().sum())
         mean, labels = total / len(subject.images), subject.images.labels
-        floor = config.loss.floor(law, labels, config.mix.partner, config.batch_size)
+        floor = config.loss.floor(how.law, labels, how.partner, config.batch_size)
         return {
             "train/mixup_loss": mean,
             "train/mixup_floor": floor,

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import IMAGES_PER_BATCH
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.views import EvaluationImages, TrainingImages
@@ -30,6 +31,11 @@ class Subject:
         default_factory=dict, init=False, repr=False
     )
     """What `outputs` has computed, which several probes ask for."""
+
+    @property
+    def how(self) -> Epoch:
+        """What decided the epoch."""
+        return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor) -> Tensor:
         """Return the network's logits of some images, float32."""
@@ -57,8 +63,7 @@ class Subject:
         Args:
             gamma: Scale of the own view in concatenated ones; None draws one for each image.
         """
-        law, _ = self.config.in_epoch(self.epoch)
-        scaling = Draws.for_probing(self.config, self.epoch, law, self.images).scaling[0]
+        scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:
             scaling = torch.full_like(scaling, gamma)
         for chosen in torch.split(
@@ -68,9 +73,8 @@ class Subject:
 
     def mixed(self) -> Iterator[Batch]:
         """Yield all training images mixed by the law in force, drawn for this probe."""
-        law, _ = self.config.in_epoch(self.epoch)
-        draws = Draws.for_probing(self.config, self.epoch, law, self.images)
-        return batches(self.images, draws, law)
+        draws = Draws.for_probing(self.config, self.epoch, self.how, self.images)
+        return batches(self.images, draws, self.how)
 
     def measured(self) -> dict[str, float]:
         """Return what the probes that are due after the epoch measure."""

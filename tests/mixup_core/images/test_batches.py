@@ -15,6 +15,7 @@ from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
@@ -79,13 +80,13 @@ class Plainly:
             pixels = torch.stack(crops)
         return torch.addcmul(self.shift, pixels.float(), self.scale)
 
-    def batches(self, draws: Draws, law: Law) -> Iterator[Batch]:
+    def batches(self, draws: Draws, how: Epoch) -> Iterator[Batch]:
         for part in torch.split(torch.arange(len(draws.order)), draws.sizes):
             own, partner = draws.order[part], draws.partners[part]
             moves = [None, None] if draws.moves is None else list(draws.moves[:, part])
             images = self.seen(own, draws.scaling[0, part], moves[0])
             mixed, partner_labels = images, self.labels[own]
-            if law != Erm():
+            if how.is_mixed:
                 beside = self.seen(partner, draws.scaling[1, part], moves[1])
                 mixed = mix(images, beside, draws.lam[part])
                 partner_labels = self.labels[partner]
@@ -99,21 +100,21 @@ class Plainly:
 
 
 def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: bool = False) -> None:
-    law, data = config.mix.law, config.data
+    how, data = config.in_epoch(1), config.data
     given = images.pooled(data.pool) if pooled_before else images
     seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
-    draws = Draws.for_training(config, 1, law, seen)
-    expected = list(Plainly(images, config).batches(draws, law))
+    draws = Draws.for_training(config, 1, how, seen)
+    expected = list(Plainly(images, config).batches(draws, how))
     for kernel in assemblers(seen):
         seen.kernel = kernel
-        found = list(batches(seen, draws, law))
+        found = list(batches(seen, draws, how))
         assert len(found) == len(expected)
         for ours, plain in zip(found, expected, strict=True):
             for name in ("images", "mixed", "labels", "partner_labels", "lam"):
                 mine, its = getattr(ours, name), getattr(plain, name)
                 assert mine.dtype == its.dtype
                 assert torch.equal(mine, its), (name, kernel)
-        assert (found[0].mixed is found[0].images) == (law == Erm())
+        assert (found[0].mixed is found[0].images) == (not how.is_mixed)
 
 
 def assemblers(seen: TrainingImages) -> list[Kernel | None]:

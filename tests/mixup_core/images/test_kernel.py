@@ -159,7 +159,7 @@ def test_weights_of_every_size_are_proven(
     config: TrainConfig, images: TrainingImages, made: Kernel
 ) -> None:
     """Both branches of lerp, and both ends."""
-    draws = Draws.for_training(config, 0, config.mix.law, images)
+    draws = Draws.for_training(config, 0, config.in_epoch(0), images)
     part = slice(0, len(images))
     for lam in (0.0, 0.25, 0.5, 0.75, 1.0, 1e-30):
         draws.lam.fill_(lam)

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from mixup_core.images.batches import Batch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import forward
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
@@ -22,7 +23,7 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import stage_keys
-from mixup_core.laws import Beta, Erm
+from mixup_core.laws import Beta
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -150,8 +151,8 @@ def test_regmixup_after_a_switch_to_erm_is_erm(config: TrainConfig) -> None:
     switched = with_values(
         config, {"objective": "regmixup", "mix.law": {"beta": 20.0}, "mix.switch_epoch": 2}
     )
-    assert switched.in_epoch(1) == (Beta(alpha=20.0), RegMixup())
-    assert switched.in_epoch(2) == (Erm(), Plain())
+    assert switched.in_epoch(1) == Epoch(law=Beta(alpha=20.0), objective=RegMixup())
+    assert switched.in_epoch(2) == Epoch()
 
 
 def test_a_filter_is_plain_mixup_in_its_warm_up_and_after_its_stop(

@@ -171,10 +171,9 @@ def test_the_gradient_norm_is_the_slope_along_the_gradient(
     network = subject.network.double()
 
     def whole() -> float:
-        law, _ = config.in_epoch(0)
-        draws = Draws.for_probing(config, 0, law, subject.images)
+        draws = Draws.for_probing(config, 0, config.in_epoch(0), subject.images)
         total = 0.0
-        for batch in batches(subject.images, draws, law):
+        for batch in batches(subject.images, draws, config.in_epoch(0)):
             soft = torch.zeros(len(batch), 4, dtype=torch.float64)
             soft[range(len(batch)), batch.labels] += batch.lam.double()
             soft[range(len(batch)), batch.partner_labels] += 1 - batch.lam.double()

@@ -9,6 +9,7 @@ from mixup_core.images.batches import Draws
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images
+from mixup_core.images.epoch import Epoch
 from mixup_core.images.views import (
     EvaluationImages,
     NormalisedPixels,
@@ -177,7 +178,7 @@ def test_moves_are_uniform_counted_and_independent_of_the_law(augment: str) -> N
         batch_size=100,
     )
     images = TrainingImages(_images(2000), CIFAR, config.data, 0, CPU)
-    draws = [Draws.for_training(config, epoch, law, images)
+    draws = [Draws.for_training(config, epoch, Epoch(law=law), images)
              for epoch, law in ((0, Erm()), (0, Beta(alpha=1.0)), (1, Erm()))]  # fmt: skip
     first, again, later = (draw.moves for draw in draws)
     assert first is not None
@@ -192,12 +193,12 @@ def test_moves_are_uniform_counted_and_independent_of_the_law(augment: str) -> N
         assert stats.chisquare(counts.numpy()).pvalue > 1e-3
     share = float(first[..., 2].double().mean())
     assert share == (pytest.approx(0.5, abs=0.03) if augment == "crop-flip" else 0)
-    assert Draws.for_probing(config, 0, Erm(), images).moves is None
+    assert Draws.for_probing(config, 0, Epoch(), images).moves is None
 
 
 def test_without_augmentation_nothing_is_drawn_for_it() -> None:
     config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
-    draws = Draws.for_training(config, 0, Erm(), _training(config.data))
+    draws = Draws.for_training(config, 0, Epoch(), _training(config.data))
     assert draws.moves is None
 
 
