@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from mixup_core.addresses import store_address, without_secrets
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.commands.bench import bench
@@ -19,7 +20,16 @@ from sweeps.commands.export import export
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.list import list_launched
 from sweeps.commands.report import report
-from sweeps.commands.request import BAD_INPUT, BUSY, DONE, SOME_FAILED, RefusedError
+from sweeps.commands.request import (
+    BAD_INPUT,
+    BUSY,
+    DONE,
+    OPTUNA,
+    SOME_FAILED,
+    STORE,
+    TRACKING,
+    RefusedError,
+)
 from sweeps.commands.run import SearchLostError, run
 from sweeps.commands.stop import stop
 from sweeps.commands.store import store_commands
@@ -27,6 +37,9 @@ from sweeps.commands.submission import submit
 from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
+from sweeps.machine.arguments import hide_addresses
+from sweeps.machine.databases import database_address
+from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError
@@ -35,7 +48,8 @@ from sweeps.running.placement import PlacementError
 from sweeps.study.search import SearchError
 
 _REFUSALS = (
-    StudyError, DataError, StoreError, DatabaseError, PlacementError, RefusedError, SearchError,
+    StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, RefusedError,
+    SearchError,
 )  # fmt: skip
 
 _PATIENCE = 15.0
@@ -48,6 +62,7 @@ def main() -> NoReturn:
     Whatever the umask, nothing that it or a process below it makes can be written by others.
     """
     os.umask(os.umask(0o022) | 0o022)
+    hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
     ending, is_cut = Ending(), False
     try:
         hear()
@@ -111,7 +126,7 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    click.echo(str(message), err=True)
+    click.echo(without_secrets(str(message)), err=True)
     return code
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 import fsspec
 
+from mixup_core.addresses import scrubbed, store_address
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 
 _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
@@ -27,6 +28,7 @@ class Bucket:
         self._files = files
         self._root = root.rstrip("/")
         self._url = url
+        self._shown = store_address(url)
 
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all objects below a folder; none if it is not there.
@@ -38,7 +40,7 @@ class Bucket:
             with self._told():
                 found = self._files.find(self._path(folder))
         except FileNotFoundError as error:
-            raise StoreError(f"{self._url}: no such bucket") from error
+            raise StoreError(f"{self._shown}: no such bucket") from error
         for path in found:
             yield path[len(self._root) + 1 :]
 
@@ -100,7 +102,7 @@ class Bucket:
             with self._told():
                 self._files.pipe_file(self._path(name), data)
         except FileNotFoundError as error:
-            raise StoreError(f"{self._url}: no such bucket") from error
+            raise StoreError(f"{self._shown}: no such bucket") from error
 
     @property
     def creates_atomically(self) -> bool:
@@ -127,9 +129,9 @@ class Bucket:
         except StoreError as error:
             refusal = error
         except FileExistsError:
-            refusal = StoreError(f"{self._url}: {name} is there and cannot be read")
+            refusal = StoreError(f"{self._shown}: {name} is there and cannot be read")
         except FileNotFoundError:
-            refusal = StoreError(f"{self._url}: no such bucket")
+            refusal = StoreError(f"{self._shown}: no such bucket")
         else:
             return True
         # Servers word their refusal differently; and a put that is repeated because its answer was
@@ -171,16 +173,18 @@ class Bucket:
         except (FileNotFoundError, FileExistsError, StoreError):
             raise
         except Exception as error:  # each package of fsspec has exceptions of its own
-            text = " ".join(str(error).split()) or type(error).__name__
+            text = scrubbed(" ".join(str(error).split()), self._url, self._shown)
+            text = text or type(error).__name__
+            cause = error if self._shown.is_whole else None  # a traceback would quote the secret
             response = getattr(error.__cause__ or error, "response", None)
             code = response["Error"].get("Code") if isinstance(response, dict) else None
             if code in _FULL:
-                raise StoreFullError(f"{self._url}: full, or over its quota ({code})") from error
+                raise StoreFullError(f"{self._shown}: full, or over its quota ({code})") from cause
             if isinstance(error, PermissionError):
                 raise StoreError(
-                    f"{self._url}: the server refuses these credentials ({code or text})"
-                ) from error
-            raise StoreError(f"{self._url}: {text}") from error
+                    f"{self._shown}: the server refuses these credentials ({code or text})"
+                ) from cause
+            raise StoreError(f"{self._shown}: {text}") from cause
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

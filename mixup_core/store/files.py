@@ -5,6 +5,7 @@ from pathlib import Path
 import fsspec.core
 from fsspec.implementations.local import LocalFileSystem
 
+from mixup_core.addresses import scrubbed, store_address
 from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
 from mixup_core.store.folder import Folder
@@ -18,11 +19,18 @@ def open_files(url: str) -> Files:
     Raises:
         StoreError: If nobody knows such a URL, or a package for it is missing.
     """
+    # fsspec takes `::` in a path for a chain of file systems.
+    if (path := url.removeprefix("file://")) != url or "://" not in url:
+        try:
+            return Folder(Path(path).expanduser().absolute())
+        except RuntimeError as error:
+            raise StoreError(f"{url}: {error}") from error
     try:
         # A cached listing hides what other machines have written since.
         files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
     except (ValueError, ImportError) as error:
-        raise StoreError(f"{url}: {error}") from error
+        shown = store_address(url)
+        raise StoreError(f"{shown}: {scrubbed(str(error), url, shown)}") from error
     if isinstance(files, LocalFileSystem):
         return Folder(Path(root))
     return Bucket(files, root, url)

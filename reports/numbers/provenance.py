@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import mixup_core
+from mixup_core.addresses import without_secrets
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.tree.written_forms import flatten
 from sweeps.state.results import TRIED, RunResult, ended_on_budget
@@ -44,6 +45,8 @@ _CODE_VARIABLES = {
     "branch": "MIXSWEEP_BRANCH",
     "dirty": "MIXSWEEP_DIRTY",
 }
+
+_OF_STUDY_FILE = {"source", "description"}
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 _BUILT_FROM = "reports/built_from.json"
@@ -213,14 +216,27 @@ def spell_code(code: Mapping[str, Any]) -> str:
 
 
 def public(text: str) -> str:
-    """Return the text without the login part of an address and with the home folder as `~`."""
-    text = re.sub(r"(?<=://)[^/@\s\"']+@", "", text)
+    """Return the text with addresses as they may be shown and the home folder as `~`."""
+    return _without_home(without_secrets(text))
+
+
+def _written_by_user(text: str) -> str:
+    """Return what a study file says, whose addresses are citations, without logins."""
+    return _without_home(re.sub(r"(?<=://)[^\s\"']*@", "", text))
+
+
+def _without_home(text: str) -> str:
     home = str(Path.home())
     return text if home == os.sep else re.sub(rf"{re.escape(home)}(?![\w.-])", "~", text)
 
 
 def _published(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _published_part(part) for key, part in content.items()}
+    return {
+        key: _written_by_user(part)
+        if key in _OF_STUDY_FILE and isinstance(part, str)
+        else _published_part(part)
+        for key, part in content.items()
+    }
 
 
 def _published_part(value: Any) -> Any:

@@ -17,7 +17,7 @@ from sweeps.commands.request import (
     json_option,
     set_option,
 )
-from sweeps.machine.home import Home, masked
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_predictions
 
@@ -147,7 +147,7 @@ def _side_by_side(
         Column(
             study=request.study,
             results=request.results(),
-            place=masked(str(request.home.store_url or request.home.folder)),
+            place=str(request.home.shown_store if request.home.store_url else request.home.folder),
             data_checksums=request.data_checksums(),
             predictions=partial(read_predictions, store=request.store),
         )

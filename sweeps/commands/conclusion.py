@@ -25,7 +25,7 @@ from mixup_core.store.manifests import seal, unseal
 from mixup_core.store.notes import LARGEST
 from reports.numbers.provenance import describe_code, installed_versions
 from sweeps.commands.request import Request
-from sweeps.machine.sqlite_files import database_file
+from sweeps.machine.databases import database_file
 from sweeps.state.results import RunResult
 from sweeps.tracking.database import Contents, contents_of
 

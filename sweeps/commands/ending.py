@@ -1,7 +1,6 @@
 """Ending: what is done when a command has ended, whatever ended it."""
 
 import os
-import shlex
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,5 +54,5 @@ class Ending:
         except OSError as error:
             reason = error.strerror or str(error)
         if reason:
-            click.echo(f"--on-finish {shlex.quote(self.command)} {reason}", err=True)
+            click.echo(f"--on-finish: the command {reason}", err=True)
         return code

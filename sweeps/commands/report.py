@@ -145,7 +145,8 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report | C
         reason = result.failure.message if result.failure else "not trained yet"
         click.echo(f"{result.run.arm} seed {result.run.seed} {result.outcome}: {reason}", err=True)
     click.echo(f"report    {report.folder / 'report.html'}", err=True)
-    click.echo(f"tracking  {request.home.tracking_server or _pages(request)}", err=True)
+    tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
+    click.echo(f"tracking  {tracked}", err=True)
     if any(result.outcome != "diverged" for result in unfinished):
         click.echo(f"next      {request.spell('run')}", err=True)
     return SOME_FAILED if unfinished else DONE

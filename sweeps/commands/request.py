@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
+from mixup_core.addresses import HIDDEN, without_secrets
 from mixup_core.store.checkpoints import Store
-from sweeps.machine.home import Home, masked
+from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study
 from sweeps.searching.selection import grown_study
@@ -34,10 +36,17 @@ home_option = click.option(
     show_default=True,
     help="Folder that holds all results.",
 )
+STORE = ("--store", "MIXSWEEP_STORE")
+TRACKING = ("--tracking-uri", "MLFLOW_TRACKING_URI")
+OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
+"""Option and environment variable of each address that takes the place of a part of a home."""
+_RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run"}
+"""Options that take any text and hold no secret: a recorded command line keeps their values."""
+
 store_option = click.option(
-    "--store",
+    STORE[0],
     "store_url",
-    envvar="MIXSWEEP_STORE",
+    envvar=STORE[1],
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
 set_option = click.option(
@@ -102,16 +111,23 @@ class Request:
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line that does something else with the same study and places."""
-        places = {
-            "--home": str(self.home.folder),
-            "--store": self.home.store_url and masked(self.home.store_url),
-            "--tracking-uri": self.home.tracking_server,
-            "--optuna": self.home.optuna and masked(self.home.optuna),
-        }
-        given = [part for name, place in places.items() if place for part in (name, place)]
+        """Return the command line that does something else with the same study and places.
+
+        An address that may not be shown whole is named by its environment variable.
+        """
+        home = self.home
         overrides = [part for override in self.overrides for part in ("--set", override)]
-        return shlex.join([program(), verb, self.reference, *overrides, *given])
+        line = [program(), verb, self.reference, *overrides, "--home", str(home.folder)]
+        spelled = shlex.join(line)
+        for (option, variable), place, shown in (
+            (STORE, home.store_url, home.shown_store),
+            (TRACKING, home.tracking, home.shown_tracking),
+            (OPTUNA, home.optuna, home.shown_optuna),
+        ):
+            if place is not None:
+                value = shlex.quote(place) if shown.is_whole else f'"${variable}"'
+                spelled += f" {option} {value}"
+        return spelled
 
     def say_elsewhere(self) -> None:
         """Say what the store holds of the study under other settings, if it does."""
@@ -180,14 +196,14 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
     for decorate in (
         set_option,
         click.option(
-            "--tracking-uri",
+            TRACKING[0],
             "tracking",
-            envvar="MLFLOW_TRACKING_URI",
+            envvar=TRACKING[1],
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
         click.option(
-            "--optuna",
-            envvar="MIXSWEEP_OPTUNA",
+            OPTUNA[0],
+            envvar=OPTUNA[1],
             help="Storage of a search, a database URL or the path of a journal file; "
             "default: optuna.db in the home.",
         ),
@@ -280,5 +296,37 @@ def program() -> str:
 
 
 def command_line() -> str:
-    """Return the command line of this process, passwords in addresses masked."""
-    return masked(shlex.join(["mixsweep", *sys.argv[1:]]))
+    """Return the command line of the command that runs, as it may be recorded.
+
+    It has no value of an option that takes any text, such as an address or a shell command, unless
+    the option is known to hold no secret (`_RECORDED`).
+    """
+    context = click.get_current_context()
+    names = [context.info_name or ""]
+    while (context.parent is not None) and (context.parent.parent is not None):
+        context = context.parent
+        names.insert(0, context.info_name or "")
+    context = click.get_current_context()
+    options: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = context.params[name]
+        if not isinstance(parameter, click.Option):
+            arguments += map(str, value if parameter.nargs != 1 else (value,))
+        elif parameter.is_flag:
+            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            for each in value if parameter.multiple else (value,):
+                parts = each if parameter.nargs != 1 else (each,)
+                options += [parameter.opts[0], *(_recorded(parameter, part) for part in parts)]
+    return shlex.join(["mixsweep", *names, *arguments, *options])
+
+
+def _recorded(option: click.Option, value: Any) -> str:
+    """Return the value of an option as a record of the command line has it."""
+    if isinstance(option.type, click.types.StringParamType) and option.opts[0] not in _RECORDED:
+        return HIDDEN
+    return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from mixup_core.addresses import web_address
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, StoreFullError
 from mixup_core.store.folder import Folder
@@ -405,8 +406,8 @@ def _join(address: str | None) -> None:
     if address is None:
         return
     host, _, port = address.rpartition(":")
-    if not (host and port.isdecimal()):
-        raise RefusedError(f"`--address is HOST:PORT` must hold, got ({address=})")
+    if not (host and port.isdecimal() and web_address(address).is_whole):
+        raise RefusedError(f"--address {web_address(address)}: not HOST:PORT of a Ray cluster")
     try:
         socket.create_connection((host, int(port)), timeout=_CLUSTER_PATIENCE).close()
     except (OSError, OverflowError) as error:

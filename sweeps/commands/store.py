@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mixup_core.addresses import store_address
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.housekeeping import prune, spell_stock, take_stock
 from sweeps.commands.request import (
@@ -18,7 +19,7 @@ from sweeps.commands.request import (
     store_option,
 )
 from sweeps.leasing.lease import Lease
-from sweeps.machine.home import Home, masked
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.study.study import Study
 
@@ -54,7 +55,7 @@ def _require_content(store: Store) -> None:
         RefusedError: If it holds nothing.
     """
     if not store.keys() and not store.quarantined():
-        raise RefusedError(f"{masked(store.url)}: nothing is stored there")
+        raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
 @store_commands.command("list")

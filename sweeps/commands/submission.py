@@ -18,12 +18,16 @@ from sweeps.commands.request import (
     BAD_INPUT,
     BUSY,
     DONE,
+    OPTUNA,
+    STORE,
+    TRACKING,
     RefusedError,
     Request,
     on_study,
     placement_options,
 )
-from sweeps.machine.home import Home, masked
+from sweeps.machine.databases import database_file, sqlite_url
+from sweeps.machine.home import Home
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_studies
 from sweeps.running.jobs import Cluster, ClusterError
@@ -121,18 +125,19 @@ def _places(request: Request) -> dict[str, str]:
     """
     home = request.home
     places = {"--home": str(home.folder.resolve())}
-    for option, variable, place in (
-        ("--store", "MIXSWEEP_STORE", home.store_url and _absolute(home.store_url)),
-        ("--tracking-uri", "MLFLOW_TRACKING_URI", home.tracking and _absolute(home.tracking)),
-        ("--optuna", "MIXSWEEP_OPTUNA", home.optuna and _absolute(home.optuna)),
+    for (option, variable), place, shown in (
+        (STORE, home.store_url, home.shown_store),
+        (TRACKING, home.tracking, home.shown_tracking),
+        (OPTUNA, home.optuna, home.shown_optuna),
     ):
-        if place and masked(place) != place:
+        if place and not shown.is_whole:
             raise RefusedError(
-                f"`{option} holds no password` must hold for a job, whose command is no secret, "
-                f"got ({masked(place)}); set {variable} where the cluster's head is started."
+                f"{option} {shown}: the address of a job must have no login and no query, because "
+                "everyone who may list jobs sees their commands; leave the option out and set "
+                f"{variable} where the head of the cluster is started"
             )
         if place:
-            places[option] = place
+            places[option] = _absolute(place)
     return places
 
 
@@ -141,9 +146,8 @@ def _absolute(place: str) -> str:
 
     A job's own folder is Ray's copy of the upload, which goes when the job does.
     """
-    scheme, _, path = place.partition(":///")
-    if scheme.startswith("sqlite"):
-        return f"{scheme}:///{os.path.realpath(path)}"
+    if (file := database_file(place)) is not None:
+        return sqlite_url(Path(os.path.realpath(file)))
     return place if "://" in place else os.path.realpath(place)
 
 

@@ -1,9 +1,19 @@
 """Home: where a machine keeps its results, and the addresses that replace parts of it."""
 
 import errno
-import re
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from mixup_core.addresses import Address, store_address
+from sweeps.machine.databases import database_address, sqlite_url
+
+_LONGEST = 490
+"""Bytes of a home's path: SQLite takes 512, with the name of a file in the home."""
+
+
+class PlaceError(Exception):
+    """A path cannot hold results; the text says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,16 +30,27 @@ class Home:
     database in `folder`."""
 
     def __post_init__(self) -> None:
-        """Check that the folder, there or not, has a place.
+        """Check that the folder, there or not, has a place that every library can name.
 
         Raises:
             OSError: If links lead round to where they began.
+            PlaceError: If a path is too long, not UTF-8, or has a control character.
         """
+        places = {"--home": str(self.folder), "--store": self.store_url,
+                  "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
+        for option, place in places.items():
+            _require_text(option, place or "")
         try:
             self.folder.stat()
         except OSError as error:
             if error.errno == errno.ELOOP:  # all else is for whoever reads or writes there
                 raise
+        _require_text("--home", resolved := str(self.folder.resolve()))
+        if len(os.fsencode(resolved)) > _LONGEST:
+            raise PlaceError(
+                f"--home {resolved}: the path has {len(os.fsencode(resolved))} bytes, and SQLite "
+                f"opens no file there; choose a path of at most {_LONGEST} bytes"
+            )
 
     @property
     def store(self) -> str:
@@ -39,17 +60,27 @@ class Home:
     @property
     def tracking_uri(self) -> str:
         """Address for MLflow."""
-        return self.tracking or f"sqlite:///{self.folder.resolve() / 'mlflow.db'}"
-
-    @property
-    def tracking_server(self) -> str | None:
-        """Address of MLflow elsewhere, fit to be shown: a password in it is masked."""
-        return None if self.tracking is None else masked(self.tracking)
+        return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")
 
     @property
     def optuna_url(self) -> str:
         """Storage of searches."""
-        return self.optuna or f"sqlite:///{self.folder.resolve() / 'optuna.db'}"
+        return self.optuna or sqlite_url(self.folder.resolve() / "optuna.db")
+
+    @property
+    def shown_store(self) -> Address:
+        """What may be shown of the checkpoint store's address."""
+        return store_address(self.store)
+
+    @property
+    def shown_tracking(self) -> Address:
+        """What may be shown of MLflow's address."""
+        return database_address(self.tracking_uri)
+
+    @property
+    def shown_optuna(self) -> Address:
+        """What may be shown of the address of the storage of searches."""
+        return database_address(self.optuna_url)
 
     @property
     def artifact_location(self) -> str | None:
@@ -62,7 +93,21 @@ class Home:
         return self.folder / "reports" / study
 
 
-def masked(text: str) -> str:
-    """Return a text with the password of each address in it, if it has one, as `***`."""
-    text = re.sub(r"(://[^/@:\s]*):[^/\s]+@", r"\1:***@", text)
-    return re.sub(r"([?&]password=)[^&\s'\"]+", r"\1***", text)
+def _require_text(option: str, place: str) -> None:
+    """Check that the name of a place can stand in a URL, a database, JSON and one line.
+
+    Raises:
+        PlaceError: If not.
+    """
+    try:
+        place.encode()
+    except UnicodeEncodeError as error:
+        raise PlaceError(
+            f"{option} {place!a}: the path is not UTF-8, which databases and URLs need; "
+            "rename the folder or choose another"
+        ) from error
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in place):
+        raise PlaceError(
+            f"{option}: the path has a control character (such as a line break); rename the "
+            "folder or choose another"
+        )

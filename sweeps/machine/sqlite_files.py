@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock, read_regular
+from sweeps.machine.databases import database_file
 
-_SQLITE = "sqlite:///"
 _COMPANIONS = ("-journal", "-wal", "-shm")
 """Of the names of the files that SQLite keeps beside a database while it is in use."""
 _PATIENCE = 5.0
@@ -21,11 +21,6 @@ _PATIENCE = 5.0
 
 class DatabaseError(Exception):
     """A file in the place of a database cannot be used as one; the text says what to do."""
-
-
-def database_file(url: str) -> Path | None:
-    """Return the file behind a database URL; None if there is no file."""
-    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
 def require_tracking(url: str, sync: str) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sweeps.machine.home import masked
+from mixup_core.addresses import web_address
 
 _PATIENCE = 10.0
 """Seconds to wait for an answer of the cluster."""
@@ -176,8 +176,10 @@ def _require_token_mode(address: str) -> None:
         ClusterError: If not.
     """
     if not _is_address(address):
-        given = f"(address={masked(address)!r})"
-        raise ClusterError(f"`--address is http://HOST:PORT` must hold, got {given}")
+        raise ClusterError(
+            f"--address {web_address(address)}: not http://HOST:PORT; a login is not part of it, "
+            "RAY_AUTH_TOKEN_PATH names a file with the token"
+        )
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310
             pass
@@ -201,7 +203,7 @@ def _is_address(text: str) -> bool:
     except ValueError:  # of brackets that hold no IPv6 address
         return False
     is_web = parts.scheme in {"http", "https"}
-    return is_web and bool(parts.hostname) and parts.username is None
+    return is_web and bool(parts.hostname) and web_address(text).is_whole
 
 
 def _exit_code(info: Any) -> int:

@@ -11,10 +11,10 @@ from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy.exc import SQLAlchemyError
 
+from mixup_core.addresses import scrubbed
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import make_private_folder, read_regular
-from sweeps.machine.home import masked
-from sweeps.machine.sqlite_files import database_file
+from sweeps.machine.databases import database_address, database_file
 from sweeps.study.search import SearchError
 
 _PATIENCE = 60
@@ -47,7 +47,10 @@ def answering(url: str) -> Iterator[None]:
         while cause.__cause__ is not None:
             cause = cause.__cause__
         reason = (str(cause).splitlines() or [type(cause).__name__])[0]
-        raise SearchError(f"storage of the search, {masked(url)}: {reason}") from error
+        shown = database_address(url)
+        raise SearchError(
+            f"storage of the search, {shown}: {scrubbed(reason, url, shown)}"
+        ) from None  # the cause may quote the password
 
 
 def open_storage(url: str) -> BaseStorage:

@@ -8,7 +8,8 @@ from typing import TypeVar
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from sweeps.machine.sqlite_files import alone, database_file
+from sweeps.machine.databases import database_file
+from sweeps.machine.sqlite_files import alone
 from sweeps.searching.optuna_storage import answering, open_storage
 from sweeps.study.search import Point, PointState, Search, SearchHistory
 from sweeps.study.study import Study

@@ -23,7 +23,8 @@ os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
 
-from sweeps.machine.sqlite_files import alone, database_file
+from sweeps.machine.databases import database_file
+from sweeps.machine.sqlite_files import alone
 from sweeps.state.results import Outcome
 from sweeps.tracking.database import (
     artifacts_beside,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mixup_core.records import EpochRecord
-from sweeps.machine.home import masked
+from sweeps.machine.databases import database_address
 from sweeps.state.results import Outcome
 from sweeps.tracking.experiment import PARENT_TAG, Entry, Experiment
 from sweeps.tracking.progress import epochs_of
@@ -43,7 +43,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     """
     experiment = Experiment.find(uri, study)
     if experiment is None:
-        raise LookupError(f"`the study is tracked` must hold, got ({study=}, uri={masked(uri)!r}).")
+        raise LookupError(f"{database_address(uri)}: nothing is tracked of the study {study!r}")
     entries = experiment.entries.values()
     arms = {entry.run_id for entry in entries if entry.level == "config"}
     seeds = [entry for entry in entries if entry.tags.get(PARENT_TAG) in arms]

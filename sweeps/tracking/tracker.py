@@ -8,9 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mixup_core.addresses import scrubbed
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.machine.home import masked
+from sweeps.machine.databases import database_address
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import is_refusal
@@ -70,7 +71,7 @@ class Tracker:
         self._has_dropped = False
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
-            name=f"MLflow at {masked(projection.uri)}",
+            name=f"MLflow at {database_address(projection.uri)}",
             describe=self._describe,
         )
 
@@ -233,9 +234,9 @@ class Tracker:
                 self._projection.settle()
 
     def _describe(self, error: Exception) -> str:
-        """Return the head of an error's text, without the password that the address may hold."""
+        """Return the head of an error's text, with no secret that the address may hold."""
         uri = self._projection.uri
-        return str(error).replace(uri, masked(uri))[:_MAX_DESCRIPTION]
+        return scrubbed(str(error), uri, database_address(uri))[:_MAX_DESCRIPTION]
 
 
 class Untracked(Tracker):

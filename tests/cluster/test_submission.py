@@ -99,7 +99,7 @@ def test_what_cannot_become_a_job_is_refused_before_any_cluster_is_asked(
     refused = {
         "in the working directory": ("submit", str(outside), *nobody),
         "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
-        "holds no password": ("submit", "digits", "--tracking-uri", secret, *nobody),
+        "must have no login": ("submit", "digits", "--tracking-uri", secret, *nobody),
         "no Ray cluster answers": ("submit", "digits", *nobody),
         "http://HOST:PORT": ("submit", "digits", "--address", "somewhere"),
     }

@@ -69,7 +69,7 @@ def test_logins_and_the_home_folder_stay_private(
     written = json.dumps(described(study, results, command))
     assert "secret" not in written
     assert str(tmp_path) not in written
-    assert "--home ~/runs --tracking-uri https://host:5000/x" in written
+    assert "--home ~/runs --tracking-uri https://***@host:5000/x" in written
     assert public(f"{tmp_path}-other/x") == f"{tmp_path}-other/x"
 
 

@@ -118,7 +118,7 @@ def test_a_command_on_a_study_keeps_its_name_its_help_and_its_options() -> None:
         ("digits",),
         ("digits", "--set", "seeds=[1, 2]", "--set", "description='a b'"),
         ("digits", "--home", "a home", "--store", "s3://bucket/a b"),
-        ("digits", "--tracking-uri", "http://me@server:5000", "--optuna", "journal.log"),
+        ("digits", "--tracking-uri", "http://server:5000", "--optuna", "journal.log"),
     ],
 )
 def test_the_line_that_a_request_spells_is_a_request_of_the_same(
@@ -144,11 +144,11 @@ def test_the_line_that_a_request_spells_names_what_was_given_and_no_password(
         tmp_path, tracking="http://me:secret@t:5000", optuna="postgresql://me:secret@o/db"
     )
     assert servers.spell("stop") == (
-        f"mixsweep stop digits {home} --tracking-uri 'http://me:***@t:5000' "
-        "--optuna 'postgresql://me:***@o/db'"
+        f'mixsweep stop digits {home} --tracking-uri "$MLFLOW_TRACKING_URI" '
+        '--optuna "$MIXSWEEP_OPTUNA"'
     )
     elsewhere = request_of(tmp_path, store_url="memory://me:secret@host/store")
-    assert elsewhere.spell("run").endswith(f" {home} --store 'memory://me:***@host/store'")
+    assert elsewhere.spell("run").endswith(f' {home} --store "$MIXSWEEP_STORE"')
 
 
 def test_a_study_without_a_search_has_no_history(tmp_path: Path) -> None:
@@ -409,12 +409,32 @@ def test_a_path_with_a_space_is_quoted_in_the_line_that_names_it(
     assert request_of(Path("h")).spell("run") == "'/my tools/mixsweep' run digits --home h"
 
 
-def test_the_command_line_is_shown_as_a_shell_takes_it_and_without_passwords(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("typed", "recorded"),
+    [
+        (["s.yaml", "--optuna", "mysql://me:secret@host/db"], "s.yaml --optuna '***'"),
+        (["s.yaml", "--store=s3://b/secret"], "s.yaml --store '***'"),
+        (
+            ["--set", "seeds=[1, 2]", "s.yaml", "--home", "h"],
+            "s.yaml --home h --set 'seeds=[1, 2]'",
+        ),
+        (["s.yaml", "--hook", "curl https://h/secret", "--loud"], "s.yaml --hook '***' --loud"),
+        (["s.yaml", "--set", "a=http://me:secret@h/x"], "s.yaml --set 'a=http://***@h/x'"),
+    ],
+)
+def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str
 ) -> None:
-    typed = ["run", "s.yaml", "--set", "seeds=[1, 2]", "--optuna", "mysql://me:secret@host/db"]
-    monkeypatch.setattr(sys, "argv", ["/opt/bin/mixsweep", *typed])
-    shown = command_line()
-    assert shown.startswith("mixsweep run s.yaml --set 'seeds=[1, 2]' --optuna ")
-    assert "secret" not in shown
-    assert shlex.split(shown)[-1] == "mysql://me:***@host/db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@host")
+    monkeypatch.setattr("sweeps.commands.request.load_study", lambda *_: load_study("digits"))
+
+    @click.command()
+    @on_study
+    @click.option("--hook")
+    @click.option("--loud", is_flag=True)
+    def sing(request: Request, hook: str, loud: bool) -> str:
+        return command_line()
+
+    group = click.Group(commands={"sing": sing})
+    said = CliRunner().invoke(group, ["sing", *typed], standalone_mode=False)
+    assert shlex.split(said.return_value) == shlex.split(f"mixsweep sing {recorded}")

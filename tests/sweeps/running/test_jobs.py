@@ -74,19 +74,19 @@ def cluster_of(server: RayServer) -> Cluster:
     "address",
     ["somewhere", "127.0.0.1:8265", "ftp://host:8265", "ray://host:10001", "http://", "http:///x",
      "http://:8265", "http://me@host:8265", "http://me:secret@host:8265", "http://@host:8265", "",
+     "http://host:x", "http://host:8265?token=secret",
      "http://[::1", "http://[host]:8265"],
 )  # fmt: skip
 def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
-    assert str(caught.value).startswith("`--address is http://HOST:PORT` must hold, got (address=")
+    assert str(caught.value).startswith("--address ")
+    assert "not http://HOST:PORT" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert set(VARIABLES).isdisjoint(os.environ)
 
 
-@pytest.mark.parametrize(
-    "address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://127.0.0.1:x", "http://a..b"]
-)
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://a..b"])
 def test_where_nobody_answers_it_is_said_with_the_reason(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)

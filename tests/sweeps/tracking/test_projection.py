@@ -18,8 +18,8 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from mixup_core.tree.building import with_values
 from mixup_core.tree.written_forms import flatten
+from sweeps.machine.databases import database_file
 from sweeps.machine.home import Home
-from sweeps.machine.sqlite_files import database_file
 from sweeps.study.study import Run, Study
 from sweeps.tracking.database import clear_metrics
 from sweeps.tracking.experiment import PARENT_TAG, STEP_TAG

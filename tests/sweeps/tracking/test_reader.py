@@ -21,7 +21,7 @@ def test_a_param_comes_back_as_the_value_it_was(value: object) -> None:
 
 
 def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="the study is tracked"):
+    with pytest.raises(LookupError, match="nothing is tracked"):
         read_runs(Home(folder=tmp_path).tracking_uri, "table1")
     assert list(tmp_path.iterdir()) == []
 

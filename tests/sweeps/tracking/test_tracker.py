@@ -312,7 +312,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
     tracker.start(results_of(study, 1, 0, 0, 0))
     wait_until(lambda: caplog.messages)
     assert not tracker.close([], timeout=0.1)
-    assert f"MLflow at http://ann:***@127.0.0.1:{port}: does not accept" in caplog.text
+    assert f"MLflow at http://***@127.0.0.1:{port}: does not accept" in caplog.text
     assert "secret" not in caplog.text
 
 

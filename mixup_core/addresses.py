@@ -1,0 +1,190 @@
+"""Addresses: the part of a URL that may be shown, recorded or sent to others."""
+
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
+
+from fsspec.utils import infer_storage_options
+
+HIDDEN = "***"
+"""Stands for a part that is not shown."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]{0,30}")
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+_PATH = re.compile(r"(/?[\w .,+=~-]+)*/?")
+_LOGIN = re.compile(r"[^/@]*:[^@]*@")
+"""A path that begins like this is rather an address whose scheme was forgotten."""
+_ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_TRAILING = ".,;:!?'\"`)]}>"
+"""Punctuation of the sentence around an address, not part of it."""
+_WHOLE_WORD = 4
+"""Characters below which a hidden word is replaced only where it stands alone."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """An address without login, query and whatever else could be a secret; `str` shows it.
+
+    Only parts that are known to be harmless are kept. It cannot be opened unless `is_whole`.
+    """
+
+    scheme: str = ""
+    """Empty for a path."""
+    host: str = ""
+    port: int | None = None
+    path: str = ""
+    """With its leading slash, if it has one."""
+    has_login: bool = False
+    has_query: bool = False
+    is_hidden: bool = False
+    """True if the parts cannot be told apart with certainty; then only the scheme is kept."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was left out."""
+        return not (self.is_hidden or self.has_login or self.has_query) and HIDDEN not in str(self)
+
+    def __str__(self) -> str:
+        head = f"{self.scheme}://" if self.scheme else ""
+        if self.is_hidden:
+            return f"{head}{HIDDEN}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port is None else f":{self.port}"
+        login, query = (f"{HIDDEN}@" if self.has_login else ""), f"?{HIDDEN}"
+        return f"{head}{login}{host}{port}{self.path}{query if self.has_query else ''}"
+
+    @classmethod
+    def of_parts(  # noqa: PLR0913  an address has as many
+        cls,
+        *,
+        scheme: str,
+        host: str = "",
+        port: int | None = None,
+        path: str = "",
+        has_login: bool = False,
+        query: str = "",
+    ) -> "Address":
+        """Return the harmless parts of an address as the library that opens it told them apart.
+
+        An `@` behind the login shows that a secret holds a reserved character that was not quoted:
+        then any part may be a piece of it, and only the scheme is kept.
+        """
+        scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
+        if any("@" in part for part in (host, path, query)):
+            return cls(scheme=scheme, is_hidden=True)
+        if path and not _PATH.fullmatch(path):
+            path = f"/{HIDDEN}"
+        return cls(
+            scheme=scheme,
+            host=host if not host or _HOST.fullmatch(host) else HIDDEN,
+            port=port,
+            path=path,
+            has_login=has_login,
+            has_query=bool(query),
+        )
+
+    @classmethod
+    def of_path(cls, path: str) -> "Address":
+        """Return a path on this machine, which holds no secret."""
+        is_login = _LOGIN.match(path) is not None
+        return cls(is_hidden=True) if is_login else cls(path=path)
+
+
+def web_address(url: str) -> Address:
+    """Return the harmless part of an address of a server, `HOST:PORT` included."""
+    scheme, mark, _ = url.partition("://")
+    try:
+        parts = urlsplit(url if mark else f"//{url}")
+        port = parts.port
+    except ValueError:
+        return Address(scheme=scheme if mark and _SCHEME.fullmatch(scheme) else "", is_hidden=True)
+    shown = Address.of_parts(
+        scheme=parts.scheme or "http",
+        host=parts.hostname or "",
+        port=port,
+        path=parts.path,
+        has_login="@" in parts.netloc,
+        query=parts.query + parts.fragment,
+    )
+    if mark:
+        return shown
+    is_plain = shown.is_whole and not parts.path
+    return Address(host=shown.host, port=port) if is_plain else Address(is_hidden=True)
+
+
+def store_address(url: str) -> Address:
+    """Return the harmless part of a path or a URL of fsspec; of a chain its last link alone."""
+    if "://" not in url:
+        return Address.of_path(url)
+    if url.startswith("file:///"):
+        return Address(scheme="file", path=url.removeprefix("file://"))
+    link = url.rpartition("::")[2]
+    scheme = link.partition("://")[0]
+    if scheme in {"http", "https"}:
+        shown = web_address(link)
+    else:
+        try:
+            parts = infer_storage_options(link)
+        except ValueError:
+            parts = None
+        if parts is None or "://" not in link:
+            shown = Address(scheme=scheme if _SCHEME.fullmatch(scheme) else "", is_hidden=True)
+        else:
+            host, path = str(parts.get("host", "")), str(parts["path"])
+            login = str(parts.get("username", "")), "password" in parts
+            has_container = scheme in _CONTAINERS and _CONTAINER.fullmatch(login[0]) is not None
+            shown = Address.of_parts(
+                scheme=scheme,
+                host=host,
+                port=parts.get("port"),
+                path=path.removeprefix(host) if scheme in _BUCKETS else path,
+                has_login="@" in urlsplit(link).netloc and not (has_container and not login[1]),
+                query=str(parts.get("url_query", "")) + str(parts.get("url_fragment", "")),
+            )
+            if has_container and shown.is_whole:
+                shown = replace(shown, host=f"{login[0]}@{host}")
+    return shown if link == url else Address(scheme=shown.scheme, is_hidden=True)
+
+
+_BUCKETS = {"s3", "s3a", "gcs", "gs"}
+"""Protocols whose bucket is part of the path to fsspec."""
+_CONTAINERS = {"abfs", "abfss"}
+"""Protocols whose container stands where others have a login."""
+_CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
+
+
+def scrubbed(text: str, url: str, shown: Address) -> str:
+    """Return a text, such as the error of a library, with no more of an address than is shown.
+
+    Libraries quote an address whole, unquoted, or in the pieces that they took it apart into; so
+    each word of it that is not shown is replaced wherever it is.
+
+    Args:
+        text: The text.
+        url: The whole address.
+        shown: Its harmless part.
+    """
+    if shown.is_whole:
+        return text
+    text = text.replace(url, str(shown))
+    spellings = (url, unquote(url), unquote_plus(url), quote(url, safe=""))
+    words = {word for spelling in spellings for word in re.findall(r"\w+", spelling)}
+    kept = {word.lower() for word in re.findall(r"\w+", str(shown))}
+    for word in sorted(words, key=len, reverse=True):
+        if word.lower() not in kept:
+            edge = (r"(?<!\w)", r"(?!\w)") if len(word) < _WHOLE_WORD else ("", "")
+            text = re.sub(re.escape(word).join(edge), HIDDEN, text, flags=re.IGNORECASE)
+    return text
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with each address in it, however it came there, as it may be shown."""
+
+    def replaced(found: re.Match[str]) -> str:
+        whole = found[0]
+        url = whole.rstrip(_TRAILING)
+        path = url.removeprefix("file://").removeprefix("sqlite://")
+        shown = url if path != url and path.startswith("/") else str(web_address(url))
+        return shown.partition("?")[0] + whole[len(url) :]
+
+    return _ANYWHERE.sub(replaced, text)

@@ -1,0 +1,89 @@
+"""Databases named by URL: how the path of a file becomes one and back, and what may be shown."""
+
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import url2pathname
+
+from mixup_core.addresses import Address, web_address
+
+_SQLITE = "sqlite:///"
+
+
+def sqlite_url(file: Path) -> str:
+    """Return the URL that SQLAlchemy opens as this file.
+
+    Raises:
+        ValueError: If there is none, for example because a name is not UTF-8.
+    """
+    plain = f"{_SQLITE}{file}"
+    try:
+        quoted = f"{_SQLITE}{quote(str(file), safe=' +/')}"
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{str(file)!r}: a name in it is not UTF-8") from error
+    if plain == quoted:
+        return plain
+    for url in (quoted, plain):  # SQLAlchemy before 2.1 takes the path as it is
+        if _database(url) == str(file):
+            return url
+    raise ValueError(f"{file}: SQLAlchemy has no URL for this path")
+
+
+def database_file(url: str) -> Path | None:
+    """Return the file behind a database URL; None if there is no file."""
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme.partition("+")[0] != "sqlite":
+        return None
+    if scheme == "sqlite" and rest.startswith("/") and not {"%", "?"} & set(rest):
+        path: str | None = rest[1:]
+    else:
+        path = _database(url)
+    if not path or path == ":memory:":
+        return None
+    return Path(url2pathname(urlsplit(path).path) if path.startswith("file:") else path)
+
+
+def database_address(url: str) -> Address:
+    """Return the harmless part of a database's URL, of a server's, or of a path."""
+    scheme, mark, _ = url.partition("://")
+    if not mark:
+        return Address.of_path(url.removeprefix("file:"))
+    if scheme in {"http", "https"}:
+        return web_address(url)
+    if scheme == "file":
+        return Address(scheme=scheme, path=urlsplit(url).path)
+    try:
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+    except ImportError:
+        return Address.of_parts(scheme=scheme, path="@")
+    try:
+        parts = make_url(url)
+    except (ArgumentError, ValueError):
+        return Address.of_parts(scheme=scheme, path="@")
+    if "?" in url.partition("@")[0] and "@" in url:  # of a login, or of a query
+        return Address.of_parts(scheme=scheme, path="@")
+    path = "" if parts.database is None else f"/{parts.database}"
+    has_login = parts.username is not None or parts.password is not None
+    if scheme.partition("+")[0] == "sqlite" and not has_login and not parts.host:
+        return Address(scheme=scheme, path=path, has_query="?" in url)
+    return Address.of_parts(
+        scheme=scheme,
+        host=parts.host or "",
+        port=parts.port,
+        path=path,
+        has_login=has_login,
+        query="?" if "?" in url else "",
+    )
+
+
+def _database(url: str) -> str | None:
+    """Return what SQLAlchemy takes for the database in a URL."""
+    try:
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+    except ImportError:  # a machine that only trains
+        return unquote(url.partition("?")[0].removeprefix(_SQLITE))
+    try:
+        return make_url(url).database
+    except (ArgumentError, ValueError):
+        return None

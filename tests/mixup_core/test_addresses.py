@@ -1,0 +1,110 @@
+"""Addresses: no secret is shown, however it was written, and what is harmless is shown whole."""
+
+import pytest
+
+from mixup_core.addresses import (
+    Address,
+    scrubbed,
+    store_address,
+    web_address,
+    without_secrets,
+)
+from mixup_core.store.errors import StoreError
+from mixup_core.store.files import open_files
+from tests.hostile_addresses import CANARIES, addresses
+
+NUM_ADDRESSES = 12_000
+
+
+def leaks(text: str) -> bool:
+    return any(canary in text.lower() for canary in map(str.lower, CANARIES))
+
+
+def test_no_secret_of_12000_addresses_is_shown() -> None:
+    shown = (
+        (url, text)
+        for url in addresses(NUM_ADDRESSES)
+        for address in (store_address(url), web_address(url))
+        for text in (
+            str(address),
+            repr(address),
+            "" if " " in url else without_secrets(f"at {url}: no"),
+        )
+    )
+    assert [found for found in shown if leaks(found[1])] == []
+
+
+def test_no_secret_of_12000_addresses_is_left_in_the_text_of_an_error() -> None:
+    left = []
+    for url in addresses(NUM_ADDRESSES):
+        for address in (store_address(url), web_address(url)):
+            pieces = url.partition("://")[2].replace("@", " ").replace("/", "' at '")
+            said = scrubbed(f"{url}: cannot resolve {pieces!r} ({url.lower()})", url, address)
+            left += [(url, said)] if leaks(said) else []
+    assert left == []
+
+
+def test_a_store_that_cannot_be_opened_is_named_without_secrets() -> None:
+    for url in addresses(500):
+        with pytest.raises(StoreError) as caught:
+            open_files(url.replace("://", "x://", 1))
+        assert not leaks(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("s3://bucket/a b/c", "s3://bucket/a b/c"),
+        ("s3://bucket", "s3://bucket"),
+        ("gs://bucket/x", "gs://bucket/x"),
+        ("abfs://container@account.dfs.core.windows.net/x", "abfs://container@account.dfs.core.windows.net/x"),
+        ("memory://store", "memory://store"),
+        ("http://host:5000/x", "http://host:5000/x"),
+        ("runs/store", "runs/store"),
+        ("/home/me@site/a::b", "/home/me@site/a::b"),
+        ("file:///a#b?c", "file:///a#b?c"),
+    ],
+)  # fmt: skip
+def test_a_store_without_secrets_is_shown_whole(url: str, shown: str) -> None:
+    assert (str(store_address(url)), store_address(url).is_whole) == (shown, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sftp://me:secret@host:22/x", "sftp://***@host:22/x"),
+        ("sftp://me:sec/ret@host/x", "sftp://***"),
+        ("https://host/x?sig=secret", "https://host/x?***"),
+        ("https://host/x;secret", "https://host/***"),
+        ("simplecache::s3://bucket/x", "s3://***"),
+        ("me:secret@host:/x", "***"),
+        ("abfs://me:secret@host/x", "abfs://***@host/x"),
+    ],
+)
+def test_what_may_be_a_secret_is_left_out_of_a_store(url: str, shown: str) -> None:
+    assert (str(store_address(url)), store_address(url).is_whole) == (shown, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "is_whole"),
+    [
+        ("http://[::1]:5000", "http://[::1]:5000", True),
+        ("127.0.0.1:6379", "127.0.0.1:6379", True),
+        ("token@host:6379", "***", False),
+        ("http://host:secret/x", "http://***", False),
+        ("http://me@host", "http://***@host", False),
+    ],
+)
+def test_a_server_is_shown_by_scheme_host_port_and_path(
+    url: str, shown: str, is_whole: bool
+) -> None:
+    address = web_address(url)
+    assert (str(address), address.is_whole) == (shown, is_whole)
+
+
+def test_a_text_keeps_what_is_no_secret() -> None:
+    text = "see https://arxiv.org/abs/1710.09412, (http://127.0.0.1:5000) and sqlite:////a@b/x.db."
+    assert without_secrets(text) == text
+    assert scrubbed("at s3://b/x: no", "s3://b/x", Address(scheme="s3", host="b", path="/x")) == (
+        "at s3://b/x: no"
+    )

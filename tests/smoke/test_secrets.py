@@ -1,0 +1,89 @@
+"""Secrets: what an address holds is used, and is nowhere in what a study leaves or prints."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.conftest import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+CANARY = "cAnArY"
+SEARCH = """
+study: hidden
+base: {data: {name: digits, val_size: 200}, model: {name: mlp}, epochs: 1, batch_size: 256}
+arms: {erm: {mix.law: erm}}
+seeds: 1
+search:
+  space: {mix.law: {beta: {log_uniform: [0.5, 2.0]}}}
+  points: 2
+  objective: val/error
+"""
+_START = 3.0
+"""Seconds in which a command has moved its addresses to its environment."""
+
+
+@pytest.mark.parametrize("way", ["options", "variables"])
+def test_the_secret_of_an_address_is_in_no_file_no_output_and_no_process_list(
+    command_line: Callable[..., CommandLine], tmp_path: Path, way: str
+) -> None:
+    study = tmp_path / "hidden.yaml"
+    study.write_text(SEARCH)
+    optuna = _database(tmp_path / "optuna.db", f"{CANARY}-optuna")
+    tracking = _database(tmp_path / "mlflow.db", f"{CANARY}-tracking")
+    if way == "options":
+        mixsweep = command_line()
+        options = ["--optuna", optuna, "--tracking-uri", tracking]
+    else:
+        mixsweep = command_line(MIXSWEEP_OPTUNA=optuna, MLFLOW_TRACKING_URI=tracking)
+        options = []
+    said, listed = [], []
+    for verb in ("run", "run", "report", "sync", "status", "plan"):
+        process = mixsweep.start(verb, str(study), *options)
+        listed += list(_listings_with_the_canary(process))
+        out, err = process.communicate()
+        assert process.returncode == 0, err
+        said += [out, err]
+    said += _said_by_a_hook_that_fails(mixsweep, study)
+    for name in ("optuna.db", "mlflow.db"):
+        assert (tmp_path / name).stat().st_size > 0
+    assert _files_with_the_canary(tmp_path, mixsweep.home) == []
+    assert [text for text in said if CANARY in text] == []
+    assert listed == []
+
+
+def _database(file: Path, secret: str) -> str:
+    """Return an address with a secret that SQLite ignores."""
+    return f"sqlite:///file:{quote(quote(str(file)))}?uri=true&token={secret}"
+
+
+def _listings_with_the_canary(process: "subprocess.Popen[str]") -> Iterator[bytes]:
+    """Yield the command line of each process with the canary while a command runs."""
+    began = time.monotonic()
+    while process.poll() is None:
+        time.sleep(0.2)
+        if time.monotonic() < began + _START:
+            continue
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                arguments = entry.read_bytes()
+            except OSError:
+                continue
+            if CANARY.encode() in arguments:
+                yield arguments
+
+
+def _said_by_a_hook_that_fails(mixsweep: CommandLine, study: Path) -> list[str]:
+    """Return what a command says whose `--on-finish` holds a secret, which only the shell knows."""
+    said = mixsweep("run", str(study), "--on-finish", f"test -z {CANARY}-hook")
+    return [said.stdout, said.stderr]
+
+
+def _files_with_the_canary(*folders: Path) -> list[str]:
+    files = (file for folder in folders for file in folder.rglob("*") if file.is_file())
+    return [os.fspath(file) for file in files if CANARY.encode() in file.read_bytes()]

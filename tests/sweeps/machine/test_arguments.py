@@ -1,0 +1,40 @@
+"""Arguments: an address with a secret leaves the command line, and nothing else does."""
+
+import pytest
+
+from mixup_core.addresses import store_address
+from sweeps.machine.arguments import hide_addresses, moved_to_environment
+from sweeps.machine.databases import database_address
+
+OPTIONS = {("--store", "S"): store_address, ("--optuna", "O"): database_address}
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept", "moved"),
+    [
+        ("run x --optuna pg://a:b@h/d --store s3://b", "run x --store s3://b", "pg://a:b@h/d"),
+        ("run x --optuna=pg://h/d?k=v", "run x", "pg://h/d?k=v"),
+    ],
+)
+def test_an_address_with_a_secret_moves_to_the_environment(
+    typed: str, kept: str, moved: str
+) -> None:
+    assert moved_to_environment(typed.split(), OPTIONS) == (kept.split(), {"O": moved})
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "run x --optuna sqlite:////a/b.db --store=runs",
+        "compare --store s3://a:b@h --store s3://c",
+        "run x --optuna",
+    ],
+)
+def test_other_arguments_stay(typed: str) -> None:
+    assert moved_to_environment(typed.split(), OPTIONS) == (typed.split(), {})
+
+
+def test_without_such_an_address_the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.execve", lambda *_: pytest.fail("started anew"))
+    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "run", "x", "--store", "runs"])
+    hide_addresses(OPTIONS)

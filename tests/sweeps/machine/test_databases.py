@@ -1,0 +1,86 @@
+"""Databases: a path becomes a URL that SQLAlchemy opens there, and no secret of a URL is shown."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+
+from sweeps.machine.databases import database_address, database_file, sqlite_url
+from tests.hostile_addresses import CANARIES, addresses
+
+ODD = ["a::b", "h?1", "what?mode=ro", "w%201", "a#b", "results[2026]", "a\\b", "a b", "é", "a+b",
+       "me@site", "'x'", "%41"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_database_lies_where_its_url_was_made_for(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name / "x.db"
+    file.parent.mkdir()
+    engine = create_engine(sqlite_url(file))
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE t (i INTEGER)"))
+    engine.dispose()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+def test_the_file_of_a_url_is_the_one_it_was_made_for(name: str) -> None:
+    file = Path("/", name)
+    assert database_file(sqlite_url(file)) == file
+
+
+def test_a_path_that_is_not_utf8_has_no_url() -> None:
+    with pytest.raises(ValueError, match="not UTF-8"):
+        sqlite_url(Path("/\udcff/x.db"))
+
+
+@pytest.mark.parametrize(
+    ("url", "file"),
+    [
+        ("sqlite:///runs/x.db", "runs/x.db"),
+        ("sqlite:////runs/x.db?timeout=3", "/runs/x.db"),
+        ("sqlite+pysqlite:////runs/x.db", "/runs/x.db"),
+        ("sqlite:///file:/a/b%253Fc?uri=true", "/a/b?c"),
+        ("sqlite://", None),
+        ("sqlite:///:memory:", None),
+        ("postgresql://host/x.db", None),
+        ("runs/x.db", None),
+    ],
+)
+def test_a_url_names_a_file_or_none(url: str, file: str | None) -> None:
+    assert database_file(url) == (file and Path(file))
+
+
+def test_no_secret_of_12000_addresses_is_shown() -> None:
+    shown = ((url, database_address(url)) for url in addresses(12_000))
+    texts = ((url, f"{address} {address!r}".lower()) for url, address in shown)
+    canaries = tuple(map(str.lower, CANARIES))
+    assert [found for found in texts if any(canary in found[1] for canary in canaries)] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "is_whole"),
+    [
+        ("postgresql+psycopg://host:5432/db", "postgresql+psycopg://host:5432/db", True),
+        ("postgresql://bob:s3/CRET@host/db", "postgresql://***@host/db", False),
+        ("mysql://u:a@b@h/d", "mysql://***", False),
+        ("postgresql://h/d?passwd=x", "postgresql://h/d?***", False),
+        ("mssql+pyodbc:///?odbc_connect=PWD%3Dx", "mssql+pyodbc:///?***", False),
+        ("postgresql://h:port/d", "postgresql://***", False),
+        ("sqlite:////a/b?d.db", "sqlite:////a/b?***", False),
+        ("sqlite:////a/b@c.db", "sqlite:////a/b@c.db", True),
+        ("http://me:secret@server:5000", "http://***@server:5000", False),
+        ("file:///a/mlruns", "file:///a/mlruns", True),
+        ("mlruns", "mlruns", True),
+        ("databricks", "databricks", True),
+    ],
+)
+def test_the_harmless_part_of_an_address_is_shown(url: str, shown: str, is_whole: bool) -> None:
+    address = database_address(url)
+    assert (str(address), address.is_whole) == (shown, is_whole)
