@@ -42,10 +42,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
         with ExitStack() as open_things:
             folder = open_things.enter_context(scratch())
             leave = partial(_leave, tracker, store, lease, folder)
-            ahead = ("sweeps.running.trainable", source.study.problem.process.partition(":")[0])
-            head = open_things.enter_context(
-                cluster(placement, source.num_waiting, ahead, folder, leave)
-            )
+            head = open_things.enter_context(cluster(placement, source.num_waiting, folder, leave))
             with head.watched(leave):
                 # A second of imports, which the tracker's thread may have done by now.
                 from sweeps.running.tuning import tune_runs

@@ -4,11 +4,9 @@ import gc
 import os
 import secrets
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 # Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
 # ports are on the loopback, and its token dies with this process.
@@ -23,12 +21,9 @@ if "RAY_ADDRESS" not in os.environ:
     os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
 
 import ray
-import ray._private.node
-from ray._private.accelerators import get_accelerator_manager_for_resource
 
 from sweeps.machine.processes import end_children
 from sweeps.machine.signals import hear
-from sweeps.running import import_ahead
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, not_started, starting
 from sweeps.running.placement import Node, Placement
@@ -37,51 +32,13 @@ _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
-_LOOKS_FOR = 20.0
-"""Seconds in which we look for a new raylet; Ray then does, for half a minute."""
 _OBJECT_STORE_BYTES = 100 * 2**20
-
-
-class _OwnNode(ray._private.node.Node):  # type: ignore[misc]
-    """A machine that trains the runs of one launch, and then is no cluster any more.
-
-    Ray has no switch for what is left out here: together these cost a second and a half before the
-    first epoch, and 1 % of a core during all others. Nothing of a launch lives in its processes,
-    so they need no time to end: a GCS that is asked to takes longer than the second it is given.
-    """
-
-    def start_api_server(self, **given: Any) -> None:
-        """Leave out the dashboard, whose process starts even where it is not to be included."""
-        del given
-        self._webui_url = ""
-
-    def start_monitor(self) -> None:
-        """Leave out the autoscaler: a launch of its own has this machine."""
-
-    def start_log_monitor(self) -> None:
-        """Leave out what gathers the logs of workers, which nobody is sent."""
-
-    def start_ray_processes(self) -> None:
-        """Start the raylet, and return as soon as it is known; Ray looks once a second."""
-        super().start_ray_processes()
-        give_up_at = time.monotonic() + _LOOKS_FOR
-        with suppress(Exception):  # what stands in the way, Ray will meet too
-            while time.monotonic() < give_up_at and not self.get_gcs_client().get_all_node_info():
-                time.sleep(0.02)
-
-    def kill_all_processes(
-        self, check_alive: bool = True, allow_graceful: bool = False, wait: bool = False
-    ) -> None:
-        """Kill what was started, without asking first."""
-        del allow_graceful
-        super().kill_all_processes(check_alive=check_alive, wait=wait)
 
 
 @contextmanager
 def cluster(
     placement: Placement,
     runs: int,
-    ahead: Sequence[str],
     folder: Path,
     leave: Callable[[], None],
 ) -> Iterator[Head]:
@@ -92,8 +49,6 @@ def cluster(
     Args:
         placement: Where runs go.
         runs: That are to be trained.
-        ahead: Modules that the processes of runs import while they wait for their first; those of
-            a cluster that is joined begin with a run.
         folder: For the files of Ray.
         leave: As for `Head.watched`.
 
@@ -106,10 +61,7 @@ def cluster(
             ray.init(logging_level="WARNING", log_to_driver=False)
     else:
         with still("starting Ray"):
-            # Ray begins a process for each CPU. Where runs take something else, most stay idle.
-            if placement.cpus_per_run > 1 or (placement.gpus_per_run != 0 and _has_gpus()):
-                ahead = ()
-            _start_ray(placement.cpus_here(runs), ahead, folder, leave)
+            _start_ray(placement.cpus_here(runs), folder, leave)
     hear()  # Ray has put a handler of its own in place, which ends the process with another code
     head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
     try:
@@ -156,13 +108,7 @@ def nodes() -> list[Node]:
     ]
 
 
-def _has_gpus() -> bool:
-    """Return whether Ray finds GPUs on this machine."""
-    found = get_accelerator_manager_for_resource("GPU")
-    return found is not None and found.get_current_node_num_accelerators() > 0
-
-
-def _start_ray(cpus: int, ahead: Sequence[str], folder: Path, leave: Callable[[], None]) -> None:
+def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
     """Start a cluster of our own, again where that took too long.
 
     Raises:
@@ -170,15 +116,16 @@ def _start_ray(cpus: int, ahead: Sequence[str], folder: Path, leave: Callable[[]
     """
     variables = {
         "OMP_NUM_THREADS": "1",
-        "RAY_preload_python_modules": import_ahead.__name__,
-        import_ahead.MODULES: ",".join(ahead),
+        # Tune's actors have an environment of their own, so they never use these processes.
+        "RAY_prestart_worker_first_driver": "0",
     }
     for tries_left in reversed(range(_STARTS)):
         try:
-            with _environment(**variables), _own_node(), starting(leave):
+            with _environment(**variables), starting(leave):
                 ray.init(
                     address="local",
                     num_cpus=cpus,
+                    include_dashboard=False,
                     object_store_memory=_OBJECT_STORE_BYTES,
                     logging_level="WARNING",
                     log_to_driver=False,
@@ -196,16 +143,6 @@ def _start_ray(cpus: int, ahead: Sequence[str], folder: Path, leave: Callable[[]
             raise HeadLostError(not_started(reason)) from error
         else:
             return
-
-
-@contextmanager
-def _own_node() -> Iterator[None]:
-    """Let Ray start what `_OwnNode` does within a `with`."""
-    ray._private.node.Node, usual = _OwnNode, ray._private.node.Node
-    try:
-        yield
-    finally:
-        ray._private.node.Node = usual
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
 
 from ray import tune
-from ray.tune import registry
-from ray.tune.execution import class_cache
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -36,9 +33,6 @@ from sweeps.tracking.tracker import Tracker
 
 _MAX_WORKER_DEATHS = 3
 
-# Tune gives its actors a variable for PyTorch Lightning. With an environment of their own they need
-# another process each, beside the one that Ray has begun for every CPU by then.
-class_cache.DEFAULT_ENV_VARS.clear()
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
 
@@ -74,7 +68,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
     parameters = partial(_parameters, monitor, slots, keep_final_states)
-    with Interrupts() as interrupts, _looked_up_once():
+    with Interrupts() as interrupts:
         tune.Tuner(
             tune.with_resources(
                 _named(train_run, source.study.name),
@@ -121,28 +115,6 @@ def _parameters(
         "study": monitor.source.study.name,
         "driver": monitor.lease.holder,
     }
-
-
-@contextmanager
-def _looked_up_once() -> Iterator[None]:
-    """Let Tune ask its cluster for a trainable once, not three times for every trial.
-
-    Of tiny runs these calls are a fifth of what the driver does.
-    """
-    found = registry._global_registry
-    found.get = get = cache(found.get)
-
-    def contains(*named: str) -> bool:
-        with suppress(ValueError):
-            get(*named)
-            return True
-        return False
-
-    found.contains = contains
-    try:
-        yield
-    finally:
-        del found.get, found.contains
 
 
 def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
