@@ -17,6 +17,7 @@ from tests.golden.project import bundled_studies, load_study
 
 WITNESSES: dict[str, list[dict[str, Any]]] = {
     "images": [
+        {"data.pool": 1, "data.augment": "randaugment"},
         {"mix.schedule": {"phases": [{"law": "midpoint", "until": 1}, {"beta": 0.5}]}},
         {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 1, "mix.law_after": {"beta": 2.0}},
     ],

@@ -13,7 +13,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.views import PADDING, TrainingImages
+from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Midpoint
 from mixup_core.mixing.lambdas import draw_lambdas
 from mixup_core.mixing.linear import mix
@@ -68,9 +68,9 @@ class Draws:
     """(images,), float32, along `order`."""
     scaling: Tensor
     """gamma of each image and of each partner, (2, images), float32, along `order`."""
-    moves: Tensor | None = None
-    """Crop and mirroring of each image and of each partner, (2, images, 3), int64, along `order`;
-    None: they are not augmented."""
+    augmentation: Tensor | None = None
+    """What the augmentation has drawn for each image and for each partner, (2, images, numbers),
+    along `order`; None: they are not augmented."""
     sizes: list[int]
     """Of the batches along `order`."""
 
@@ -83,8 +83,8 @@ class Draws:
         scaling, mixing = (stream(config.seeds, p, epoch) for p in ("view scaling", "mixing"))
         gamma = scaling.random((2, len(images)), dtype="float32")
         draws = cls._mixed(config, how, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
-        moves = _moves(config, epoch, len(images))
-        return replace(draws, moves=moves).to(images.labels.device)
+        augmentation = _augmentation(config, epoch, images)
+        return replace(draws, augmentation=augmentation).to(images.labels.device)
 
     @classmethod
     def for_probing(
@@ -123,14 +123,11 @@ class Draws:
         return Draws(sizes=self.sizes, **moved)
 
 
-def _moves(config: TrainConfig, epoch: int, num_images: int) -> Tensor | None:
-    augment = config.data.augment
-    if augment == "none":
-        return None
+def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Tensor | None:
     rng = stream(config.seeds, "augmentation", epoch)
-    corner = rng.integers(2 * PADDING + 1, size=(2, num_images, 2))
-    mirrored = rng.integers(2, size=(2, num_images, 1)) * (augment == "crop-flip")
-    return torch.from_numpy(np.concatenate([corner, mirrored], axis=2))
+    _, *size = images.shape
+    drawn = config.data.augment.draw((2, len(images)), (size[0], size[1]), rng)
+    return None if drawn is None else torch.from_numpy(drawn)
 
 
 def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]:
@@ -220,11 +217,12 @@ def _assemble(
     images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
 ) -> None:
     """Write images, mixed or not, by PyTorch; arguments as for `Kernel.assemble`."""
-    moves = (None, None) if draws.moves is None else draws.moves[:, along].unbind(0)
+    drawn = draws.augmentation
+    own_drawn, beside_drawn = (None, None) if drawn is None else drawn[:, along].unbind(0)
     order, scaling = draws.order[along], draws.scaling[0, along]
     if not is_mixed:
-        images.batch(order, scaling, moves[0], out=out)
+        images.batch(order, scaling, own_drawn, out=out)
         return
-    own = images.batch(order, scaling, moves[0])
-    beside = images.batch(draws.partners[along], draws.scaling[1, along], moves[1])
+    own = images.batch(order, scaling, own_drawn)
+    beside = images.batch(draws.partners[along], draws.scaling[1, along], beside_drawn)
     mix(own, beside, draws.lam[along], out=out)

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
 
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.unchanged import Unchanged
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model, ResNet18
 from mixup_core.images.choices.optimizers import Adam, Optimizer
@@ -56,9 +58,8 @@ class DataConfig(Checked):
     label_noise: Share = 0.0
     """Probability that a training label is replaced by another class, each as likely; drawn per
     seed. Validation and test labels stay."""
-    augment: Literal["none", "crop", "crop-flip"] = "none"
-    """What is done to each training image at each access: a crop after padding by 4 black pixels,
-    and a mirror image at every second."""
+    augment: Augmentation = field(default_factory=Unchanged)
+    """What is done to each training image at each access."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
     """Corrupted test images that are measured beside `test/*`, each as `test_<corruption>/*` and
     their mean as `test_corrupted/*`; cifar10 and cifar100 only, none without `test`."""
@@ -94,6 +95,8 @@ class DataConfig(Checked):
         """
         require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
         self._check_subset()
+        has_bytes = self.pool == 1 or not self.augment.needs_bytes
+        require(has_bytes, f"{self.augment.tag} has a pool of 1", self, "pool", "augment")
         has_any = not self.corruptions or self.name in CORRUPTED
         require(
             has_any, f"corruptions belong to {' and '.join(CORRUPTED)}", self, "corruptions", "name"
@@ -128,7 +131,7 @@ class DataConfig(Checked):
             train_fraction=None,
             balanced=False,
             label_noise=0.0,
-            augment="none",
+            augment=Unchanged(),
             views="single",
             oracle=False,
         )

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mixup_core.images.views import PADDING, TrainingImages
+from mixup_core.images.augmentations.moves import PADDING
+from mixup_core.images.views import TrainingImages
 from mixup_core.temporary import temporary_folder
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class Kernel:
             _Accesses(
                 indices=indices[along].data_ptr(),
                 gamma=draws.scaling[side, along].data_ptr(),
-                moves=None if draws.moves is None else draws.moves[side, along].data_ptr(),
+                moves=None
+                if draws.augmentation is None
+                else draws.augmentation[side, along].data_ptr(),
             )
             for side, indices in enumerate((draws.order, draws.partners))
         )
@@ -101,6 +104,8 @@ def kernel_for(images: TrainingImages) -> Kernel | None:
     """Return the kernel for images; None where they or the machine are not made for one."""
     values = images.pixels.values
     if values.device.type != "cpu" or not values.is_contiguous() or values.dtype not in _PIXELS:
+        return None
+    if not images.augmentation.is_compiled:
         return None
     return _compiled(_PIXELS[values.dtype])
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
+from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
@@ -19,9 +19,6 @@ from mixup_core.seeding import Seeds, stream
 
 if TYPE_CHECKING:
     from mixup_core.images.kernel import Kernel
-
-PADDING = 4
-"""Black pixels around an image that a random crop may show."""
 
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
@@ -120,28 +117,19 @@ class NormalisedPixels:
         """Return (batch, channels, height, width), float32; zero is the mean pixel."""
         return self._normalised(self._raw(indices))
 
-    def moved(self, indices: Tensor, moves: Tensor) -> Tensor:
-        """Return images cropped out of their surroundings of black pixels, and mirrored.
+    def augmented(self, indices: Tensor, drawn: Tensor, augmentation: Augmentation) -> Tensor:
+        """Return images as an augmentation shows them.
 
         Args:
             indices: (batch,), int64.
-            moves: (batch, 3), int64: row and column at which the crop begins, each in
-                [0, 2 PADDING], PADDING for the image as it is; 1 to mirror it.
+            drawn: (batch, numbers), from `augmentation.draw`.
+            augmentation: What is done to them.
 
         Returns:
             (batch, channels, height, width), float32.
         """
-        pixels = pad(self._raw(indices), [PADDING] * 4)
-        height, width = (size - 2 * PADDING for size in pixels.shape[2:])
-        first_row, first_column, is_mirrored = moves.unbind(1)
-        rows = first_row[:, None] + torch.arange(height, device=moves.device)
-        along = torch.arange(width, device=moves.device)
-        columns = torch.where(is_mirrored[:, None] == 1, along.flip(0), along)
-        columns = first_column[:, None] + columns
-        image = torch.arange(len(moves), device=moves.device)[:, None, None]
-        # Indexing puts the channels last: (batch, height, width, channels).
-        chosen = pixels[image, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
-        return self._normalised(chosen.contiguous())
+        pixels = augmentation.on_pixels(self._raw(indices), drawn)
+        return augmentation.on_images(self._normalised(pixels), drawn)
 
     def _raw(self, indices: Tensor | slice) -> Tensor:
         if self.chosen is not None:
@@ -184,6 +172,8 @@ class TrainingImages:
             self.view_partners = draw_view_partners(labels, paired, seed).int().to(device)
         self.labels = with_noise(labels, info.num_classes, data.label_noise, seed).to(device)
         """(images,), int64; with `data.label_noise` not always the right ones."""
+        self.augmentation: Augmentation = data.augment
+        """What is done to an image at each access that has draws for it."""
         self.kernel: Kernel | None = None
         """Assembles their batches; None: PyTorch does."""
 
@@ -200,7 +190,7 @@ class TrainingImages:
         self,
         indices: Tensor,
         scaling: Tensor,
-        moves: Tensor | None = None,
+        augmentation: Tensor | None = None,
         *,
         out: Tensor | None = None,
     ) -> Tensor:
@@ -212,27 +202,31 @@ class TrainingImages:
         Args:
             indices: (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); unused for single views.
-            moves: As for `NormalisedPixels.moved`, the same for both views; None: as they are.
+            augmentation: What `Augmentation.draw` has drawn for each image, the same for both
+                views, (batch, numbers); None: as they are.
             out: Where they are written, if anywhere.
 
         Returns:
             (batch, channels or 2 channels, height, width), float32.
         """
         if self.view_partners is None:
-            own = self._seen(indices, moves)
+            own = self._seen(indices, augmentation)
             return own if out is None else out.copy_(own)
         # Image and view partner in turn: side by side they are one image of twice the channels.
         pairs = torch.stack([indices, self.view_partners[indices].long()], dim=1)
-        moves = None if moves is None else moves.repeat_interleave(2, dim=0)
-        views = self._seen(pairs.flatten(), moves).view(*pairs.shape, -1)
+        if augmentation is not None:
+            augmentation = augmentation.repeat_interleave(2, dim=0)
+        views = self._seen(pairs.flatten(), augmentation).view(*pairs.shape, -1)
         gamma = torch.stack([scaling, 1 - scaling], dim=1).unsqueeze(2)
         if out is None:
             out = torch.empty(len(indices), *self.shape, device=indices.device)
         torch.mul(views, gamma, out=out.view(views.shape))
         return out
 
-    def _seen(self, indices: Tensor, moves: Tensor | None) -> Tensor:
-        return self.pixels[indices] if moves is None else self.pixels.moved(indices, moves)
+    def _seen(self, indices: Tensor, drawn: Tensor | None) -> Tensor:
+        if drawn is None:
+            return self.pixels[indices]
+        return self.pixels.augmented(indices, drawn, self.augmentation)
 
 
 class EvaluationImages:

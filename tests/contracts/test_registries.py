@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
@@ -111,7 +112,8 @@ def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [Law, Schedule, Objective, Loss, Probe, Model, Optimizer, LrSchedule, Averaging]
+    "options",
+    [Law, Schedule, Objective, Loss, Probe, Model, Optimizer, LrSchedule, Averaging, Augmentation],
 )
 def test_no_two_kinds_of_a_choice_have_one_name(options: Any) -> None:
     assert len(set(_named(options)) - {""}) == len(_kinds(options))
@@ -214,9 +216,9 @@ def test_every_probe_measures_something_of_every_objective(
         assert record.metrics.items() > other.metrics.items()
 
 
-@pytest.mark.parametrize("augment", ["crop", "crop-flip"])
+@pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
 def test_augmented_noisy_balanced_images_with_corruptions_keep_every_promise(
-    augment: str, digits: Splits
+    augment: Any, digits: Splits
 ) -> None:
     assert digits.test is not None
     data = dataclasses.replace(digits, corrupted=dict.fromkeys(CORRUPTIONS[:2], digits.test))

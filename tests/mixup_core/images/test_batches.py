@@ -10,6 +10,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.crop import Crop, CropFlip
+from mixup_core.images.augmentations.moves import PADDING
+from mixup_core.images.augmentations.unchanged import Unchanged
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
@@ -18,7 +22,7 @@ from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
-from mixup_core.images.views import PADDING, TrainingImages, draw_view_partners, pair_classes
+from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.linear import mix
 from mixup_core.problem import Teacher
@@ -28,7 +32,6 @@ from mixup_core.tree.building import with_values
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
 Views = Literal["single", "concat"]
-Augment = Literal["none", "crop", "crop-flip"]
 
 
 def _images(name: str, count: int = 700) -> Images:
@@ -83,7 +86,9 @@ class Plainly:
     def batches(self, draws: Draws, how: Epoch) -> Iterator[Batch]:
         for part in torch.split(torch.arange(len(draws.order)), draws.sizes):
             own, partner = draws.order[part], draws.partners[part]
-            moves = [None, None] if draws.moves is None else list(draws.moves[:, part])
+            moves = [None, None]
+            if draws.augmentation is not None:
+                moves = list(draws.augmentation[:, part])
             images = self.seen(own, draws.scaling[0, part], moves[0])
             mixed, partner_labels = images, self.labels[own]
             if how.is_mixed:
@@ -143,11 +148,11 @@ def test_batches_are_the_formulas_bit_for_bit(
 
 @pytest.mark.parametrize("pool", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("name", ["cifar10", "digits"])
-@pytest.mark.parametrize("augment", ["none", "crop", "crop-flip"])
+@pytest.mark.parametrize("augment", [Unchanged(), Crop(), CropFlip()], ids=str)
 @pytest.mark.parametrize("views", ["single", "concat"])
 @pytest.mark.parametrize("num_train", [None, 90])
 def test_pools_crops_and_subsets_change_no_bit(
-    pool: int, name: str, augment: Augment, views: Views, num_train: int | None
+    pool: int, name: str, augment: Augmentation, views: Views, num_train: int | None
 ) -> None:
     if CATALOG[name].image_size % pool:
         return

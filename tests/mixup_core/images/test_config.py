@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.choices.models import Mlp, ResNet18
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.laws import Beta, Erm
@@ -74,7 +75,7 @@ def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
     """The decoded images of a machine, pooled or not, serve every subset and augmentation."""
     data = DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",
-        num_train=10, balanced=True, label_noise=0.2, augment="crop", pool=2, oracle=True,
+        num_train=10, balanced=True, label_noise=0.2, augment=Crop(), pool=2, oracle=True,
     )  # fmt: skip
     assert data.as_loaded() == DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, pool=2

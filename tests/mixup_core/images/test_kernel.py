@@ -13,6 +13,8 @@ from torch import Tensor
 
 from mixup_core.images import batches as module
 from mixup_core.images import kernel
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.crop import CropFlip
 from mixup_core.images.batches import Draws, proven_kernel
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
@@ -21,7 +23,7 @@ from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta
-from mixup_core.tree.building import with_values
+from mixup_core.tree.building import parsed, with_values
 
 CPU = torch.device("cpu")
 FOR_EVER = 10**9
@@ -112,6 +114,14 @@ def test_pytorch_does_where_the_compiler_fails(
 
 def test_pixels_of_another_type_are_left_to_pytorch(images: TrainingImages) -> None:
     images.pixels.values = images.pixels.values.long()
+    assert kernel_for(images) is None
+
+
+@pytest.mark.parametrize("tag", sorted(Augmentation.catalogue))
+def test_only_crops_with_black_borders_are_compiled(images: TrainingImages, tag: str) -> None:
+    images.augmentation = parsed(Augmentation, tag)
+    assert (kernel_for(images) is None) == (tag not in {"none", "crop", "crop-flip"})
+    images.augmentation = CropFlip(border="reflect")
     assert kernel_for(images) is None
 
 

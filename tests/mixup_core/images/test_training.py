@@ -210,14 +210,14 @@ def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]
                            config.seeds, CPU)  # fmt: skip
     draws = Draws.for_training(config, 1, config.in_epoch(1), images)
     ones, every = torch.ones(len(images)), torch.arange(len(images))
-    assert draws.moves is not None
+    assert draws.augmentation is not None
     return {
         "subset": [plain.batch(every, ones)],
         "label-noise": [images.labels],
         "pairing": [images.batch(every, 0 * ones)],
         "initial-weights": [part.detach().clone() for part in state.network.parameters()],
         "order": [draws.order],
-        "augmentation": [draws.moves],
+        "augmentation": [draws.augmentation],
         "view-scaling": [draws.scaling],
         "mixing": [draws.lam, draws.partners],
     }

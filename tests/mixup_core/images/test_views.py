@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 from torchvision.transforms import functional, v2
 
+from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
@@ -151,7 +152,7 @@ def test_a_crop_and_a_mirror_image_are_those_of_torchvision() -> None:
     pixels = NormalisedPixels(images, CIFAR, 1, CPU)
     moves = _moves((4, 4, 0), (0, 8, 0), (8, 3, 1), (4, 4, 1))
     index = torch.tensor([5, 0, 3, 2])
-    seen = pixels.moved(index, moves)
+    seen = pixels.augmented(index, moves, CropFlip())
     normalise = v2.Compose(
         [v2.ToDtype(torch.float32, scale=True), v2.Normalize(CIFAR.mean, CIFAR.std)]
     )
@@ -164,23 +165,23 @@ def test_a_crop_and_a_mirror_image_are_those_of_torchvision() -> None:
 
 
 def test_both_views_of_an_image_move_together() -> None:
-    views = _training(DataConfig(name="cifar10", views="concat"))
+    views = _training(DataConfig(name="cifar10", views="concat", augment=CropFlip()))
     index, gamma = torch.tensor([7, 7]), torch.tensor([0.5, 0.5])
     still, moved = views.batch(index, gamma, _moves((4, 4, 0), (4, 4, 1)))
     torch.testing.assert_close(moved, still.flip(-1))
 
 
-@pytest.mark.parametrize("augment", ["crop", "crop-flip"])
-def test_moves_are_uniform_counted_and_independent_of_the_law(augment: str) -> None:
+@pytest.mark.parametrize("augment", [Crop(), CropFlip()], ids=str)
+def test_moves_are_uniform_counted_and_independent_of_the_law(augment: Crop) -> None:
     config = TrainConfig(
-        data=DataConfig(name="cifar10", augment=augment),  # type: ignore[arg-type]
+        data=DataConfig(name="cifar10", augment=augment),
         epochs=2,
         batch_size=100,
     )
     images = TrainingImages(_images(2000), CIFAR, config.data, 0, CPU)
     draws = [Draws.for_training(config, epoch, Epoch(law=law), images)
              for epoch, law in ((0, Erm()), (0, Beta(alpha=1.0)), (1, Erm()))]  # fmt: skip
-    first, again, later = (draw.moves for draw in draws)
+    first, again, later = (draw.augmentation for draw in draws)
     assert first is not None
     assert again is not None
     assert later is not None
@@ -192,14 +193,14 @@ def test_moves_are_uniform_counted_and_independent_of_the_law(augment: str) -> N
         assert len(counts) == 9
         assert stats.chisquare(counts.numpy()).pvalue > 1e-3
     share = float(first[..., 2].double().mean())
-    assert share == (pytest.approx(0.5, abs=0.03) if augment == "crop-flip" else 0)
-    assert Draws.for_probing(config, 0, Epoch(), images).moves is None
+    assert share == (pytest.approx(0.5, abs=0.03) if augment == CropFlip() else 0)
+    assert Draws.for_probing(config, 0, Epoch(), images).augmentation is None
 
 
 def test_without_augmentation_nothing_is_drawn_for_it() -> None:
     config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
     draws = Draws.for_training(config, 0, Epoch(), _training(config.data))
-    assert draws.moves is None
+    assert draws.augmentation is None
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])

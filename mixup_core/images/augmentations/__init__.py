@@ -1,0 +1,10 @@
+"""What is done to training images at each access. An augmentation is one file, named here."""
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.crop import Crop, CropFlip
+from mixup_core.images.augmentations.erasing import Erasing
+from mixup_core.images.augmentations.rand_augment import RandAugment
+from mixup_core.images.augmentations.random_resized_crop import RandomResizedCrop
+from mixup_core.images.augmentations.unchanged import Unchanged
+
+Augmentation.catalogue.add(Unchanged, Crop, CropFlip, RandomResizedCrop, RandAugment, Erasing)

@@ -1,0 +1,73 @@
+"""Erasing: a random window of the image becomes the mean pixel."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.moves import Border, draw_moves, moved
+from mixup_core.rules import require
+from mixup_core.tree.limits import Range, Share
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+Area = Annotated[float, Range(0, 1, "()")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Erasing(Augmentation):
+    """A window of some images is replaced by the mean pixel, after a crop and a mirror image.
+
+    Source: Zhong et al. 2020, arXiv:1708.04896; areas and shapes of torchvision.
+    """
+
+    tag: ClassVar = "erasing"
+
+    probability: Share = 0.5
+    """With which an image loses a window."""
+    least_area: Area = 0.02
+    """As a share of the image."""
+    greatest_area: Area = 0.33
+    """As a share of the image."""
+    ratio: Annotated[float, Range(1, 100)] = 3.3
+    """Greatest width over height; the least is 1 / ratio."""
+    before: Literal["none", "crop", "crop-flip"] = "crop-flip"
+    """What is done first."""
+    border: Border = "black"
+    """Of the crop that is taken first."""
+
+    def check(self) -> None:
+        """Check that the areas are in order.
+
+        Raises:
+            RuleError: If they are not.
+        """
+        is_sorted = self.least_area <= self.greatest_area
+        rule = "least_area <= greatest_area"
+        require(is_sorted, rule, self, "least_area", "greatest_area")
+
+    def draw(
+        self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any] | None":
+        """Return the move of each access and its window, empty for most: (*shape, 7)."""
+        import numpy as np
+
+        from mixup_core.images.augmentations.windows import draw_windows
+
+        moves = draw_moves(shape, rng, mirrors=self.before == "crop-flip")
+        area = self.least_area, self.greatest_area
+        windows, found = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)
+        is_erased = found & (rng.random(shape) < self.probability)
+        return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
+
+    def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
+        """Return what is done first."""
+        return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
+
+    def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
+        """Return the images without their windows."""
+        from mixup_core.mixing.boxes import outside
+
+        return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

@@ -1,0 +1,64 @@
+"""Moves: where crops begin in the surroundings of an image, and which are mirrored."""
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PADDING = 4
+"""Pixels around an image that a random crop may show."""
+
+Border = Literal["black", "reflect"]
+
+
+def draw_moves(
+    shape: tuple[int, ...], rng: np.random.Generator, *, mirrors: bool
+) -> NDArray[np.int64]:
+    """Return moves as `moved` takes them, uniform: (*shape, 3).
+
+    Args:
+        shape: Of the accesses.
+        rng: Source of the draws; the same crops whether images are mirrored or not.
+        mirrors: Whether every second image is mirrored, on average.
+    """
+    corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
+    mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
+    return np.concatenate([corner, mirrored], axis=-1)
+
+
+def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
+    """Return images cropped out of their surroundings, and mirrored.
+
+    Args:
+        pixels: (batch, channels, height, width).
+        moves: (batch, 3), int64: row and column at which the crop begins, each in [0, 2 PADDING],
+            PADDING for the image as it is; 1 to mirror it.
+        border: Surroundings are black, or the image reflected without repeating its edge.
+    """
+    import torch
+    from torch.nn.functional import pad
+
+    height, width = pixels.shape[2:]
+    first_row, first_column, is_mirrored = moves.unbind(1)
+    rows = first_row[:, None] + torch.arange(height, device=moves.device)
+    along = torch.arange(width, device=moves.device)
+    columns = torch.where(is_mirrored[:, None] == 1, along.flip(0), along)
+    columns = first_column[:, None] + columns
+    if border == "black":
+        pixels = pad(pixels, [PADDING] * 4)
+    else:
+        rows, columns = _reflected(rows - PADDING, height), _reflected(columns - PADDING, width)
+    image = torch.arange(len(moves), device=moves.device)[:, None, None]
+    # Indexing puts the channels last: (batch, height, width, channels).
+    chosen = pixels[image, :, rows[:, :, None], columns[:, None, :]]
+    return chosen.permute(0, 3, 1, 2).contiguous()
+
+
+def _reflected(places: "Tensor", length: int) -> "Tensor":
+    """Return the pixels that places beyond the border show: -1 is 1, `length` is `length - 2`."""
+    period = max(2 * (length - 1), 1)
+    places = places % period
+    return places.minimum(period - places) if length > 1 else places

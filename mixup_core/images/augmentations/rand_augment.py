@@ -1,0 +1,127 @@
+"""RandAugment: some transformations of one magnitude, drawn for each image."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.augmentations.moves import Border, draw_moves, moved
+from mixup_core.tree.limits import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+TRANSFORMATIONS = (
+    "identity",
+    "shear-x",
+    "shear-y",
+    "translate-x",
+    "translate-y",
+    "rotate",
+    "brightness",
+    "colour",
+    "contrast",
+    "sharpness",
+    "posterise",
+    "solarise",
+    "autocontrast",
+    "equalise",
+)
+GREATEST = 30
+"""Greatest magnitude."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RandAugment(Augmentation):
+    """Transformations drawn uniformly with replacement, after a crop and a mirror image.
+
+    They are torchvision's, with its magnitudes; the sign of those that have one is drawn. All
+    images of a batch that meet the same one are transformed together.
+
+    Source: Cubuk et al. 2020, arXiv:1909.13719, section 3.
+    """
+
+    tag: ClassVar = "randaugment"
+    needs_bytes: ClassVar = True
+
+    number: Annotated[int, Range(1, 14)] = 2
+    """Transformations of each image, one after another."""
+    magnitude: Annotated[int, Range(0, GREATEST)] = 9
+    """In steps of 1/30 of the greatest."""
+    before: Literal["none", "crop", "crop-flip"] = "crop-flip"
+    """What is done first."""
+    border: Border = "black"
+    """Of the crop that is taken first."""
+
+    def draw(
+        self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any] | None":
+        """Return a move, transformations and their signs: (*shape, 3 + 2 number)."""
+        import numpy as np
+
+        del size
+        moves = draw_moves(shape, rng, mirrors=self.before == "crop-flip")
+        chosen = rng.integers(len(TRANSFORMATIONS), size=(*shape, self.number))
+        signs = 2 * rng.integers(2, size=(*shape, self.number)) - 1
+        return np.concatenate([moves, chosen, signs], axis=-1)
+
+    def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
+        """Return the images transformed; on a GPU this waits for the device."""
+        import torch
+
+        if self.before != "none":
+            pixels = moved(pixels, drawn[:, :3], self.border)
+        for step in range(3, 3 + self.number):
+            signed = drawn[:, step] * drawn[:, step + self.number]
+            transformed = pixels.clone()
+            for index, name in enumerate(TRANSFORMATIONS[1:], 1):
+                for sign in (1, -1):
+                    some = torch.nonzero(signed == sign * index).flatten()
+                    if len(some):
+                        change = transformations(self.magnitude, sign, tuple(pixels.shape[2:]))
+                        transformed[some] = change[name](pixels[some])
+            pixels = transformed
+        return pixels
+
+
+def transformations(
+    magnitude: int, sign: int, size: tuple[int, ...]
+) -> "Mapping[str, Callable[[Tensor], Tensor]]":
+    """Return name to function of images, (batch, channels, height, width), uint8.
+
+    Args:
+        magnitude: In steps of 1 / `GREATEST`.
+        sign: 1 or -1.
+        size: Height and width.
+    """
+    import math
+
+    import torch
+    from torchvision.transforms.v2 import functional as f
+
+    def of(greatest: float) -> float:
+        return float(torch.linspace(0, greatest, GREATEST + 1)[magnitude])  # to its last bit
+
+    shear = math.degrees(math.atan(sign * of(0.3)))
+    shift = [int(sign * of(150 / 331 * length)) for length in size]
+    factor = 1 + sign * of(0.9)
+    threshold = 255 * float(torch.linspace(1, 0, GREATEST + 1)[magnitude])
+    still: dict[str, Any] = {"angle": 0.0, "translate": [0, 0], "scale": 1.0, "shear": [0.0, 0.0]}
+    corner: dict[str, Any] = {"center": [0, 0]}
+    return {
+        "shear-x": lambda x: f.affine(x, **still | corner | {"shear": [shear, 0.0]}),
+        "shear-y": lambda x: f.affine(x, **still | corner | {"shear": [0.0, shear]}),
+        "translate-x": lambda x: f.affine(x, **still | {"translate": [shift[1], 0]}),
+        "translate-y": lambda x: f.affine(x, **still | {"translate": [0, shift[0]]}),
+        "rotate": lambda x: f.rotate(x, sign * of(30)),
+        "brightness": lambda x: f.adjust_brightness(x, factor),
+        "colour": lambda x: f.adjust_saturation(x, factor),
+        "contrast": lambda x: f.adjust_contrast(x, factor),
+        "sharpness": lambda x: f.adjust_sharpness(x, factor),
+        "posterise": lambda x: f.posterize(x, round(8 - magnitude / (GREATEST / 4))),
+        "solarise": lambda x: f.solarize(x, threshold),
+        "autocontrast": f.autocontrast,
+        "equalise": f.equalize,
+    }

@@ -1,0 +1,76 @@
+"""RandomResizedCrop: a window of random area and shape, resized to the image."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.rules import require
+from mixup_core.tree.limits import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+Area = Annotated[float, Range(0, 1, "(]")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RandomResizedCrop(Augmentation):
+    """A random window of the image, stretched to its size (bilinear), and mirror images.
+
+    Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; areas and shapes of torchvision.
+    """
+
+    tag: ClassVar = "random-resized-crop"
+
+    least_area: Area = 0.08
+    """As a share of the image."""
+    greatest_area: Area = 1.0
+    """As a share of the image."""
+    ratio: Annotated[float, Range(1, 100)] = 4 / 3
+    """Greatest width over height; the least is 1 / ratio."""
+    flip: bool = True
+    """Whether an image is mirrored with probability 1/2."""
+
+    def check(self) -> None:
+        """Check that the areas are in order.
+
+        Raises:
+            RuleError: If they are not.
+        """
+        is_sorted = self.least_area <= self.greatest_area
+        rule = "least_area <= greatest_area"
+        require(is_sorted, rule, self, "least_area", "greatest_area")
+
+    def draw(
+        self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
+    ) -> "NDArray[Any] | None":
+        """Return a window and whether it is mirrored: (*shape, 5)."""
+        import numpy as np
+
+        from mixup_core.images.augmentations.windows import draw_windows
+
+        area = self.least_area, self.greatest_area
+        windows, _ = draw_windows(shape, size, area, (1 / self.ratio, self.ratio), rng)
+        mirrored = rng.integers(2, size=(*shape, 1)) * self.flip
+        return np.concatenate([windows, mirrored], axis=-1)
+
+    def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
+        """Return the windows at the size of the image, float32."""
+        import torch
+        from torch.nn.functional import grid_sample
+
+        places = []
+        for length, first, end in zip(
+            pixels.shape[2:], drawn[:, 0:4:2].unbind(1), drawn[:, 1:4:2].unbind(1), strict=True
+        ):
+            along = (torch.arange(length, device=drawn.device) + 0.5) / length
+            place = first[:, None] + along * (end - first)[:, None] - 0.5
+            within = place.maximum(first[:, None]).minimum(end[:, None] - 1)
+            places.append(2 * (within + 0.5) / length - 1)
+        rows, columns = places
+        columns = torch.where(drawn[:, 4:] == 1, columns.flip(1), columns)
+        shape = len(pixels), *pixels.shape[2:]
+        grid = torch.stack([columns[:, None].expand(shape), rows[:, :, None].expand(shape)], dim=3)
+        return grid_sample(pixels.float(), grid, align_corners=False, padding_mode="border")

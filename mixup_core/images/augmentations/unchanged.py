@@ -1,0 +1,18 @@
+"""Unchanged: no augmentation."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unchanged(Augmentation):
+    """Each access shows the image as it is."""
+
+    tag: ClassVar = "none"
+
+    @property
+    def is_compiled(self) -> bool:
+        """True: the kernel has nothing to add."""
+        return True

@@ -1,0 +1,43 @@
+"""draw_windows: rectangles of random area and aspect ratio inside an image."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ATTEMPTS = 10
+
+
+def draw_windows(
+    shape: tuple[int, ...],
+    size: tuple[int, int],
+    area: tuple[float, float],
+    ratio: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return windows, (*shape, 4): first row, end row, first column, end column; which were found.
+
+    The area is uniform, the logarithm of the aspect ratio too, each side is rounded, and the place
+    is uniform. The first of ten attempts that fits counts, as in torchvision; without one the
+    window is the whole image.
+
+    Args:
+        shape: Of the windows.
+        size: Height and width of the image.
+        area: Least and greatest share of the image.
+        ratio: Least and greatest width over height.
+        rng: Source of the draws.
+    """
+    tries = (*shape, _ATTEMPTS)
+    pixels = rng.uniform(*area, tries) * size[0] * size[1]
+    aspect = np.exp(rng.uniform(math.log(ratio[0]), math.log(ratio[1]), tries))
+    place = rng.random((*shape, 2))
+    lengths = np.stack([np.rint(np.sqrt(pixels / aspect)), np.rint(np.sqrt(pixels * aspect))], -1)
+    fits = ((lengths >= 1) & (lengths <= size)).all(axis=-1)
+    first = fits.argmax(-1)[..., None, None]
+    found: NDArray[np.bool_] = np.asarray(fits.any(axis=-1))
+    chosen = np.take_along_axis(lengths, first, axis=-2)[..., 0, :]
+    chosen = np.where(found[..., None], chosen, size)
+    begin = np.floor(place * (np.asarray(size) - chosen + 1))
+    windows = np.stack([begin, begin + chosen], axis=-1).reshape(*shape, 4)
+    return windows.astype(np.int64), found

@@ -1,0 +1,82 @@
+"""One set of promises for every augmentation of the catalogue, built-in or not."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.config import DataConfig
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import parsed
+
+SIZE = (12, 14)
+AUGMENTATIONS = sorted(Augmentation.catalogue)
+
+
+def _pixels(count: int = 40, channels: int = 3) -> Tensor:
+    rng = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, channels, *SIZE), dtype=torch.uint8, generator=rng)
+
+
+def _seen(tag: str, pixels: Tensor, seed: int = 0) -> Tensor:
+    augmentation = parsed(Augmentation, tag)
+    drawn = augmentation.draw((len(pixels),), SIZE, np.random.default_rng(seed))
+    if drawn is None:
+        return pixels.float()
+    given = torch.from_numpy(drawn)
+    return augmentation.on_images(augmentation.on_pixels(pixels, given).float(), given)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("tag", AUGMENTATIONS)
+def test_images_keep_their_shape_and_unit_and_the_pixels_stay(tag: str, channels: int) -> None:
+    pixels = _pixels(channels=channels)
+    copy = pixels.clone()
+    seen = _seen(tag, pixels)
+    assert seen.shape == pixels.shape
+    assert seen.isfinite().all()
+    assert seen.min() >= 0
+    assert seen.max() <= 255
+    assert torch.equal(pixels, copy)
+    assert torch.equal(seen, copy.float()) == (tag == "none")
+
+
+@pytest.mark.parametrize("tag", AUGMENTATIONS)
+def test_draws_are_named_by_their_generator_and_read_nothing_else(tag: str) -> None:
+    before = torch.get_rng_state()
+    pixels = _pixels()
+    assert torch.equal(_seen(tag, pixels), _seen(tag, pixels))
+    assert torch.equal(_seen(tag, pixels), _seen(tag, pixels, 1)) == (tag == "none")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("tag", AUGMENTATIONS)
+def test_an_image_is_changed_by_its_own_draws_whatever_the_batch(tag: str) -> None:
+    augmentation = parsed(Augmentation, tag)
+    pixels = _pixels()
+    drawn = augmentation.draw((len(pixels),), SIZE, np.random.default_rng(0))
+    if drawn is None:
+        return
+    given = torch.from_numpy(drawn)
+    together = augmentation.on_images(augmentation.on_pixels(pixels, given).float(), given)
+    for index in (0, 7, 39):
+        one = slice(index, index + 1)
+        alone = augmentation.on_pixels(pixels[one], given[one]).float()
+        torch.testing.assert_close(augmentation.on_images(alone, given[one])[0], together[index])
+
+
+@pytest.mark.parametrize("tag", AUGMENTATIONS)
+def test_draws_come_in_the_shape_of_the_accesses(tag: str) -> None:
+    drawn = parsed(Augmentation, tag).draw((2, 5), SIZE, np.random.default_rng(0))
+    assert drawn is None or drawn.shape[:2] == (2, 5)
+
+
+def test_what_needs_pixels_of_8_bits_refuses_pooled_ones() -> None:
+    for tag in AUGMENTATIONS:
+        augmentation = parsed(Augmentation, tag)
+        if augmentation.needs_bytes:
+            with pytest.raises(RuleError, match="pool of 1"):
+                DataConfig(augment=augmentation, pool=2)
+        else:
+            DataConfig(augment=augmentation, pool=2)

@@ -1,0 +1,34 @@
+import math
+
+import numpy as np
+import pytest
+
+from mixup_core.images.augmentations.windows import draw_windows
+
+
+def test_windows_have_the_areas_and_shapes_that_are_asked_for() -> None:
+    windows, found = draw_windows(
+        (20_000,), (64, 64), (0.1, 0.5), (0.5, 2.0), np.random.default_rng(0)
+    )
+    assert found.all()
+    height, width = windows[:, 1] - windows[:, 0], windows[:, 3] - windows[:, 2]
+    area, ratio = height * width / 64**2, width / height
+    assert 0.09 < area.min() < area.max() < 0.52
+    assert area.mean() == pytest.approx(0.3, abs=0.01)
+    assert np.log(ratio).mean() == pytest.approx(0, abs=0.02)
+    assert abs(np.log(ratio)).max() < math.log(2) + 0.1
+    assert (windows >= 0).all()
+    assert (windows <= 64).all()
+
+
+def test_places_are_uniform() -> None:
+    windows, _ = draw_windows((9000,), (6, 6), (0.25, 0.25), (1.0, 1.0), np.random.default_rng(0))
+    assert (windows[:, 1] - windows[:, 0] == 3).all()
+    counts = np.bincount(windows[:, 0] * 4 + windows[:, 2], minlength=16)
+    assert abs(counts - 9000 / 16).max() < 4 * (9000 / 16) ** 0.5
+
+
+def test_without_a_fit_the_window_is_the_whole_image() -> None:
+    windows, found = draw_windows((3,), (4, 5), (1.0, 1.0), (9.0, 9.0), np.random.default_rng(0))
+    assert not found.any()
+    assert windows.tolist() == [[0, 4, 0, 5]] * 3
