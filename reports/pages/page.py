@@ -70,7 +70,12 @@ def render_page(  # noqa: PLR0913  what a page is made of
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"zip": zip, "coded": _coded, "addressed": _addressed}
+    environment.filters |= {
+        "zip": zip,
+        "coded": _coded,
+        "addressed": _addressed,
+        "sentences": _sentences,
+    }
     return Page(
         template=environment.from_string(_TEMPLATE.read_text(encoding="utf-8")),
         values={
@@ -92,6 +97,12 @@ def render_page(  # noqa: PLR0913  what a page is made of
 def _coded(text: str) -> Markup:
     """Return a text escaped, with what it has between backticks as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
+
+
+def _sentences(caption: str) -> list[str]:
+    """Return the statements of a caption, each with a capital and a full stop."""
+    statements = (part.strip() for part in re.split(r"; |(?<=\.) ", caption))
+    return [f"{part[0].upper()}{part[1:].rstrip('.')}." for part in statements if part]
 
 
 def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,13 +43,19 @@ def test_a_folder_with_the_name_of_a_file_is_named_and_nothing_is_replaced(tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
 
 
-def test_what_a_killed_process_left_of_a_report_goes_and_nothing_else_does(tmp_path: Path) -> None:
-    folder, left = tmp_path / "study", tmp_path / ".study.4711-0a1b"
-    for name in ("lock", "study/a"):
-        (left / name).parent.mkdir(parents=True, exist_ok=True)
-        (left / name).touch()
+def test_only_the_report_that_a_killed_process_left_half_written_is_removed(
+    tmp_path: Path,
+) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from mixup_core.temporary import *\n"
+        "with temporary_folder(Path(sys.argv[1]), '.study.') as folder:\n"
+        "    (folder / 'a').touch(); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    assert sorted(path.name for path in left.iterdir()) == ["a", "lock"]
     (tmp_path / ".study.conclusion.json").touch()
-    replace_files(folder, {"a": "new"})
+    replace_files(tmp_path / "study", {"a": "new"})
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
 
 
