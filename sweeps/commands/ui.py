@@ -1,7 +1,9 @@
 """ui: MLflow's pages on a home."""
 
+import errno
 import os
 import shlex
+import socket
 import sys
 from pathlib import Path
 
@@ -20,7 +22,8 @@ from sweeps.reading.study_file import load_study
 def ui(study: str | None, home: Path, port: int) -> int:
     """Open MLflow's pages on this home, for this machine and ports forwarded to it only.
 
-    Says where each study is shown, or STUDY alone: its arms, and the learning curves of its runs.
+    Prints links to each study, or to STUDY alone: its arms, and the learning curves of its runs. A
+    port that another program uses is refused, exit code 2: a link would lead to that program.
     """  # noqa: DOC501
     from sweeps.tracking.database import relocate
     from sweeps.tracking.experiment import experiments
@@ -34,12 +37,14 @@ def ui(study: str | None, home: Path, port: int) -> int:
     if not database.is_file():
         raise RefusedError(f"{database}: not found; run a study first")
     relocate(database)
+    _require_free(port)
     links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
     if study is not None:
         name = study if study in links else load_study(study).name
         if name not in links:
             raise RefusedError(f"{name}: not in {database}; run it first")
         links = {name: links[name]}
+    _require_free(port)  # again, for opening MLflow takes seconds
     for name, of_study in links.items():
         click.echo(
             f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
@@ -68,3 +73,29 @@ def ui(study: str | None, home: Path, port: int) -> int:
         "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
     ]
     os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place
+
+
+def _require_free(port: int) -> None:
+    """Check that this process could listen at a port of the loopback.
+
+    Raises:
+        RefusedError: If another program listens there, or the port is for the superuser alone.
+    """
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind(("127.0.0.1", port))
+            own.listen()
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                reason = "another program uses this port"
+            else:
+                reason = f"this port cannot be used ({error.strerror})"
+            raise RefusedError(
+                f"--port {port}: {reason}; choose another, for example --port {_another(port)}"
+            ) from error
+
+
+def _another(port: int) -> int:
+    """Return a port above 1024 to suggest; whether it is free is not known."""
+    return port + 1 if 1024 <= port < 65535 else 5001

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from sweeps.cli import commands
+from sweeps.commands.request import RefusedError
 from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.tracking.experiment import _connect
 from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
@@ -91,6 +94,21 @@ def test_a_damaged_database_is_named_with_what_brings_it_back(
         assert text.startswith(f"{tmp_path / 'mlflow.db'} ")
         name = study[0] if study else "STUDY"
         assert f"sync {name} --home {tmp_path} brings it back" in text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104  a stranger's program
+def test_a_port_that_another_program_uses_is_refused_and_never_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("a server starts"))
+    _connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
+    with socket.create_server((host, 0)) as stranger:
+        port = stranger.getsockname()[1]
+        arguments = ["ui", "--home", str(tmp_path), "--port", str(port)]
+        said = CliRunner().invoke(commands, arguments)
+    assert isinstance(said.exception, RefusedError)
+    assert str(said.exception).startswith(f"--port {port}: another program uses this port; choose")
+    assert "http" not in said.output
 
 
 def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
