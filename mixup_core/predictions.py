@@ -2,12 +2,13 @@
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mixup_core.archives import read_arrays
 
 AVERAGED = "_averaged"
 """Stands behind the name of a split for the logits of the averaged weights, as behind metrics."""
@@ -57,11 +58,10 @@ class Predictions:
             PredictionsError: If the bytes are none.
         """
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
+            arrays = read_arrays(content)
             names = dict.fromkeys(name.partition("/")[0] for name in arrays)
             splits = {name: _split(name, arrays) for name in names}
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError) as error:
             raise PredictionsError(
                 f"`bytes are predictions` must hold, got ({len(content)} bytes: {error})."
             ) from error

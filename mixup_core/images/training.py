@@ -14,6 +14,7 @@ import torch._dynamo  # noqa: F401  the first optimizer would, while its run wai
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from mixup_core.archives import require_unpacked
 from mixup_core.images.batches import Draws, batches, proven_kernel
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
@@ -80,7 +81,8 @@ class TrainingState:
         """
         self.logits = {}
         try:
-            saved = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+            require_unpacked(stream := io.BytesIO(content))
+            saved = torch.load(stream, map_location="cpu", weights_only=True)
             for name, part in self._parts().items():
                 part.load_state_dict(saved[name])
         except Exception as error:  # torch raises whatever it stumbles over

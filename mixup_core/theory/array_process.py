@@ -2,7 +2,6 @@
 
 import io
 import math
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -10,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mixup_core.archives import ArchiveError, read_arrays
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 
@@ -69,9 +69,8 @@ class ArrayProcess:
             StateError: If the bytes are no archive of arrays of these names, shapes and types.
         """
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            found = read_arrays(content)
+        except ArchiveError as error:
             raise StateError(
                 "`a state is an archive of arrays` must hold, "
                 f"got ({len(content)} bytes: {type(error).__name__})."

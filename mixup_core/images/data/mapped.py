@@ -1,31 +1,41 @@
 """Mapped: a data set decoded once per machine, in a file that all its processes map.
 
-    decoded/<name>-<16 hex>-<sha256>.pt    the tensors of every split; the file's own sha256
+    decoded/<name>-<16 hex>-<64 hex>.pt    the tensors of every split
+    .decoded-<uid>.key                     32 random bytes that only this user can read
 
 The 16 digits stand for all that the tensors are made from: the checksums of the source files, the
-configuration, the decoders. A source that changed is therefore decoded into another file, and a
-file that was damaged does not have the sha256 in its name. The folder may be removed at any time.
+configuration, the decoders, the user. A source that changed is therefore decoded into another file.
+The 64 digits are a signature (HMAC-SHA256) of both, made with the user's key when the sources were
+decoded: a file that was damaged, changed, or made by anybody else does not have it, and the sources
+are decoded again. Folder and key may be removed at any time.
 """
 
 import dataclasses
 import functools
 import hashlib
+import hmac
 import json
+import os
+import secrets
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
+from mixup_core.archives import require_unpacked
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import Images, Splits, load
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, locked
 from mixup_core.images.data.folders import describe
 from mixup_core.keys import NUMERICS_VERSION
+from mixup_core.store.errors import StoreError
+from mixup_core.store.local_files import open_regular, write_durably
 
 _FOLDER = "decoded"
 _DIGITS = 16
+_KEY_BYTES = 32
 _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
@@ -49,16 +59,17 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
     except DataError:
         return load(data, root)  # which tells what is wrong
     try:
-        splits = _read(data, key, root)
+        secret = _secret(root)
+        splits = _read(data, key, root, secret)
         if splits is not None:
             return splits
         with locked(data.name, root):
-            if (splits := _read(data, key, root)) is not None:
+            if (splits := _read(data, key, root, secret)) is not None:
                 return splits
             loaded = load(data, root)
-            _write(loaded, key, root)
-            return _read(data, key, root) or loaded
-    except OSError:
+            _write(loaded, key, root, secret)
+            return _read(data, key, root, secret) or loaded
+    except (OSError, StoreError):
         return load(data, root)
 
 
@@ -90,15 +101,38 @@ def _key(data: DataConfig, root: Path) -> str:
         "numerics": NUMERICS_VERSION,
         "data": dataclasses.asdict(seen) | {"folder": None},
         "sources": checksums(data, root),
+        "user": os.geteuid(),
         "decoders": {package: version(package) for package in _DECODERS},
     }
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
     return f"{data.name}-{digest[:_DIGITS]}"
 
 
-def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
+def _secret(root: Path) -> bytes:
+    """Return the key that signs what this user has decoded, made if need be.
+
+    Raises:
+        OSError: If it cannot be written, or somebody else's file is in its place.
+    """
+    file = root / f".decoded-{os.geteuid()}.key"
+    for _ in ("read", "made by another process or by this one"):
+        with suppress(FileNotFoundError), open_regular(file) as stream:
+            found = os.fstat(stream.fileno())
+            content = stream.read(_KEY_BYTES + 1)
+            is_private = found.st_uid == os.geteuid() and not found.st_mode & 0o077
+            if is_private and len(content) == _KEY_BYTES:
+                return content
+            file.unlink()
+        write_durably(file, secrets.token_bytes(_KEY_BYTES), overwrite=False)
+    raise OSError(f"{file}: is not a key that this user alone can read")
+
+
+def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | None:
     for file in (root / _FOLDER).glob(f"{key}-*.pt"):
-        if file.is_file() and file.stem == f"{key}-{_sha256(file)}":
+        name = f"{key}-{_signature(file, key, secret)}" if file.is_file() else ""
+        if hmac.compare_digest(file.stem.encode(), name.encode()):
+            with file.open("rb") as stream:
+                require_unpacked(stream)
             parts = torch.load(file, mmap=True, weights_only=True)
             images = {name: Images(**part, pool=data.pool) for name, part in parts.items()}
             return Splits(
@@ -113,7 +147,7 @@ def _read(data: DataConfig, key: str, root: Path) -> Splits | None:
     return None
 
 
-def _write(splits: Splits, key: str, root: Path) -> None:
+def _write(splits: Splits, key: str, root: Path, secret: bytes) -> None:
     """Write the file, under the lock; it appears whole.
 
     Raises:
@@ -136,11 +170,12 @@ def _write(splits: Splits, key: str, root: Path) -> None:
             torch.save(parts, partial)
         except RuntimeError as error:  # what PyTorch's own writer says of a full disk
             raise OSError(f"{partial}: {error}") from error
-        partial.replace(partial.with_name(f"{key}-{_sha256(partial)}.pt"))
+        partial.replace(partial.with_name(f"{key}-{_signature(partial, key, secret)}.pt"))
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _sha256(file: Path) -> str:
+def _signature(file: Path, key: str, secret: bytes) -> str:
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        new = functools.partial(hmac.new, secret, key.encode(), "sha256")
+        return hashlib.file_digest(stream, new).hexdigest()

@@ -1,4 +1,5 @@
 import dataclasses
+import io
 import itertools
 import math
 import pickle
@@ -334,7 +335,10 @@ def test_no_code_in_a_stored_state_is_run(config: TrainConfig, splits: Splits) -
             return (exec, ("raise SystemExit('executed')",))
 
     state = TrainingState.initial(config, splits.info, CPU)
+    torch.save(Payload(), content := io.BytesIO())
     with pytest.raises(StateError, match="UnpicklingError"):
+        state.load_bytes(content.getvalue(), [])
+    with pytest.raises(StateError, match="ArchiveError"):
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
 
 
@@ -390,4 +394,4 @@ def test_a_shortage_of_memory_is_not_taken_for_a_damaged_state(
 
     monkeypatch.setattr(torch, "load", short)
     with pytest.raises(MemoryError):
-        state.load_bytes(b"", [])
+        state.load_bytes(state.to_bytes(), [])

@@ -96,7 +96,7 @@ def test_a_damaged_database_is_named_with_what_brings_it_back(
         assert f"sync {name} --home {tmp_path} brings it back" in text
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104  a stranger's program
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_a_port_that_another_program_uses_is_refused_and_never_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:

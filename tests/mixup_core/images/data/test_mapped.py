@@ -1,9 +1,12 @@
 """One decoded file per data set and machine: the tensors of `load`, never stale, never damaged."""
 
+import hashlib
+import hmac
 import os
 import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +113,49 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None:
     assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
     assert decoded(tmp_path) == [file]
     assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("signed_with", ["nothing", "the file's own sha256", "another key"])
+def test_a_file_that_was_not_decoded_here_is_not_used(tmp_path: Path, signed_with: str) -> None:
+    load_mapped(DIGITS, tmp_path)
+    (file,) = decoded(tmp_path)
+    parts = torch.load(file, weights_only=True)
+    parts["train"]["labels"] = parts["train"]["labels"].roll(1)
+    torch.save(parts, file)
+    key, _, signature = file.stem.rpartition("-")
+    if signed_with != "nothing":
+        algorithm = {
+            "the file's own sha256": hashlib.sha256,
+            "another key": partial(hmac.new, b"k" * 32, key.encode(), "sha256"),
+        }[signed_with]
+        with file.open("rb") as stream:
+            signature = hashlib.file_digest(stream, algorithm).hexdigest()  # type: ignore[arg-type]
+    file.rename(file.with_stem(f"{key}-{signature}"))
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    assert decoded(tmp_path) == [file]
+
+
+@pytest.mark.parametrize("damage", ["open to others", "short", "a folder", "a FIFO", "a link"])
+def test_a_key_that_others_may_know_is_replaced_or_done_without(
+    tmp_path: Path, damage: str
+) -> None:
+    load_mapped(DIGITS, tmp_path)
+    (key,) = tmp_path.glob(".decoded-*.key")
+    before = key.read_bytes()
+    match damage:
+        case "open to others":
+            key.chmod(0o644)
+        case "short":
+            key.write_bytes(b"short")
+        case "a link":
+            key.unlink()
+            key.symlink_to(tmp_path / "nowhere")
+        case _:
+            DAMAGES[damage](key)
+    assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    if damage in {"open to others", "short"}:
+        assert key.read_bytes() != before
+        assert (key.stat().st_size, key.stat().st_mode & 0o777) == (32, 0o600)
 
 
 def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""Archives: zip files of arrays or tensors that unpack to no more than their own size."""
+
+import io
+import math
+import zipfile
+from typing import IO, Any
+
+
+class ArchiveError(ValueError):
+    """A zip file that states more content than it has bytes, or is none."""
+
+
+def require_unpacked(stream: IO[bytes]) -> None:
+    """Check, before anything is read, that the members of an archive are stored uncompressed.
+
+    NumPy and PyTorch store what they write; a compressed member comes from somebody else, and may
+    unpack to a thousand times its size.
+
+    Args:
+        stream: The archive, at any position; it is at its beginning afterwards.
+
+    Raises:
+        ArchiveError: If a member is compressed, or all of them state more bytes than the file has.
+    """
+    size = stream.seek(0, io.SEEK_END)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise ArchiveError(f"no archive ({error})") from error
+    stated = sum(member.file_size for member in members)
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
+        raise ArchiveError(f"its members unpack to {stated:,} bytes, and the file has {size:,}")
+    stream.seek(0)
+
+
+def read_arrays(content: bytes) -> dict[str, Any]:
+    """Return the arrays of an NPZ archive by name; no code in it runs.
+
+    Raises:
+        ArchiveError: If it is none, or states more content than it has bytes.
+    """
+    import numpy as np
+    from numpy.lib import format as npy
+
+    headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    require_unpacked(io.BytesIO(content))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as stream:
+                    shape, _, dtype = headers[npy.read_magic(stream)](stream)
+                if math.prod(shape) * dtype.itemsize > member.file_size:
+                    too_large = f"{member.filename}: {member.file_size:,} bytes, stated as {shape}"
+                    break
+            else:
+                too_large = None
+        if too_large is None:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ArchiveError(f"no arrays ({type(error).__name__}: {error})") from error
+    raise ArchiveError(too_large)

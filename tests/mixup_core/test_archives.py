@@ -1,0 +1,111 @@
+"""Archives: what unpacks to more than its own size is refused before it is unpacked."""
+
+import io
+import resource
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mixup_core.archives import ArchiveError, read_arrays, require_unpacked
+from mixup_core.predictions import Predictions, PredictionsError
+
+HUGE = 1_500_000_000
+"""Bytes that half a megabyte unpacks to at most."""
+
+
+def deflated(name: str) -> bytes:
+    """Return an archive of half a megabyte whose one member unpacks to 500 MB."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w", force_zip64=True) as member,
+    ):
+        np.lib.format.write_array_header_1_0(
+            member, {"descr": "<f4", "fortran_order": False, "shape": (125_000_000,)}
+        )
+        for _ in range(500):
+            member.write(bytes(1_000_000))
+    return buffer.getvalue()
+
+
+def overstated() -> bytes:
+    """Return an archive with a member whose head states more numbers than it has."""
+    buffer, member = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        member, {"descr": "<f4", "fortran_order": False, "shape": (HUGE,)}
+    )
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.npy", member.getvalue())
+    return buffer.getvalue()
+
+
+def peak_of(read: Callable[[], object]) -> int:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    read()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def test_arrays_are_read_as_they_were_written() -> None:
+    arrays = {"a": np.arange(6).reshape(2, 3), "b/c": np.float32(3), "empty": np.zeros((0, 4))}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    found = read_arrays(buffer.getvalue())
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (deflated("a.npy"), "unpack to 500,000,"),
+        (overstated(), "stated as"),
+        (b"", "no archive"),
+        (b"PK\x03\x04" + bytes(100), "no archive"),
+    ],
+    ids=["deflated", "overstated", "empty", "cut"],
+)
+def test_what_states_more_than_it_has_is_refused_without_memory_for_it(
+    content: bytes, reason: str
+) -> None:
+    def read() -> None:
+        with pytest.raises(ArchiveError, match=reason):
+            read_arrays(content)
+
+    assert peak_of(read) < 50_000_000
+    with pytest.raises(PredictionsError):
+        Predictions.from_bytes(content)
+
+
+def test_an_archive_of_pickles_is_no_archive_of_arrays() -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.array([{}], dtype=object))
+    with pytest.raises(ArchiveError, match="no arrays"):
+        read_arrays(buffer.getvalue())
+
+
+def test_what_torch_writes_passes_and_what_was_compressed_since_does_not(tmp_path: Path) -> None:
+    written, again = tmp_path / "written.pt", tmp_path / "again.pt"
+    torch.save({"a": torch.zeros(1_000_000)}, written)
+    with written.open("rb") as stream:
+        require_unpacked(stream)
+        assert stream.tell() == 0
+    with zipfile.ZipFile(written) as old, zipfile.ZipFile(again, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.infolist():
+            new.writestr(member.filename, old.read(member))
+    with again.open("rb") as stream, pytest.raises(ArchiveError, match="unpack to"):
+        require_unpacked(stream)
+
+
+def test_members_that_share_their_bytes_are_refused() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a", bytes(1000))
+        (first,) = archive.infolist()
+        archive.filelist += [first] * 50
+    with pytest.raises(ArchiveError, match="unpack to 51,000 bytes"):
+        require_unpacked(buffer)
