@@ -1,9 +1,7 @@
 """run: train the missing runs of a study, then write its report."""
 
 import importlib
-import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from mixup_core.addresses import web_address
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, StoreFullError
 from mixup_core.store.folder import Folder
@@ -34,6 +31,7 @@ from sweeps.commands.request import (
 from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
+from sweeps.running.cluster_address import choose_cluster
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement, PlacementError
@@ -51,8 +49,6 @@ class SearchLostError(Exception):
     """A search whose storage stopped answering while it ran."""
 
 
-_CLUSTER_PATIENCE = 10.0
-"""Seconds to wait for a cluster's port."""
 _LEAST_FREE = 1_000_000
 """Bytes on a disk below which nothing is begun: MLflow's database alone takes half of them."""
 
@@ -106,7 +102,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     placement = (
         placed.auto() if gpus_per_run == "auto" else replace(placed, gpus_per_run=gpus_per_run)
     )
-    _join(address)
+    choose_cluster(address)
     _require_data(request.study)
     tracks = not is_inline or _is_installed("mlflow")
     if tracks:
@@ -393,26 +389,6 @@ def _look_at_data(study: Study) -> None:
     with still("looking at the data"):
         for config in study.arms.values():
             needs.open(config)
-
-
-def _join(address: str | None) -> None:
-    """Let Ray join the cluster at an address, if one was given.
-
-    Somebody has to listen there: Ray itself would wait for minutes.
-
-    Raises:
-        RefusedError: If the address is none or nobody answers.
-    """
-    if address is None:
-        return
-    host, _, port = address.rpartition(":")
-    if not (host and port.isdecimal() and web_address(address).is_whole):
-        raise RefusedError(f"--address {web_address(address)}: not HOST:PORT of a Ray cluster")
-    try:
-        socket.create_connection((host, int(port)), timeout=_CLUSTER_PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise RefusedError(f"{address}: no Ray cluster answers ({error})") from error
-    os.environ["RAY_ADDRESS"] = address
 
 
 def _source(request: Request, plan: Plan) -> "RunSource":

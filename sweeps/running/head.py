@@ -24,6 +24,8 @@ _GRACE = 2.0
 """Seconds within which a launch that lost its cluster or was interrupted may be about to end."""
 _PATIENCE = 5.0
 """Seconds for which the main thread may hear that the cluster is gone."""
+_JOINS_WITHIN = 30.0
+"""Seconds for a cluster that answers to let this process join."""
 _CODE = 1
 
 
@@ -108,6 +110,27 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
             own.update(_needed(set(psutil.Process().children()) - of_before))
         ended = _ended_of(own)
         return ended and not_started(ended)
+
+    return _watched(lost, _LOOK_EVERY_STARTING, leave)
+
+
+def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[None]:
+    """Let Ray join a cluster within a `with`, for as long as that takes and not for minutes.
+
+    Args:
+        address: Of the cluster, for the message.
+        leave: As for `Head.watched`.
+
+    Raises:
+        HeadLostError: If the cluster does not answer.
+        KeyboardInterrupt: If an ending signal came, in place of what came of that.
+    """
+    give_up_at = time.monotonic() + _JOINS_WITHIN
+
+    def lost() -> str | None:
+        is_late = time.monotonic() > give_up_at
+        said = f"{address}: Ray could not join this cluster within {_JOINS_WITHIN:.0f} s"
+        return f"{said}; the same command again tries again" if is_late else None
 
     return _watched(lost, _LOOK_EVERY_STARTING, leave)
 

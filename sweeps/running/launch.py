@@ -12,8 +12,9 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import end_members, scratch
+from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.placement import Placement, require_gpus
-from sweeps.running.ray_cluster import close_aside, cluster, is_elsewhere, nodes
+from sweeps.running.ray_cluster import close_aside, cluster, nodes
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.tracking.tracker import Tracker

@@ -2,31 +2,25 @@
 
 import gc
 import os
-import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-# Ray reads these when it is imported. A cluster of our own is closed to everyone else: all its
-# ports are on the loopback, and its token dies with this process.
+from sweeps.running.cluster_address import VARIABLE, close_environment, is_elsewhere
+
+# Ray reads these when it is imported.
+if not is_elsewhere():
+    close_environment(os.environ)
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-if "RAY_ADDRESS" not in os.environ:
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    os.environ["RAY_AUTH_MODE"] = "token"
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    # Its metrics are read by nobody, and what serves them asks for no token.
-    os.environ["RAY_enable_metrics_collection"] = "0"  # noqa: SIM112  Ray's own spelling
-    # A GCS that died before it had a port is waited for with every thread of this process at rest.
-    os.environ["RAY_gcs_server_port_wait_time_s"] = "10"  # noqa: SIM112
 
 import ray
 
 from sweeps.machine.processes import end_children
 from sweeps.machine.signals import hear
 from sweeps.running.console import still
-from sweeps.running.head import Head, HeadLostError, not_started, starting
-from sweeps.running.placement import Node, Placement
+from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
+from sweeps.running.placement import Node, Placement, PlacementError
 
 _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
@@ -53,12 +47,12 @@ def cluster(
         leave: As for `Head.watched`.
 
     Raises:
-        HeadLostError: If one of our own does not start.
+        HeadLostError: If one of our own does not start, or another does not let this process join.
+        PlacementError: If another refuses this process.
         KeyboardInterrupt: As it came; Ray's processes here are killed then.
     """
     if is_elsewhere():
-        with still("joining the Ray cluster"):
-            ray.init(logging_level="WARNING", log_to_driver=False)
+        _join(leave)
     else:
         with still("starting Ray"):
             _start_ray(placement.cpus_here(runs), folder, leave)
@@ -94,11 +88,6 @@ def close_aside(open_things: ExitStack) -> None:
     threading.Thread(target=close, name="ending Ray").start()
 
 
-def is_elsewhere() -> bool:
-    """Return whether a launch joins a cluster, which others may have started."""
-    return "RAY_ADDRESS" in os.environ
-
-
 def nodes() -> list[Node]:
     """Return what the nodes that are there have for runs."""
     return [
@@ -106,6 +95,23 @@ def nodes() -> list[Node]:
         for node in ray.nodes()
         if node["Alive"]
     ]
+
+
+def _join(leave: Callable[[], None]) -> None:
+    """Join the cluster that RAY_ADDRESS names.
+
+    Raises:
+        PlacementError: If it refuses this process.
+    """
+    address = os.environ[VARIABLE]
+    with still("joining the Ray cluster"), joining(address, leave):
+        try:
+            ray.init(logging_level="WARNING", log_to_driver=False)
+        except Exception as error:  # Ray has no type of its own for this
+            reason = str(error).strip().partition("\n")[0]
+            raise PlacementError(
+                f"{address}: this Ray cluster cannot be joined: {reason}"
+            ) from error
 
 
 def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:

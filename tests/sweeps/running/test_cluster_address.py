@@ -1,0 +1,170 @@
+"""Cluster address: nothing is joined by accident, junk is refused in one line and at once."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from sweeps.running import cluster_address as module
+from sweeps.running.cluster_address import choose_cluster, close_environment, is_elsewhere
+from sweeps.running.placement import PlacementError
+
+_HEAD = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""Begins what a gRPC server answers."""
+
+
+@contextmanager
+def listening(answer: bytes | None, family: int = socket.AF_INET) -> Iterator[str]:
+    """Yield the address of a server with one answer; None never answers."""
+    host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    with socket.create_server((host, 0), family=family) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1024)
+                if answer is None:
+                    time.sleep(8)
+                else:
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        shown = host if family == socket.AF_INET else f"[{host}]"
+        yield f"{shown}:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("value", [None, "", " ", "local", " local "])
+def test_a_variable_that_names_no_cluster_is_unset(
+    value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("RAY_ADDRESS", value)
+    choose_cluster(None)
+    assert "RAY_ADDRESS" not in os.environ
+    assert not is_elsewhere()
+
+
+@pytest.mark.parametrize("value", ["", "local"])
+def test_ray_itself_does_not_see_such_a_value(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", value)
+    assert not is_elsewhere()
+    environment = dict(os.environ)
+    close_environment(environment)
+    assert "RAY_ADDRESS" not in environment
+
+
+JUNK = [
+    "auto", "cluster", "localhost", ":6379", "host:", "host:0", "host:65536", "host:-1", "host:x",
+    "host:99999999999999999999", "ray://host:10001", "http://host:8265", "a b:6379", "host:6379/",
+    "host:\u0663\u0663", "h\x1b[31m:6379", "u:p@host:6379", "?:1", "#:1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_option", [True, False])
+@pytest.mark.parametrize("value", JUNK)
+def test_junk_is_refused_in_one_line(
+    value: str, is_option: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "" if is_option else value)
+    name = "--address" if is_option else "RAY_ADDRESS"
+    with pytest.raises(PlacementError, match=f"^{name} must be HOST:PORT") as refused:
+        choose_cluster(value if is_option else None)
+    assert str(refused.value).isprintable()
+    assert "u:p" not in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["", "local"])
+def test_an_empty_option_is_junk(value: str) -> None:
+    with pytest.raises(PlacementError, match="--address must be"):
+        choose_cluster(value)
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_what_speaks_grpc_is_joined(family: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    with listening(_HEAD, family) as address:
+        choose_cluster(address)
+    assert os.environ["RAY_ADDRESS"] == address
+    assert is_elsewhere()
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(9), _HEAD[:5]])
+def test_what_speaks_otherwise_is_refused(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening(answer) as address:
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        with pytest.raises(PlacementError, match=f"^{address}: no Ray cluster answers"):
+            choose_cluster(None)
+
+
+def test_what_never_answers_is_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.5)
+    began = time.monotonic()
+    with listening(None) as address, pytest.raises(PlacementError, match=r"timed out|no answer"):
+        choose_cluster(address)
+    assert time.monotonic() - began < 3
+
+
+def test_a_name_that_takes_minutes_to_look_up_is_refused_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_PATIENCE", 0.2)
+
+    def look_up(*_: object, **__: object) -> None:
+        time.sleep(2)
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    began = time.monotonic()
+    with pytest.raises(PlacementError, match="no answer within"):
+        choose_cluster("head.example:6379")
+    assert time.monotonic() - began < 1.5
+
+
+def test_one_signal_ends_the_wait_for_an_address() -> None:
+    with listening(None) as address:
+        command = [sys.executable, "-m", "sweeps.cli", "run", "digits", "--address", address]
+        waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        waiting.send_signal(signal.SIGINT)
+        _, said = waiting.communicate(timeout=20)
+    if waiting.returncode == 2:  # the machine was so busy that the five seconds were over
+        assert "no Ray cluster answers" in said
+    else:
+        assert waiting.returncode in {-signal.SIGINT, 130}, said
+
+
+def test_a_cluster_of_our_own_takes_no_setting_that_could_open_it() -> None:
+    environment = {
+        "PATH": "/bin",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_AUTH_TOKEN": "known",
+        "RAY_AUTH_TOKEN_PATH": "/tmp/known",
+        "RAY_REDIS_ADDRESS": "10.0.0.1:6379",
+        "RAY_RUNTIME_ENV_HOOK": "os.system",
+        "RAY_NODE_IP_ADDRESS": "0.0.0.0",
+        "ray_enable_metrics_collection": "1",
+        "RAY_memory_usage_threshold": "0.9",
+        "RAY_worker_niceness": "0",
+        "RAY_memory_monitor_refresh_ms": "0.0.0.0",
+    }
+    close_environment(environment)
+    token = environment.pop("RAY_AUTH_TOKEN")
+    assert len(token) == 64
+    assert environment == {
+        "PATH": "/bin",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_enable_metrics_collection": "0",
+        "RAY_gcs_server_port_wait_time_s": "10",
+        "RAY_memory_usage_threshold": "0.9",
+        "RAY_worker_niceness": "0",
+    }
