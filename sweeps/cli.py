@@ -64,6 +64,8 @@ def main() -> NoReturn:
     os.umask(os.umask(0o022) | 0o022)
     hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
     ending, is_cut = Ending(), False
+    # Figures are drawn in our style, to files, whatever the user's other programs are to do.
+    os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     try:
         hear()
         code = commands.main(standalone_mode=False, obj=ending)

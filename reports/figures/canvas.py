@@ -7,10 +7,12 @@ import textwrap
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Scaled
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -117,6 +119,15 @@ class Figure:
     def _repr_png_(self) -> bytes:
         """Return what a notebook shows."""
         return self.png
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in one style within a `with`, whatever the settings of matplotlib are outside of it."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        yield
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -16,7 +15,6 @@ from mixup_core.packed import packed
 from mixup_core.problem import Axis, Metric
 from reports.figures.canvas import (
     PANEL_INCHES,
-    STYLE,
     Figure,
     Told,
     draw_axis,
@@ -29,6 +27,7 @@ from reports.figures.canvas import (
     scale_values,
     spell_counts,
     spell_scales,
+    styled,
     wrapped,
 )
 from reports.figures.colours import Look
@@ -127,7 +126,7 @@ def draw_curves(
         for metric in metrics
     }
     marks = {arm: _marks(study, arm) for arm in arms}
-    with mpl.rc_context(STYLE):
+    with styled():
         if has_many:
             canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
         else:

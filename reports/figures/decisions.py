@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from mixup_core.problem import Config
-from reports.figures.canvas import STYLE, Figure, finished, panelled, spell_counts
+from reports.figures.canvas import Figure, finished, panelled, spell_counts, styled
 from reports.numbers.runs import counted_runs
 from reports.numbers.spelling import spell_csv
 from reports.tables.table import Table
@@ -72,7 +72,7 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
     across = np.linspace(-plane.extent, plane.extent, _CELLS)
     up = np.linspace(heights[0], heights[-1], _CELLS)
     seed = next(iter(next(iter(arms.values()))))
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas, panels = panelled(len(arms), height=2.7)
         colours = mpl.colors.LinearSegmentedColormap.from_list(
             "classes", [_faint(_CLASSES[0]), "white", _faint(_CLASSES[1])]

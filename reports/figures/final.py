@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
@@ -13,13 +12,13 @@ from matplotlib.ticker import MaxNLocator
 from mixup_core.problem import Metric
 from reports.figures.canvas import (
     PANEL_INCHES,
-    STYLE,
     Figure,
     finished,
     numbers_of,
     scale_values,
     spell_counts,
     spell_scales,
+    styled,
     wrapped,
 )
 from reports.figures.colours import Look
@@ -72,7 +71,7 @@ def draw_finals(
     panels = {"value": finals, "difference": differences}
     if not differences:
         del panels["difference"]
-    with mpl.rc_context(STYLE):
+    with styled():
         height = 0.9 + 0.42 * len(finals)
         canvas = Canvas(
             figsize=(PANEL_INCHES * max(1.3, len(panels)), height), layout="constrained"

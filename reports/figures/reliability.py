@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
-from reports.figures.canvas import PANEL_INCHES, STYLE, Figure, finished, legend
+from reports.figures.canvas import PANEL_INCHES, Figure, finished, legend, styled
 from reports.figures.colours import Look
 from reports.numbers.calibration import NUM_BINS, Reliability
 from reports.numbers.predicted import Predicted, PredictedArm
@@ -34,7 +33,7 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
     ]
     kinds = [kind for kind in ("raw", "scaled") if any(r["shown"] == kind for r in records)]
     shown = list(predicted.arms)[:_MOST_ARMS]
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(PANEL_INCHES * max(1.3, len(kinds)), 3.8), layout="constrained")
         drawn = canvas.subplots(
             2, len(kinds), squeeze=False, sharex=True, height_ratios=(3, 1), sharey="row"

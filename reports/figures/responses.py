@@ -10,7 +10,6 @@ from matplotlib.ticker import NullLocator
 
 from mixup_core.problem import Metric
 from reports.figures.canvas import (
-    STYLE,
     Figure,
     finished,
     legend,
@@ -19,6 +18,7 @@ from reports.figures.canvas import (
     scale_values,
     spell_counts,
     spell_scales,
+    styled,
     wrapped,
 )
 from reports.figures.colours import Look, line_looks
@@ -75,7 +75,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
     metrics = _panels(study, table, response)
     lines = {label: list(line.values()) for label, line in response.lines.items()}
     of_lines = line_looks(lines, looks, [looks[arm] for arm in response.levels])
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas, panels = panelled(len(metrics))
         for axes, metric in zip(panels, metrics, strict=True):
             shown = table.problem.metric(metric)
@@ -163,7 +163,7 @@ def _map(table: Table, plane: Plane) -> Figure:
     ]
     drawn = [arm for arm in summaries if arm in mapped]
     means = [shown.scale * summaries[arm].mean for arm in drawn]
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas, panels = panelled(len(plane.maps), height=2.8)
         norm = mpl.colors.Normalize(min(means), max(means))
         rows = {row.arm: row for row in table.rows if row.arm in summaries}

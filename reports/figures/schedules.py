@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from mixup_core.laws import Law, lambda_quantiles
 from mixup_core.tree.written_forms import spelled
-from reports.figures.canvas import PANEL_INCHES, STYLE, Figure, finished
+from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
 from reports.figures.colours import Look
 from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
@@ -34,7 +33,7 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
     if not changing:
         return ()
     drawn = {arm: _quantiles(of_arm) for arm, of_arm in changing.items()}
-    with mpl.rc_context(STYLE):
+    with styled():
         return (
             finished(
                 _draw(drawn, looks),

@@ -19,11 +19,11 @@ from mixup_core.keys import stage_keys
 from mixup_core.tree.building import with_values
 from reports.figures.canvas import (
     PANEL_INCHES,
-    STYLE,
     Figure,
     finished,
     legend,
     scale_values,
+    styled,
     tick_logarithms,
 )
 from reports.figures.colours import Look
@@ -85,7 +85,7 @@ def _map(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look
     ]
     means = [scale * point.objectives[0] for point in shown]
     coloured = [*means, *(mean for _, _, mean in bands)]
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(2 * PANEL_INCHES, 3.6), layout="constrained")
         axes = canvas.subplots()
         colours = mpl.colormaps["viridis"]
@@ -252,7 +252,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
     best: list[float] = []
     for point in complete:
         best.append(min([scale * point.objectives[0], *best[-1:]]))
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(2 * PANEL_INCHES, 2.9), layout="constrained")
         axes = canvas.subplots()
         _draw_seeds(searched, axes, [(point, point.number) for point in complete])
@@ -312,7 +312,7 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
     """Return one panel per parameter: its value against the means and seeds of all points."""
     parameters = searched.search.space.parameters
     scale = searched.shown.scale
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(
             figsize=(PANEL_INCHES * max(2, min(3, len(parameters))), 2.7), layout="constrained"
         )
@@ -348,7 +348,7 @@ def _importance(searched: Searched) -> Figure | None:
     if not importances:
         return None
     ordered = sorted(importances.items(), key=lambda entry: entry[1])
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.9 + 0.35 * len(ordered)), layout="constrained")
         axes = canvas.subplots()
         axes.barh([path for path, _ in ordered], [part for _, part in ordered], color=_POINTS)
@@ -377,7 +377,7 @@ def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
     first, second = searched.search.strategy.objectives[:2]
     metrics = searched.study.problem.metric(first), searched.study.problem.metric(second)
     scales = metrics[0].scale, metrics[1].scale
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(PANEL_INCHES * 1.5, 2.9), layout="constrained")
         axes = canvas.subplots()
         for points, colour in ((complete, _POINTS), (front, _WINNER)):

@@ -11,7 +11,6 @@ from mixup_core.problem import Series
 from mixup_core.records import EpochRecord
 from reports.figures.canvas import (
     PANEL_INCHES,
-    STYLE,
     Figure,
     draw_axis,
     finished,
@@ -20,6 +19,7 @@ from reports.figures.canvas import (
     scale_values,
     spell_counts,
     spell_scales,
+    styled,
 )
 from reports.figures.colours import Look
 from reports.numbers.runs import complete_runs, counted_runs
@@ -67,7 +67,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
     scale = series.metric.scale
     shown = [scale * v for by_part in curves.values() for c in by_part.values() for v in c.values()]
     norm = mpl.colors.Normalize(min(shown), max(shown))
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(
             figsize=(0.6 + len(curves) * 0.85 * PANEL_INCHES, 1.0 + 0.16 * len(parts)),
             layout="constrained",
@@ -122,7 +122,7 @@ def _along_parts(
     if not values:
         return None
     numbers: list[dict[str, Any]] = []
-    with mpl.rc_context(STYLE):
+    with styled():
         canvas = Canvas(figsize=(PANEL_INCHES * 1.3, 3.2), layout="constrained")
         axes = canvas.subplots()
         scale = series.metric.scale

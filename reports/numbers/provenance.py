@@ -16,6 +16,7 @@ from typing import Any
 import mixup_core
 from mixup_core.addresses import without_secrets
 from mixup_core.keys import NUMERICS_VERSION
+from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.tree.written_forms import flatten
 from sweeps.state.results import TRIED, RunResult, ended_on_budget
 from sweeps.study.search import Search, SearchHistory
@@ -199,13 +200,34 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     code = provenance["code"]
     if code is not None:
         parts.append(f"reported at {spell_code(code)}")
-    return ", ".join(parts)
+    return "; ".join([", ".join(parts), *_spell_mixture(environments)])
+
+
+def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return warnings that numbers of one table were computed in more than one way."""
+    first, *others = environments or [{}]
+    names = sorted({name for other in others for name in differences(first, other)})
+    noted = []
+    if names:
+        noted.append(
+            f"WARNING, runs were trained in environments that differ in {', '.join(names)}: "
+            "the last bits of paired runs may differ for that reason"
+        )
+    if any(BEGAN_IN in environment for environment in environments):
+        noted.append("WARNING, a run was begun in one environment and finished in another")
+    return noted
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
     """Return what computed: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if nobody knows."""
     limit = environment.get("onednn_at_most")
-    parts = [environment.get("instructions", ""), f"oneDNN at most {limit}" if limit else ""]
+    settings = " ".join(
+        part
+        for part in environment.get("settings", "").split(" ")
+        if not part.partition("=")[0].endswith("_MAX_CPU_ISA")
+    )
+    limited = f"oneDNN at most {limit}" if limit else ""
+    parts = [environment.get("instructions", ""), limited, settings]
     within = ", ".join(filter(None, parts))
     return environment.get("device", "") + (f" ({within})" if within else "")
 

@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -15,6 +16,8 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 class Ending:
     """The command that a user wants to be run then; the object of a click context."""
 
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment that the user has given this process."""
     command: str | None = None
     """For a shell; None is nothing."""
     study: str = ""
@@ -45,7 +48,7 @@ class Ending:
         shell = ["/bin/sh", "-c", self.command]
         try:
             hear()  # an interrupt that ended the launch has made this process deaf to others
-            failed = subprocess.Popen(shell, env={**os.environ, **told}, stdout=2).wait()
+            failed = subprocess.Popen(shell, env={**self.environment, **told}, stdout=2).wait()
             reason = f"exited with {failed}" if failed else ""
         except KeyboardInterrupt:
             hear(leave)

@@ -102,7 +102,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     placement = (
         placed.auto() if gpus_per_run == "auto" else replace(placed, gpus_per_run=gpus_per_run)
     )
-    choose_cluster(address)
+    if not is_inline:
+        choose_cluster(address)
     _require_data(request.study)
     tracks = not is_inline or _is_installed("mlflow")
     if tracks:

@@ -2,6 +2,7 @@
 
 import bdb
 import logging
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
+from mixup_core.numeric_settings import fix_precision
 from mixup_core.problem import DataError, DivergedError, Process, Teacher, lacks_memory, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -27,6 +29,7 @@ _EXPLAINED = (DataError, RuleError, StoreError)
 
 def prepare_process() -> None:
     """Let this process compute as every process of every engine does, so that bits are equal."""
+    fix_precision(os.environ)
     import torch  # the driver of a cluster, which reads this module, trains nothing
 
     torch.set_num_threads(1)
@@ -122,13 +125,16 @@ class Driver(logging.Handler):
         self._warnings.append(record.getMessage())
 
     @contextmanager
-    def hearing(self, logger: str) -> Iterator[None]:
-        """Pass on the warnings of a logger: nobody reads the logs of a worker."""
-        logging.getLogger(logger).addHandler(self)
+    def hearing(self, *names: str) -> Iterator[None]:
+        """Pass on the warnings of some loggers: nobody reads the logs of a worker."""
+        loggers = [logging.getLogger(name) for name in names]
+        for logger in loggers:
+            logger.addHandler(self)
         try:
             yield
         finally:
-            logging.getLogger(logger).removeHandler(self)
+            for logger in loggers:
+                logger.removeHandler(self)
 
     def report(self, *, epochs: int, rows: Sequence[dict[str, Any]], trained: bool = False) -> None:
         """Report epochs that are stored; others follow."""

@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import MutableMapping
 
+from mixup_core.addresses import web_address
 from sweeps.running.placement import PlacementError
 
 VARIABLE = "RAY_ADDRESS"
@@ -54,9 +55,8 @@ def choose_cluster(address: str | None) -> None:
     host, _, port = given.rpartition(":")
     is_port = port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _LARGEST_PORT
     if not (host and is_port and host.isprintable()) or set(host) & set("/@?# "):
-        shown = given.rpartition("@")[2]
         raise PlacementError(
-            f"{name} must be HOST:PORT of a Ray cluster, got {shown!r}; "
+            f"{name} must be HOST:PORT of a Ray cluster, got {str(web_address(given))!r}; "
             f"without it, runs are trained on this machine"
         )
     if (reason := _refusal(host.strip("[]"), int(port))) is not None:

@@ -151,7 +151,7 @@ def _train(  # noqa: PLR0913  what a run reports to
 
     monitor.start(run)
     driver = Driver(take)
-    with driver.hearing("mixup_core"):
+    with driver.hearing("mixup_core", "sweeps.running.storing"):
         try:
             last = attempt(assignment, driver, _place(assignment))
         except Exception as error:

@@ -16,6 +16,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import ray
 
+from mixup_core.numeric_settings import FIXED
 from sweeps.machine.processes import end_children
 from sweeps.machine.signals import hear
 from sweeps.running.console import still
@@ -122,6 +123,7 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
     """
     variables = {
         "OMP_NUM_THREADS": "1",
+        **{name: value for name, value in FIXED.items() if value is not None},
         # Tune's actors have an environment of their own, so they never use these processes.
         "RAY_prestart_worker_first_driver": "0",
     }

@@ -1,6 +1,7 @@
 """Storing: when the stages of a run are stored, and which of them stay."""
 
 import functools
+import logging
 import os
 import platform
 import time
@@ -13,6 +14,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from mixup_core.keys import run_key, stage_keys
+from mixup_core.numeric_settings import BEGAN_IN, differences, recorded_settings
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
@@ -71,6 +73,8 @@ class Assignment:
         )
 
 
+_LOG = logging.getLogger(__name__)
+
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 """Variables by which oneDNN is limited, its new name first."""
 
@@ -119,6 +123,7 @@ class Storing:
                 self._accept(stage)
                 return process
             if self._load(stage, process):
+                self._note_change(stage)
                 self._accept(stage)
                 self._own = [
                     own
@@ -129,6 +134,21 @@ class Storing:
             self._store.drop_state(stage.key)
             process = start()
         return process
+
+    def _note_change(self, stage: Stage) -> None:
+        """Say and record that this process goes on where another environment stopped."""
+        then, now = stage.environment, self._environment
+        earlier = [then[BEGAN_IN]] if BEGAN_IN in then else []
+        if names := differences(then, now):
+            told = " ".join(f"{name}={then.get(name, '')!r}" for name in names)
+            earlier.append(f"epochs to {stage.epochs}: {told}")
+            _LOG.warning(
+                "goes on from epoch %d in another environment (%s; now %s): the last bits may "
+                "differ from those of a run in one environment",
+                stage.epochs, told, " ".join(f"{name}={now.get(name, '')!r}" for name in names),
+            )  # fmt: skip
+        if earlier:
+            self._environment[BEGAN_IN] = "; ".join(earlier)
 
     def _keeps(self, epoch: int) -> bool:
         """Return whether the stage after an epoch is to have its state stored for others."""
@@ -257,6 +277,7 @@ def _environment(device: str) -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
+        **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
     }
 
 

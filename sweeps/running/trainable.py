@@ -43,7 +43,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
         # Ray hides GPUs from those only that reserved others. CUDA reads this at its first call.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     driver = Driver(tune.report)
-    with driver.hearing("mixup_core"):
+    with driver.hearing("mixup_core", "sweeps.running.storing"):
         assignment: Assignment = parameters["assignment"]
         study, holder = parameters["study"], parameters["driver"]
         try:

@@ -60,10 +60,12 @@ HOSTILE: Mapping[str, dict[str, str]] = {
 
 def _open_folders() -> set[Path]:
     """Return the folders that everybody may write to."""
-    roots = [os.environ["TMPDIR"], "/tmp", "/dev/shm"]
-    command = ["find", *roots, "-xdev", "-type", "d", "-perm", "-0002", "-print0"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return {Path(name) for name in found.stdout.split("\0") if name}
+    test = ["-type", "d", "-perm", "-0002", "-print0"]
+    found = ""
+    for roots, depth in ((os.environ["TMPDIR"], "9"), ("/dev/shm", "9"), ("/tmp", "1")):
+        command = ["find", roots, "-maxdepth", depth, *test]
+        found += subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return {Path(name) for name in found.split("\0") if name}
 
 
 def _sockets() -> set[tuple[str, int]]:

@@ -2,6 +2,7 @@ import struct
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import matplotlib as mpl
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -20,6 +21,29 @@ def test_figures_have_the_same_bytes_whatever_the_order_of_results(
     first, second = draw(study, results), draw(study, results[::-1])
     assert list(first) == ["learning_curves", "final_values"]
     assert first == second
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        {"text.usetex": True},
+        {"figure.facecolor": "black", "text.color": "white", "axes.labelcolor": "white"},
+        {"savefig.dpi": 30, "savefig.bbox": "tight", "svg.fonttype": "none"},
+        {
+            "font.size": 30,
+            "axes.prop_cycle": mpl.cycler(color=["red"]),
+            "axes.titlelocation": "left",
+        },
+    ],
+    ids=lambda outside: next(iter(outside)),
+)
+def test_the_settings_of_the_user_change_no_byte(
+    study: Study, results: tuple[RunResult, ...], outside: dict[str, object]
+) -> None:
+    before = draw(study, results)
+    with mpl.rc_context(outside):
+        assert draw(study, results) == before
+        assert all(mpl.rcParams[name] == value for name, value in outside.items())
 
 
 def test_pictures_are_whole_and_carry_no_date(study: Study, results: tuple[RunResult, ...]) -> None:

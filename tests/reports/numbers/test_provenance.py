@@ -135,7 +135,9 @@ def test_the_origin_names_the_instructions_of_each_kind_of_processor() -> None:
     xeon = {"device": "Xeon", "instructions": "AVX512"}
     limited = {"device": "Xeon", "instructions": "AVX2", "onednn_at_most": "AVX2"}
     found = {"environments": [xeon, {**xeon, "host": "b"}, limited], "code": None}
-    assert spell_origin(found) == "Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
+    machines, _, warning = spell_origin(found).partition("; ")
+    assert machines == "Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
+    assert "differ in instructions, onednn_at_most" in warning
 
 
 def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
@@ -167,3 +169,16 @@ def test_a_job_tells_the_code_it_was_submitted_from(
         "mlflow.source.git.commit": "0123abc",
         "mlflow.source.git.branch": "topic",
     }
+
+
+def test_the_origin_says_that_runs_were_computed_in_different_ways() -> None:
+    plain = {"device": "Xeon", "instructions": "AVX512", "host": "a"}
+    limited = {**plain, "settings": "MKL_CBWR=AVX2"}
+    same = {"environments": [plain, {**plain, "host": "b"}], "code": None}
+    assert spell_origin(same) == "Xeon (AVX512)"
+    found = spell_origin({"environments": [plain, limited], "code": None})
+    assert "Xeon (AVX512, MKL_CBWR=AVX2)" in found
+    assert "WARNING, runs were trained in environments that differ in settings" in found
+    begun = {**plain, "began_in": "epochs to 2: settings='MKL_CBWR=AVX2'"}
+    found = spell_origin({"environments": [begun], "code": None})
+    assert "WARNING, a run was begun in one environment and finished in another" in found

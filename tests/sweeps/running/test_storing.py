@@ -242,3 +242,32 @@ def test_a_stage_tells_what_computed_it(
     environment = _stage(store, stage_keys(BASE)[-1]).environment
     assert environment["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert environment.get("onednn_at_most") == limit
+
+
+def test_a_run_that_goes_on_in_another_environment_says_so_and_records_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    store = Store(str(tmp_path))
+    _train(store, BASE, until=2)
+    assert caplog.messages == []
+    monkeypatch.delenv("MKL_CBWR")
+    _train(store, BASE, until=3)
+    assert "goes on from epoch 2 in another environment" in caplog.text
+    assert "settings='MKL_CBWR=COMPATIBLE'" in caplog.text
+    caplog.clear()
+    _train(store, BASE)
+    assert caplog.messages == []
+    found = _stage(store, stage_keys(BASE)[-1]).environment
+    assert found["began_in"] == "epochs to 2: settings='MKL_CBWR=COMPATIBLE'"
+    assert "settings" not in found
+
+
+def test_a_run_that_goes_on_in_the_same_environment_says_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(str(tmp_path))
+    _train(store, BASE, until=2)
+    _train(store, BASE)
+    assert caplog.messages == []
+    assert "began_in" not in _stage(store, stage_keys(BASE)[-1]).environment

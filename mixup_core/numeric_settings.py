@@ -1,0 +1,59 @@
+"""Numeric settings: variables of the environment that can move the last bits of a run.
+
+Libraries below torch read them: oneDNN, MKL, OpenMP, ATen, cuBLAS and cuDNN. Those that choose a
+precision are set here, for the precision of a run is part of its configuration. The others are
+recorded with every stage, because somebody may need them to repeat the bits of another processor.
+"""
+
+import re
+from collections.abc import Mapping, MutableMapping
+
+FIXED = {
+    # Wins over the older name DNNL_DEFAULT_FPMATH_MODE.
+    "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+    "NVIDIA_TF32_OVERRIDE": None,
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": None,
+}
+"""Variables to their values in a process that trains; None unsets them."""
+
+_FAMILIES = re.compile(
+    r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
+    r"|KMP_(?:DETERMINISTIC_REDUCTION|FORCE_REDUCTION|DYNAMIC_MODE)|GLIBC_TUNABLES"
+)
+_INERT = re.compile(
+    r".*(?:VERBOSE|DISPLAY|LOG|PROFILE|JIT_DUMP|AFFINITY|BLOCKTIME|PROC_BIND|PLACES|WAIT_POLICY"
+    r"|NUM_THREADS|SETTINGS|WARNINGS|STACKSIZE|SPINCOUNT|ROOT).*"
+)
+"""Variables that only print, or place and number threads: every run computes in one."""
+_OVERRULED = frozenset({"DNNL_DEFAULT_FPMATH_MODE", *FIXED})
+_LONGEST = 200
+"""Characters of a value that are recorded."""
+NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
+"""Entries of the environment of a stage that cannot move a bit."""
+BEGAN_IN = "began_in"
+"""Entry of a stage whose first epochs were trained in an environment that may give other bits."""
+
+
+def fix_precision(environment: MutableMapping[str, str]) -> None:
+    """Set what chooses a precision; call it before the first computation of a process."""
+    for name, value in FIXED.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = value
+
+
+def recorded_settings(environment: Mapping[str, str]) -> str:
+    """Return the variables that can move bits, as `NAME=value` with spaces between."""
+    return " ".join(
+        f"{name}={value[:_LONGEST]}"
+        for name, value in sorted(environment.items())
+        if value and _FAMILIES.fullmatch(name) and not _INERT.fullmatch(name)
+        if name not in _OVERRULED
+    )
+
+
+def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the entries in which two environments of stages may give other bits, sorted."""
+    names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})
+    return tuple(name for name in names if one.get(name, "") != other.get(name, ""))

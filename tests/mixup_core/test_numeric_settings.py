@@ -1,0 +1,55 @@
+"""Numeric settings: what chooses a precision is set, what else can move bits is recorded."""
+
+import pytest
+
+from mixup_core.numeric_settings import differences, fix_precision, recorded_settings
+
+
+def test_a_precision_is_never_taken_from_the_environment() -> None:
+    environment = {
+        "ONEDNN_DEFAULT_FPMATH_MODE": "BF16",
+        "NVIDIA_TF32_OVERRIDE": "1",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+        "PATH": "/bin",
+    }
+    fix_precision(environment)
+    assert environment == {"ONEDNN_DEFAULT_FPMATH_MODE": "STRICT", "PATH": "/bin"}
+    assert recorded_settings(environment) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR",
+        "MKL_ENABLE_INSTRUCTIONS", "MKL_DYNAMIC", "MKL_DEBUG_CPU_TYPE",
+        "KMP_DETERMINISTIC_REDUCTION", "OMP_DYNAMIC", "OMP_SCHEDULE", "ATEN_CPU_CAPABILITY",
+        "CUBLAS_WORKSPACE_CONFIG",
+        "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT",
+    ],
+)  # fmt: skip
+def test_a_variable_that_can_move_bits_is_recorded(name: str) -> None:
+    assert recorded_settings({name: "X", "HOME": "/root"}) == f"{name}=X"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MKL_VERBOSE", "ONEDNN_VERBOSE", "KMP_AFFINITY",
+        "OMP_PLACES", "AWS_SECRET_ACCESS_KEY", "MY_MKL_CBWR", "OMPI_COMM_WORLD_RANK", "MKLROOT",
+        "DNNL_DEFAULT_FPMATH_MODE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK",
+    ],
+)  # fmt: skip
+def test_any_other_variable_is_not(name: str) -> None:
+    assert recorded_settings({name: "X"}) == ""
+
+
+def test_an_empty_value_counts_as_unset_and_a_long_one_is_cut() -> None:
+    assert recorded_settings({"MKL_CBWR": ""}) == ""
+    assert len(recorded_settings({"MKL_CBWR": "x" * 9999})) < 300
+
+
+def test_environments_differ_in_what_can_move_bits_alone() -> None:
+    one = {"device": "Xeon", "host": "a", "pid": "1", "tried": "k 1", "node": "x", "began_in": "y"}
+    assert differences(one, {"device": "Xeon", "host": "b", "pid": "2"}) == ()
+    assert differences(one, {**one, "settings": "MKL_CBWR=AVX2"}) == ("settings",)
+    assert differences({**one, "threads": "1"}, {**one, "device": "Epyc"}) == ("device", "threads")
