@@ -13,6 +13,7 @@ from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
 from sweeps.state.results import read_results
 from tests.sweeps.commands.trained import error_of, train
+from tests.sweeps.machine.left import left_by_a_dead_process
 
 
 def _export(home: Path, *arguments: str) -> Result:
@@ -38,10 +39,8 @@ def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> No
 
 def test_what_a_killed_export_left_goes(tmp_path: Path) -> None:
     train(tmp_path)
-    left = tmp_path / ".epochs.csv.4711-0a1b"
-    left.mkdir()
-    for name in ("lock", "epochs.csv"):
-        (left / name).touch()
+    left = left_by_a_dead_process(tmp_path, prefix=".epochs.csv.")
+    assert left.exists()
     assert _export(tmp_path, "--out", str(tmp_path / "epochs.csv")).return_value == 0
     assert {path.name for path in tmp_path.iterdir()} == {"store", "epochs.csv"}
 

@@ -6,18 +6,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mixup_core.temporary import PREFIX
+
 _LAUNCH = """
 import os, sys, time
 from pathlib import Path
 import psutil
 from mixup_core.temporary import temporary_folder
 from sweeps.machine.members import recorded_members
-members = [psutil.Process(int(pid)) for pid in sys.argv[2:]]
+members = [psutil.Process(int(pid)) for pid in sys.argv[3:]]
 class Own(psutil.Process):
     def children(self, recursive=False):
         return members if recursive else []
 psutil.Process = Own
-with temporary_folder(Path(sys.argv[1])) as folder:
+with temporary_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
     with recorded_members(folder):
         pass
     (folder / "ray").mkdir()
@@ -26,13 +28,14 @@ with temporary_folder(Path(sys.argv[1])) as folder:
 """
 
 
-def left_by_a_dead_process(place: Path, members: Sequence[int] = ()) -> Path:
+def left_by_a_dead_process(place: Path, members: Sequence[int] = (), prefix: str = PREFIX) -> Path:
     """Return the folder of a launch that was killed.
 
     Args:
         place: Where the folder is.
         members: Pids of the processes that the launch recorded.
+        prefix: Begins the name of the folder.
     """
-    command = [sys.executable, "-c", _LAUNCH, str(place), *map(str, members)]
+    command = [sys.executable, "-c", _LAUNCH, str(place), prefix, *map(str, members)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=os.environ)
     return Path(done.stdout.strip())
