@@ -19,6 +19,7 @@ from sweeps.commands.ending import Ending
 from sweeps.commands.export import export
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.list import list_launched
+from sweeps.commands.publish import publish
 from sweeps.commands.report import report
 from sweeps.commands.request import (
     BAD_INPUT,
@@ -160,6 +161,7 @@ for command in (
     list_launched,
     compare,
     export,
+    publish,
     submit,
     store_commands,
     data,

@@ -1,0 +1,107 @@
+"""Site: a static folder with the reports of all studies of a home, and an index of verdicts.
+
+index.html          one card per study: its verdicts, n, dates, commit
+STUDY/              a copy of the study's report folder
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from mixup_core.store.local_files import read_regular
+from reports.pages.files import replace_files
+
+_TEMPLATE = Path(__file__).with_name("site.html")
+_LARGEST = 2**30
+"""Bytes of a file that is copied."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One report of the site."""
+
+    name: str
+    """Name of its folder, in the home and on the site."""
+    description: str
+    is_finished: bool
+    num_runs: int
+    """Runs of the study."""
+    num_complete: int
+    """Runs whose last epoch is stored."""
+    seeds: int
+    """Number of seeds."""
+    commit: str
+    """First digits of the commit that wrote the report; empty without a repository."""
+    date: str
+    """UTC date on which the last epoch was stored; empty if none was."""
+    verdicts: tuple[tuple[str, str], ...]
+    """Each claim with its verdict."""
+
+
+def write_site(reports: Path, out: Path) -> tuple[Entry, ...]:
+    """Write a site of every report in a folder, and return its entries by name.
+
+    Files of an earlier site that are not written again stay.
+
+    Args:
+        reports: `reports/` of a home.
+        out: The folder of the site; made if it is not there.
+
+    Raises:
+        OSError: If a file cannot be read or written.
+        UnreadableError: If a report holds something that is no regular file.
+    """
+    folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
+    entries = tuple(_entry(folder) for folder in folders)
+    for folder in folders:
+        replace_files(out / folder.name, dict(_contents(folder)))
+    replace_files(out, {"index.html": _index(entries), ".nojekyll": ""})
+    return entries
+
+
+def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder).as_posix(), read_regular(path, _LARGEST)
+
+
+def _entry(folder: Path) -> Entry:
+    found: dict[str, Any] = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    outcomes = [run["outcome"] for run in found["runs"]]
+    code, stored_at_ms = found["code"], found["last_epoch_stored_at_ms"]
+    return Entry(
+        name=folder.name,
+        description=found["description"],
+        is_finished=bool(found["finished"]),
+        num_runs=len(outcomes),
+        num_complete=outcomes.count("complete"),
+        seeds=len(found["seeds"]),
+        commit="" if code is None else code["commit"][:7],
+        date="" if stored_at_ms is None else f"{_date(stored_at_ms):%Y-%m-%d}",
+        verdicts=tuple(_verdicts(folder / "verdicts.csv")),
+    )
+
+
+def _date(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _verdicts(file: Path) -> Iterator[tuple[str, str]]:
+    if file.is_file():
+        for row in csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))):
+            yield row["says"], row["verdict"]
+
+
+def _index(entries: Sequence[Entry]) -> str:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(entries=entries)

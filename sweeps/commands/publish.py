@@ -1,0 +1,32 @@
+"""publish: one static site of all studies of a home."""
+
+from pathlib import Path
+
+import click
+
+from sweeps.commands.request import DONE, RefusedError, home_option
+from sweeps.machine.home import Home
+
+
+@click.command()
+@home_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Folder to write the site to.",
+)
+def publish(home: Path, out: Path) -> int:
+    """Write one static site with the reports of all studies of a home.
+
+    The site is a folder of files: open its index.html, or put it on any web server. It holds what
+    the reports hold and nothing else of the home.
+    """  # noqa: DOC501  click shows this text
+    from reports.pages.site import write_site
+
+    reports = Home(folder=home).folder / "reports"
+    entries = write_site(reports, out) if reports.is_dir() else ()
+    if not entries:
+        raise RefusedError(f"{reports} holds no report; `mixsweep run STUDY` writes one")
+    click.echo(f"{len(entries)} reports  {out / 'index.html'}")
+    return DONE

@@ -1,0 +1,50 @@
+"""Site: reports are copied whole, and the index shows every verdict, escaped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reports.pages.site import write_site
+
+
+def _report(folder: Path, **provenance: object) -> None:
+    folder.mkdir(parents=True)
+    (folder / "figures").mkdir()
+    (folder / "figures" / "a.svg").write_bytes(b"\x89svg")
+    (folder / "report.html").write_text(f"<p>{folder.name}</p>")
+    (folder / "verdicts.csv").write_text(
+        'says,verdict,value,low,high,reference,n\n"A is <better>, by far",holds,1,0,2,,5\n'
+    )
+    content = {
+        "description": "Does A beat B?", "finished": True, "seeds": [0, 1], "code": None,
+        "last_epoch_stored_at_ms": 1_795_569_753_752,
+        "runs": [{"outcome": "complete"}, {"outcome": "diverged"}],
+    }  # fmt: skip
+    (folder / "provenance.json").write_text(json.dumps(content | provenance))
+
+
+def test_every_report_is_copied_and_its_verdicts_are_in_the_index(tmp_path: Path) -> None:
+    reports, out = tmp_path / "reports", tmp_path / "site"
+    _report(reports / "one")
+    _report(reports / "two@1a2b", finished=False, code={"commit": "0123456789"})
+    (reports / ".hidden").mkdir()
+    (reports / "empty").mkdir()
+    one, two = write_site(reports, out)
+    assert (one.name, one.num_complete, one.num_runs, one.date) == ("one", 1, 2, "2026-11-25")
+    assert (two.is_finished, two.commit) == (False, "0123456")
+    assert (out / "one" / "figures" / "a.svg").read_bytes() == b"\x89svg"
+    index = (out / "index.html").read_text()
+    assert index.count("A is &lt;better&gt;, by far") == 2
+    assert 'href="two%401a2b/report.html"' in index
+    assert "unfinished" in index
+    assert {path.name for path in out.iterdir()} == {".nojekyll", "index.html", "one", "two@1a2b"}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_site_written_again_is_the_same(tmp_path: Path, times: int) -> None:
+    _report(tmp_path / "reports" / "one")
+    for _ in range(times):
+        write_site(tmp_path / "reports", tmp_path / "site")
+    files = sorted(p for p in (tmp_path / "site").rglob("*") if p.is_file())
+    assert len(files) == 6

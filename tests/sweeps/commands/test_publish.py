@@ -1,0 +1,24 @@
+"""publish: what it prints, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from sweeps.cli import commands
+from sweeps.commands.request import RefusedError
+from tests.reports.pages.test_site import _report
+
+
+def test_the_site_of_a_home_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _report(tmp_path / "home" / "reports" / "one")
+    arguments = ["publish", "--home", str(tmp_path / "home"), "--out", str(tmp_path / "site")]
+    commands.main(arguments, standalone_mode=False)
+    assert "1 reports" in capsys.readouterr().out
+    assert (tmp_path / "site" / "one" / "report.html").is_file()
+
+
+def test_a_home_without_a_report_is_refused(tmp_path: Path) -> None:
+    arguments = ["publish", "--home", str(tmp_path / "home"), "--out", str(tmp_path / "site")]
+    with pytest.raises(RefusedError, match="holds no report"):
+        commands.main(arguments, standalone_mode=False)
+    assert not (tmp_path / "site").exists()
