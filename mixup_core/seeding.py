@@ -22,10 +22,18 @@ Purpose = Literal[
     "training points",
     "test points",
     "mixing",
+    "mixing choice",
+    "mixing operation",
+    "second mixing",
+    "label mixing",
     "mixed pairs",
     "rounding",
     "probe view scaling",
     "probe mixing",
+    "probe mixing choice",
+    "probe mixing operation",
+    "probe second mixing",
+    "probe label mixing",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""

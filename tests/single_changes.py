@@ -18,6 +18,12 @@ from tests.golden.project import bundled_studies, load_study
 WITNESSES: dict[str, list[dict[str, Any]]] = {
     "images": [
         {"data.pool": 1, "data.augment": "randaugment"},
+        {
+            "mix.law": {"beta": 0.5},
+            "mix.second": "cutmix",
+            "mix.second_law": {"beta": 2.0},
+            "mix.label_law": {"beta": 2.0},
+        },
         {"mix.schedule": {"phases": [{"law": "midpoint", "until": 1}, {"beta": 0.5}]}},
         {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 1, "mix.law_after": {"beta": 2.0}},
     ],

@@ -342,7 +342,7 @@ def _graphed(size: Size, device: torch.device) -> Callable[[], object]:
 
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
-    logits = forward(network, batch.mixed, config.precision)
+    logits = batch.logits(partial(forward, network, precision=config.precision))
     losses = config.loss.per_image(logits, batch.labels, batch.partner_labels, batch.lam)
     return losses.mean()
 

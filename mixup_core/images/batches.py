@@ -1,24 +1,26 @@
 """Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.forward import Forward, HiddenMix
 from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.mixers import Mixer, draw_mixing
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Midpoint
-from mixup_core.mixing.lambdas import draw_lambdas
-from mixup_core.mixing.linear import mix
-from mixup_core.mixing.partners import draw_partners
-from mixup_core.seeding import stream
+from mixup_core.mixing.linear import Linear, mix
+from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
 """Of the images that are assembled together on a CPU, both views counted: its second-level cache
@@ -26,6 +28,22 @@ holds them through the five passes that make them."""
 _VALUES_WORTH_A_KERNEL = 2 * 10**8
 """Values that a run assembles: PyTorch takes about 3 ns longer for each, compiling 0.2 s."""
 _VALUES_OF_PROOF = 2**20
+TRAINING: Mapping[str, Purpose] = {
+    "mixing": "mixing",
+    "choice": "mixing choice",
+    "operation": "mixing operation",
+    "second": "second mixing",
+    "label": "label mixing",
+}
+"""What is drawn for mixing, to the purpose that names its stream."""
+PROBING: Mapping[str, Purpose] = {
+    "mixing": "probe mixing",
+    "choice": "probe mixing choice",
+    "operation": "probe mixing operation",
+    "second": "probe second mixing",
+    "label": "probe label mixing",
+}
+"""The same for probes, which share no draw with training."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -41,7 +59,9 @@ class Batch:
     partner_labels: Tensor
     """(batch,), int64."""
     lam: Tensor
-    """Weight of `images` and `labels`, (batch,), float32, in [0, 1]."""
+    """Weight of `labels`, (batch,), float32, in [0, 1]."""
+    hidden: HiddenMix | None = None
+    """If the network mixes, how: `mixed` then holds the images and behind them their partners."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -50,6 +70,16 @@ class Batch:
     def images(self) -> Tensor:
         """As `mixed`, but not mixed; made when it is asked for, since few objectives do."""
         return self.mixed if self.unmixed is None else self.unmixed()
+
+    def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
+        """Return what a network makes of the mixed images, (batch, classes).
+
+        Args:
+            network: Any that has the layer of `hidden`, if that is given.
+            after: Images that pass the network before them; their logits come first.
+        """
+        images = self.mixed if after is None else torch.cat([after, self.mixed])
+        return network(images) if self.hidden is None else network(images, self.hidden)
 
     def losses(self, logits: Tensor, loss: Loss) -> Tensor:
         """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
@@ -73,6 +103,10 @@ class Draws:
     along `order`; None: they are not augmented."""
     sizes: list[int]
     """Of the batches along `order`."""
+    mixers: tuple[Mixer | None, ...]
+    """What mixes each batch; None: nothing does."""
+    label_lam: Tensor | None = None
+    """Weight of each label, (images,), float32, along `order`, if it is drawn apart from `lam`."""
 
     @classmethod
     def for_training(
@@ -80,9 +114,9 @@ class Draws:
     ) -> "Draws":
         """Return what training draws for a 0-based epoch, on the device of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
-        scaling, mixing = (stream(config.seeds, p, epoch) for p in ("view scaling", "mixing"))
-        gamma = scaling.random((2, len(images)), dtype="float32")
-        draws = cls._mixed(config, how, torch.from_numpy(order), torch.from_numpy(gamma), mixing)
+        gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
+        streams = _streams(config, epoch, TRAINING)
+        draws = cls._mixed(config, how, images, torch.from_numpy(order), gamma, streams)
         augmentation = _augmentation(config, epoch, images)
         return replace(draws, augmentation=augmentation).to(images.labels.device)
 
@@ -91,36 +125,59 @@ class Draws:
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
         """Return draws of the same laws from streams that training never uses; images in order."""
-        scaling, mixing = (
-            stream(config.seeds, p, epoch) for p in ("probe view scaling", "probe mixing")
-        )
-        gamma = torch.from_numpy(scaling.random((2, len(images)), dtype="float32"))
-        return cls._mixed(config, how, torch.arange(len(images)), gamma, mixing).to(
-            images.labels.device
-        )
+        order = torch.arange(len(images))
+        gamma = stream(config.seeds, "probe view scaling", epoch).random((2, len(order)), "float32")
+        streams = _streams(config, epoch, PROBING)
+        draws = cls._mixed(config, how, images, order, gamma, streams)
+        return draws.to(images.labels.device)
 
     @classmethod
-    def _mixed(
+    def _mixed(  # noqa: PLR0913  each is a thing of its own
         cls,
         config: TrainConfig,
         how: Epoch,
+        images: TrainingImages,
         order: Tensor,
-        scaling: Tensor,
-        rng: np.random.Generator,
+        gamma: NDArray[np.float32],
+        streams: Mapping[str, np.random.Generator],
     ) -> "Draws":
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
-        partners = draw_partners(how.partner, order, sizes, rng)
-        if how.lam_scope == "batch":
-            lam = draw_lambdas(how.law, len(sizes), rng).repeat_interleave(torch.tensor(sizes))
-        else:
-            lam = draw_lambdas(how.law, len(order), rng)
-        return cls(order=order, partners=partners, lam=lam, scaling=scaling, sizes=sizes)
+        partners = how.partner.draw(order, sizes, streams["mixing"], images.unaugmented)
+        drawn = draw_mixing(how, sizes, images.shape[1:], streams)
+        return cls(
+            order=order,
+            partners=partners,
+            lam=drawn.lam,
+            scaling=torch.from_numpy(gamma),
+            sizes=sizes,
+            mixers=drawn.mixers,
+            label_lam=drawn.label_lam,
+        )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws on a device."""
-        tensors = {name: getattr(self, name) for name in self.__slots__ if name != "sizes"}
-        moved = {name: part.to(device) for name, part in tensors.items() if part is not None}
-        return Draws(sizes=self.sizes, **moved)
+        """Return the draws on a device; what operations have drawn stays where it is."""
+        parts = {name: getattr(self, name) for name in self.__slots__}
+        moved: dict[str, Any] = {
+            name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)
+        }
+        return replace(self, **moved)
+
+    def of_partners(self) -> "Draws":
+        """Return the draws of a pass over the partners, each in the place of its image."""
+        augmentation = None if self.augmentation is None else self.augmentation.flip(0)
+        return replace(
+            self,
+            order=self.partners,
+            partners=self.order,
+            scaling=self.scaling.flip(0),
+            augmentation=augmentation,
+        )
+
+
+def _streams(
+    config: TrainConfig, epoch: int, purposes: Mapping[str, Purpose]
+) -> dict[str, np.random.Generator]:
+    return {name: stream(config.seeds, purpose, epoch) for name, purpose in purposes.items()}
 
 
 def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Tensor | None:
@@ -139,20 +196,44 @@ def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]
         how: What decides the epoch. If nothing is mixed, partners are not read.
     """
     start = 0
-    for size in draws.sizes:
+    beside = None
+    for size, mixer in zip(draws.sizes, draws.mixers, strict=True):
         part = slice(start, start + size)
         start += size
-        labels = partner_labels = images.labels[draws.order[part]]
-        if how.is_mixed:
-            partner_labels = images.labels[draws.partners[part]]
+        labels = images.labels[draws.order[part]]
+        if not how.is_mixed or mixer is None:
+            own = _assembled(images, draws, part, is_mixed=False)
+            yield Batch(
+                mixed=own,
+                unmixed=None,
+                labels=labels,
+                partner_labels=labels,
+                lam=draws.lam[part],
+            )
+            continue
+        lam, hidden = draws.lam[part], None
         unmixed = partial(_assembled, images, draws, part, is_mixed=False)
+        if isinstance(mixer.operation, Linear):
+            mixed, weight = _assembled(images, draws, part, is_mixed=True), lam
+        else:
+            beside = beside or draws.of_partners()
+            own, other = unmixed(), _assembled(images, beside, part, is_mixed=False)
+            unmixed = partial(_same, own)
+            mixed, weight, hidden = mixer.mix(own, other, lam)
+        if draws.label_lam is not None:
+            weight = draws.label_lam[part]
         yield Batch(
-            mixed=_assembled(images, draws, part, is_mixed=how.is_mixed),
-            unmixed=unmixed if how.is_mixed else None,
+            mixed=mixed,
+            unmixed=unmixed,
             labels=labels,
-            partner_labels=partner_labels,
-            lam=draws.lam[part],
+            partner_labels=images.labels[draws.partners[part]],
+            lam=weight,
+            hidden=hidden,
         )
+
+
+def _same(images: Tensor) -> Tensor:
+    return images
 
 
 def proven_kernel(config: TrainConfig, images: TrainingImages, epochs: int) -> Kernel | None:

@@ -19,6 +19,9 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import FromDataset, Partner
 from mixup_core.problem import Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.schedules import Phases, Schedule, epoch_after
@@ -34,7 +37,13 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
     "order": ("batch order",),
     "augmentation": ("augmentation",),
     "view-scaling": ("view scaling",),
-    "mixing": ("mixing",),
+    "mixing": (
+        "mixing",
+        "mixing choice",
+        "mixing operation",
+        "second mixing",
+        "label mixing",
+    ),
     "rounding": ("rounding",),
 }
 """What a seed may be made to vary alone, to the purposes whose draws it then names."""
@@ -154,9 +163,21 @@ class MixConfig(Checked):
     """Law from the switch epoch on; without one it has no meaning."""
     lam_scope: Literal["batch", "sample"] = "batch"
     """Whether one weight serves a batch or each image has its own."""
-    partner: Literal["dataset", "permutation"] = "dataset"
-    """Where partners come from: uniform over the training set with replacement (an image may be
-    its own partner), or a random permutation of the batch."""
+    partner: Partner = field(default_factory=FromDataset)
+    """Where partners come from."""
+    operation: Operation = field(default_factory=Linear)
+    """What is done with an image, its partner and their weight."""
+    probability: Share = 1.0
+    """With which a batch is mixed; the others are trained on as they are."""
+    second: Operation | None = None
+    """Another operation that takes the place of `operation` in some batches."""
+    second_law: Law | None = None
+    """Law of lam in the batches of the second operation; None: the law in force."""
+    second_probability: Share = 0.5
+    """With which a batch that is mixed has the second operation, if there is one."""
+    label_law: Law | None = None
+    """Law of the weight of the label, drawn apart from that of the image; None: the operation says
+    what the label keeps."""
 
     def check(self) -> None:
         """Check what no limit says.
@@ -187,6 +208,8 @@ class MixConfig(Checked):
             "schedule",
             "law",
         )
+        has_second = self.second is not None or self.second_law is None
+        require(has_second, "a second_law has a second operation", self, "second_law", "second")
 
     def law_at(self, epoch: int, epochs: int) -> Law:
         """Return the law of a 0-based epoch of `epochs`."""
@@ -271,6 +294,11 @@ class TrainConfig(Checked):
                     "mix.schedule.phases until < epochs",
                     {"mix.schedule.phases": last, "epochs": self.epochs},
                 )
+        for path, operation in (("operation", mix.operation), ("second", mix.second)):
+            deepest = 0 if operation is None else operation.deepest_layer
+            if deepest > self.model.depth:
+                rule = f"mix.{path} mixes layers that the model has, {self.model.depth} of them"
+                raise RuleError(rule, {f"mix.{path}": deepest, "model.name": self.model.name})
         warm_up = self.lr_schedule.warm_up
         if warm_up >= self.epochs:
             raise RuleError(
@@ -317,6 +345,12 @@ class TrainConfig(Checked):
             law=law,
             lam_scope=self.mix.lam_scope,
             partner=self.mix.partner,
+            operation=self.mix.operation,
+            probability=self.mix.probability,
+            second=self.mix.second,
+            second_law=self.mix.second_law,
+            second_probability=self.mix.second_probability,
+            label_law=self.mix.label_law,
             objective=objective,
             rate=rate,
         )

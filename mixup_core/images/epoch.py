@@ -1,12 +1,19 @@
 """Epoch: what decides one epoch of training beyond what every epoch of a run shares."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from mixup_core.images.losses.loss import Loss
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Erm, Law
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import FromDataset, Partner
 from mixup_core.tree.written_forms import spelled
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,8 +29,20 @@ class Epoch:
     """The law in force."""
     lam_scope: Literal["batch", "sample"] = "batch"
     """As `mix.lam_scope`; the default where nothing is mixed."""
-    partner: Literal["dataset", "permutation"] = "dataset"
-    """As `mix.partner`; the default where nothing is mixed."""
+    partner: Partner = field(default_factory=FromDataset)
+    """As `mix.partner`; the default where nothing is mixed, as for what follows."""
+    operation: Operation = field(default_factory=Linear)
+    """As `mix.operation`."""
+    probability: float = 1.0
+    """As `mix.probability`."""
+    second: Operation | None = None
+    """As `mix.second`."""
+    second_law: Law | None = None
+    """As `mix.second_law`."""
+    second_probability: float = 0.5
+    """As `mix.second_probability`."""
+    label_law: Law | None = None
+    """As `mix.label_law`."""
     objective: Objective = field(default_factory=Plain)
     """The objective in force."""
     rate: Any = None
@@ -34,12 +53,32 @@ class Epoch:
         """Whether partners are mixed in."""
         return self.law != Erm()
 
+    def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
+        """Return the infimum of the mean loss of the mixed images over all functions.
+
+        Args:
+            loss: Of an image.
+            labels: (images,), int64; all training labels.
+            batch_size: Images of a batch.
+
+        Returns:
+            None where it is not known: for any but linear operations, labels that have a weight of
+            their own, and partners that depend on the images.
+        """
+        is_known = self.operation.has_linear_floor and self.second is None
+        pairing = self.partner.pairing
+        if not is_known or self.label_law is not None or pairing is None:
+            return None
+        least = loss.floor(self.law, labels, pairing, batch_size)
+        return None if least is None else self.probability * least
+
     @property
     def key(self) -> Any:
         """The epoch as JSON. Its form is that of the first version, so that old keys stay."""
         mixing: Any = "erm"
         if self.is_mixed:
-            mixing = [spelled(self.law, brief=True), self.lam_scope, self.partner]
+            partner = spelled(self.partner, brief=True)
+            mixing = [spelled(self.law, brief=True), self.lam_scope, partner]
         usual = Epoch()
         beyond = {
             part.name: spelled(getattr(self, part.name), brief=True)

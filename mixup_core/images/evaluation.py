@@ -43,7 +43,7 @@ def logits_of(
     network.eval()
     return torch.cat(
         [
-            forward(network, images[start : start + IMAGES_PER_BATCH], precision)
+            forward(network, images[start : start + IMAGES_PER_BATCH], precision=precision)
             for start in range(0, len(images), IMAGES_PER_BATCH)
         ]
     )

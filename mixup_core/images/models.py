@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -62,6 +62,8 @@ class ResNet(nn.Module):
                 blocks.append(BasicBlock(channels, stage_channels, stride if block == 0 else 1))
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
+        self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
+        """Whose outputs mixing inside the network may mix, first to last."""
         self.fc = nn.Linear(channels, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -112,6 +114,8 @@ class PreActResNet(nn.Module):
                 blocks.append(PreActBlock(channels, stage_channels, stride if block == 0 else 1))
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
+        self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
+        """Whose outputs mixing inside the network may mix, first to last."""
         self.bn = nn.BatchNorm2d(channels)
         self.fc = nn.Linear(channels, num_classes)
 
@@ -120,6 +124,15 @@ class PreActResNet(nn.Module):
         hidden = torch.relu(self.bn(self.blocks(self.conv1(images))))
         logits: Tensor = self.fc(hidden.mean(dim=(2, 3)))
         return logits
+
+
+class _Sequence(nn.Sequential):
+    """Layers one after another."""
+
+    def __init__(self, *layers: nn.Module, hidden: type[nn.Module]) -> None:
+        """Keep the layers; those of the type `hidden` are the ends of stages."""
+        super().__init__(*layers)
+        self.hidden_layers = [layer for layer in layers if isinstance(layer, hidden)]
 
 
 def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
@@ -142,7 +155,7 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
             channels = factor * width
         layers.append(nn.MaxPool2d(2, ceil_mode=True))
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, num_classes)]
-    return nn.Sequential(*layers, *head)
+    return _Sequence(*layers, *head, hidden=nn.MaxPool2d)
 
 
 def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
@@ -158,6 +171,7 @@ def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
     network: Any = published(num_classes=num_classes, dropout=0.0, stochastic_depth_prob=0.0)
     stem = network.features[0]
     stem[0] = nn.Conv2d(in_channels, stem[0].out_channels, 3, stride=2, padding=1, bias=False)
+    network.hidden_layers = list(network.features[1:-1])
     built: nn.Module = network
     return built
 
@@ -171,7 +185,7 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes[:-1]):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+    return _Sequence(*layers, nn.Linear(sizes[-2], sizes[-1]), hidden=nn.ReLU)
 
 
 def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -224,3 +238,9 @@ def with_its_own_weights(
 
 def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:
     return nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False)
+
+
+def _last_of_stages(
+    blocks: Sequence[nn.Module], stages: Sequence[tuple[int, int, int]]
+) -> list[nn.Module]:
+    return [blocks[end - 1] for end in accumulate(num_blocks for _, num_blocks, _ in stages)]

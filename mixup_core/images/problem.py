@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mixup_core.images.config import TrainConfig
+from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.needs import (
     ImageData,
     described,
@@ -15,7 +15,8 @@ from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_cla
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
-from mixup_core.laws import PLAIN_METHODS
+from mixup_core.laws import PLAIN_METHODS, Erm
+from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
 
@@ -85,8 +86,11 @@ def method(config: TrainConfig) -> str | None:
     """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
-    is_plain = changes == (None, None, None) and isinstance(config.objective, Plain)
-    return PLAIN_METHODS.get(mix.law) if is_plain and not config.data.oracle else None
+    if changes != (None, None, None) or config.objective != Plain() or config.data.oracle:
+        return None
+    usual = replace(mix, law=Erm(), lam_scope="batch", partner=FromDataset()) == MixConfig()
+    is_plain = usual and mix.partner.pairing is not None
+    return PLAIN_METHODS.get(mix.law) if is_plain or mix.law == Erm() else None
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
@@ -161,7 +165,18 @@ IMAGES = Problem(
             "mix.schedule.start": LAW_IN_FORCE,
             "mix.schedule.end": LAW_IN_FORCE,
             "mix.lam_scope": "It enters with the law of each epoch that mixes.",
-            "mix.partner": "It enters with the law of each epoch that mixes.",
+            **dict.fromkeys(
+                (
+                    "mix.partner",
+                    "mix.operation",
+                    "mix.probability",
+                    "mix.second",
+                    "mix.second_law",
+                    "mix.second_probability",
+                    "mix.label_law",
+                ),
+                "It enters with the law of each epoch that mixes.",
+            ),
             "objective": "The objective in force enters whole; the plain loss enters nothing.",
             "lr_schedule": RATE_IN_FORCE,
             "lr_schedule.warm_up": RATE_IN_FORCE,

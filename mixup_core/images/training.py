@@ -204,8 +204,9 @@ def fit(
         how = config.in_epoch(epoch)
         means = _train_epoch(config, epoch, how, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
-        least = config.loss.floor(how.law, images.labels, how.partner, config.batch_size)
-        if (lowest := how.objective.floor(least)) is not None:
+        least = how.floor(config.loss, images.labels, config.batch_size)
+        lowest = None if least is None else how.objective.floor(least)
+        if lowest is not None:
             metrics["train/excess_loss"] = means["loss"] - lowest
         if (epoch + 1) % config.eval_every == 0:
             for split, part in held_out.items():

@@ -186,6 +186,10 @@ class TrainingImages:
         channels, height, width = self.pixels.shape
         return (channels * (1 if self.view_partners is None else 2), height, width)
 
+    def unaugmented(self, indices: Tensor) -> Tensor:
+        """Return the own view of images, (images, channels, height, width), float32."""
+        return self.pixels[indices.to(self.labels.device)]
+
     def batch(
         self,
         indices: Tensor,

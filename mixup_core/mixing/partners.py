@@ -1,29 +1,128 @@
-"""draw_partners: the image that is mixed into each image of an epoch."""
+"""Partner: where the image that is mixed into another one comes from."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-import torch
-from torch import Tensor
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Positive
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+    Shown = Callable[[Tensor], Tensor]
+    """Indices of images, (images,), to these images, (images, ...), not augmented."""
 
 
-def draw_partners(
-    partner: Literal["dataset", "permutation"],
-    order: Tensor,
-    batch_sizes: Sequence[int],
-    rng: np.random.Generator,
-) -> Tensor:
-    """Return the image mixed into each image of an epoch: (images,), int64.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FromDataset:
+    """Uniform over the training set with replacement: an image may be its own partner."""
 
-    Args:
-        partner: `dataset` draws uniformly over all images with replacement, so an image may meet
-            itself; `permutation` permutes each batch.
-        order: (images,), int64; the images in the order of the epoch.
-        batch_sizes: Length of each batch along `order`.
-        rng: Source of the draws.
-    """
-    if partner == "dataset":
+    tag: ClassVar = "dataset"
+    pairing: ClassVar[Literal["dataset", "permutation"] | None] = "dataset"
+    """As `mixup_core.mixing.loss_floor.loss_floor` takes it; None: no floor is known."""
+
+    def draw(
+        self,
+        order: "Tensor",
+        batch_sizes: Sequence[int],
+        rng: "np.random.Generator",
+        shown: "Shown",
+    ) -> "Tensor":
+        """Return the partner of each image along `order`: (images,), int64, on the CPU.
+
+        Args:
+            order: (images,), int64, on the CPU; the images in the order of the epoch.
+            batch_sizes: Length of each batch along `order`.
+            rng: Source of the draws.
+            shown: Returns images by their indices.
+        """
+        import torch
+
+        del batch_sizes, shown
         return torch.from_numpy(rng.integers(len(order), size=len(order)))
-    batches = torch.split(order, list(batch_sizes))
-    return torch.cat([batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in batches])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FromBatch:
+    """A random permutation of the batch: one image of each is expected to meet itself."""
+
+    tag: ClassVar = "permutation"
+    pairing: ClassVar[Literal["dataset", "permutation"] | None] = "permutation"
+
+    def draw(
+        self,
+        order: "Tensor",
+        batch_sizes: Sequence[int],
+        rng: "np.random.Generator",
+        shown: "Shown",
+    ) -> "Tensor":
+        """Return the partner of each image along `order`; see `FromDataset.draw`."""
+        import torch
+
+        del shown
+        batches = torch.split(order, list(batch_sizes))
+        return torch.cat(
+            [batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in batches]
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Similar(Checked):
+    """Another image of the batch, the more likely the closer its pixels are.
+
+        P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
+
+    m is the mean squared distance of two images of the batch. A wide kernel makes all equally
+    likely. No floor of the loss is known.
+
+    Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, taken there of labels.
+    """
+
+    tag: ClassVar = "similar"
+    pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
+
+    bandwidth: Positive = 0.5
+    """Width of the kernel, in units of the root mean squared distance."""
+
+    def draw(
+        self,
+        order: "Tensor",
+        batch_sizes: Sequence[int],
+        rng: "np.random.Generator",
+        shown: "Shown",
+    ) -> "Tensor":
+        """Return the partner of each image along `order`; see `FromDataset.draw`."""
+        import torch
+
+        batches = torch.split(order, list(batch_sizes))
+        places = torch.split(torch.from_numpy(rng.random(len(order))), list(batch_sizes))
+        found = []
+        for batch, place in zip(batches, places, strict=True):
+            images = shown(batch).flatten(1).double()
+            found.append(batch[self.chosen(torch.cdist(images, images).square().cpu(), place)])
+        return torch.cat(found)
+
+    def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
+        """Return which image each image of a batch meets, (batch,); itself if it is alone.
+
+        Args:
+            square: Squared distances, (batch, batch), double.
+            place: (batch,), uniform in [0, 1).
+        """
+        import torch
+
+        if len(square) == 1:
+            return torch.zeros(1, dtype=torch.int64)
+        is_self = torch.eye(len(square), dtype=torch.bool)
+        mean = square[~is_self].mean().clamp(min=torch.finfo(square.dtype).tiny)
+        square = square.masked_fill(is_self, torch.inf)
+        nearest = square.amin(dim=1, keepdim=True)  # its chance is 1 before they are normalised
+        below = torch.exp((nearest - square) / (2 * self.bandwidth**2 * mean)).cumsum(dim=1)
+        wanted = place[:, None] * below[:, -1:]
+        return torch.searchsorted(below, wanted, right=True).squeeze(1)
+
+
+Partner = FromDataset | FromBatch | Similar
+"""To add one is to write it and to name it here."""

@@ -24,6 +24,8 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import Partner
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.schedules import Schedule
@@ -86,12 +88,12 @@ def _splits(info: DatasetInfo, num: int) -> Splits:
 def _keeps_its_promises(
     config: TrainConfig, data: Splits, teacher: Teacher | None = None
 ) -> list[EpochRecord]:
-    """Train, stop after the first epoch, store, resume: the same records and the same bytes."""
+    """Train, stop after each epoch, store, resume: the same records and the same bytes."""
     whole = TrainingState.initial(config, data.info, CPU)
     records = list(fit(config, data, whole, teacher=teacher))
-    if config.epochs > 1:
+    for epoch in range(1, config.epochs):
         stopped = TrainingState.initial(config, data.info, CPU)
-        first = list(itertools.islice(fit(config, data, stopped, teacher=teacher), 1))
+        first = list(itertools.islice(fit(config, data, stopped, teacher=teacher), epoch))
         resumed = TrainingState.initial(config, data.info, CPU)
         resumed.load_bytes(stopped.to_bytes(), first)
         assert first + list(fit(config, data, resumed, teacher=teacher)) == records
@@ -113,7 +115,20 @@ def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [Law, Schedule, Objective, Loss, Probe, Model, Optimizer, LrSchedule, Averaging, Augmentation],
+    [
+        Law,
+        Schedule,
+        Objective,
+        Loss,
+        Probe,
+        Model,
+        Optimizer,
+        LrSchedule,
+        Averaging,
+        Augmentation,
+        Operation,
+        Partner,
+    ],
 )
 def test_no_two_kinds_of_a_choice_have_one_name(options: Any) -> None:
     assert len(set(_named(options)) - {""}) == len(_kinds(options))
@@ -176,6 +191,40 @@ def test_every_objective_trains_under_every_schedule(
         )
         guide = teacher if isinstance(kind, Guided) else None
         _keeps_its_promises(config, digits, guide)
+
+
+@pytest.mark.parametrize("operation", _spellings(Operation), ids=str)
+@pytest.mark.parametrize("scope", ["batch", "sample"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model.name": "mlp", "objective": {"filter": GUIDED}, "probes": ["mixup-loss"]},
+        {"model": {"name": "narrow-resnet", "width": 2}, "data.views": "concat",
+         "objective": "regmixup", "probes": ["gradient-norm"]},
+        {"model.name": "mlp", "mix.second": "cutmix", "mix.second_law": "midpoint",
+         "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "mix.partner": "similar"},
+    ],
+    ids=["filter", "regmixup", "switching"],
+)  # fmt: skip
+def test_every_operation_trains_under_every_objective_and_switches(
+    operation: Any, scope: str, values: Any, digits: Splits
+) -> None:
+    epochs = {"epochs": 3, "batch_size": 7}
+    config = with_values(SMALL, {"mix.law": {"beta": 0.7}, "mix.lam_scope": scope, **epochs})
+    config = with_values(config, {key: value for key, value in values.items() if "." not in key})
+    config = with_values(config, {key: value for key, value in values.items() if "." in key})
+    guide = None
+    if isinstance(config.objective, Guided):
+        plain = with_values(config, {"objective": "plain", "probes": []})
+        state = TrainingState.initial(plain, digits.info, CPU)
+        guide = Teacher(config=plain, state=state.to_bytes())
+    linear = stage_keys(config)
+    config = with_values(config, {"mix.operation": operation})
+    records = _keeps_its_promises(config, digits, guide)
+    assert (stage_keys(config) == linear) == (operation == "linear")
+    has_floor = operation == "linear" and "mix.second" not in values
+    has_floor = has_floor and not isinstance(config.objective, Guided)
+    assert all(("train/excess_loss" in r.metrics) == has_floor for r in records)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)

@@ -25,6 +25,14 @@ class Model(Checked, ABC):
     has_batch_norm: ClassVar[bool]
     """Whether it normalises by batch, so that no batch may be a single image."""
 
+    @property
+    def depth(self) -> int:
+        """Hidden layers whose outputs the operation `manifold` can mix; by default there are none.
+
+        The network has them in an attribute `hidden_layers`, a list of modules, first to last.
+        """
+        return 0
+
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, from images (batch, channels, size, size) to logits."""
@@ -61,9 +69,15 @@ class _ByWidth(_Uniform):
     """A convolutional network whose stages widen with the first."""
 
     has_batch_norm: ClassVar = True
+    stages: ClassVar[int] = 4
 
     width: Count | None = None
     """Channels of the first stage; None: those of the source."""
+
+    @property
+    def depth(self) -> int:
+        """The stages."""
+        return self.stages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +127,7 @@ class Vgg16(_ByWidth):
     """VGG-16 with BatchNorm and one linear layer, for small images; 64 channels at first."""
 
     name: ClassVar = "vgg16-bn"
+    stages: ClassVar[int] = 5
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network."""
@@ -127,6 +142,7 @@ class NarrowResNet(_ByWidth):
     """Three single-block stages behind a stride-2 stem: seconds per run on a CPU; 12 channels."""
 
     name: ClassVar = "narrow-resnet"
+    stages: ClassVar[int] = 3
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network."""
@@ -142,6 +158,11 @@ class EfficientNetV2S(_Uniform):
 
     name: ClassVar = "efficientnet-v2-s"
     has_batch_norm: ClassVar = True
+
+    @property
+    def depth(self) -> int:
+        """The stages."""
+        return 6
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network."""
@@ -160,6 +181,11 @@ class Mlp(_Uniform):
 
     hidden: tuple[Count, ...] | None = None
     """Hidden layer sizes; None: 300, 100."""
+
+    @property
+    def depth(self) -> int:
+        """The hidden layers."""
+        return 2 if self.hidden is None else len(self.hidden)
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, hidden layers 300 and 100 by default."""

@@ -77,9 +77,9 @@ class Filter(Guided):
 
         if teacher is None:
             raise ValueError(f"`a filter has a teacher` must hold, got (objective={self}).")
-        losses = batch.losses(student(batch.mixed), loss)
+        losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():
-            ahead = batch.losses(teacher(batch.mixed), loss) - losses
+            ahead = batch.losses(batch.logits(teacher), loss) - losses
             low = (ahead <= self.threshold).float()
             kept = {"low": low, "high": 1 - low, "all": torch.ones_like(low)}[self.keep]
             fraction = kept.mean()

@@ -23,7 +23,7 @@ class Plain(Objective):
     ) -> Minimised:
         """Return the mean loss of the mixed images."""
         del teacher
-        return Minimised(loss=batch.losses(student(batch.mixed), loss).mean())
+        return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:
         """Return the infimum of the mean over all functions, that of the mixed images' loss."""

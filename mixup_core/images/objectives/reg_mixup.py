@@ -47,7 +47,7 @@ class RegMixup(Objective):
         import torch
 
         del teacher
-        own, mixed = student(torch.cat([batch.images, batch.mixed])).chunk(2)
+        own, mixed = batch.logits(student, after=batch.images).chunk(2)
         unmixed = torch.ones_like(batch.lam)
         own_loss = loss.per_image(own, batch.labels, batch.labels, unmixed).mean()
         both = own_loss + self.eta * batch.losses(mixed, loss).mean()

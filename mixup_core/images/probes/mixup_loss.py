@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class MixupLoss(Probe):
     """The mean loss over one fresh draw of partners and weights from the law in force.
 
-    Beside it, the infimum over all functions and the excess over that.
+    Beside it, where known, the infimum over all functions and the excess over that.
     """
 
     tag: ClassVar = "mixup-loss"
@@ -33,10 +33,12 @@ class MixupLoss(Probe):
         total = 0.0
         with torch.no_grad():
             for batch in subject.mixed():
-                losses = batch.losses(subject.logits(batch.mixed), config.loss)
+                losses = batch.losses(batch.logits(subject.logits), config.loss)
                 total += float(losses.double().sum())
         mean, labels = total / len(subject.images), subject.images.labels
-        floor = config.loss.floor(how.law, labels, how.partner, config.batch_size)
+        floor = how.floor(config.loss, labels, config.batch_size)
+        if floor is None:
+            return {"train/mixup_loss": mean}
         return {
             "train/mixup_loss": mean,
             "train/mixup_floor": floor,

@@ -10,7 +10,7 @@ from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import IMAGES_PER_BATCH
-from mixup_core.images.forward import Forward, forward
+from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 
@@ -37,9 +37,9 @@ class Subject:
         """What decided the epoch."""
         return self.config.in_epoch(self.epoch)
 
-    def logits(self, images: Tensor) -> Tensor:
+    def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
         """Return the network's logits of some images, float32."""
-        return forward(self.network, images, self.config.precision)
+        return forward(self.network, images, hidden, precision=self.config.precision)
 
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
         """Return logits, (images, classes), and labels of all training images, unmixed.

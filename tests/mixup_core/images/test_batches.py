@@ -25,6 +25,7 @@ from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.linear import mix
+from mixup_core.mixing.partners import FromBatch, FromDataset, Partner
 from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from mixup_core.tree.building import with_values
@@ -129,13 +130,13 @@ def assemblers(seen: TrainingImages) -> list[Kernel | None]:
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize("scope", ["batch", "sample"])
-@pytest.mark.parametrize("partner", ["dataset", "permutation"])
+@pytest.mark.parametrize("partner", [FromDataset(), FromBatch()], ids=str)
 @pytest.mark.parametrize("views", ["single", "concat"])
 @pytest.mark.parametrize(("name", "pool"), [("fashion-mnist", 1), ("cifar10", 2)])
 def test_batches_are_the_formulas_bit_for_bit(
     law: Law,
     scope: Literal["batch", "sample"],
-    partner: Literal["dataset", "permutation"],
+    partner: Partner,
     views: Views,
     name: str,
     pool: int,

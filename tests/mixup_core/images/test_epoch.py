@@ -1,20 +1,32 @@
 """An epoch is one value: what training receives is what its key hashes."""
 
+import math
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+import torch
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.mixing.cutmix import CutMix
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.partners import FromBatch, Similar
 from mixup_core.tree.building import with_values
 
 CHANGED: dict[str, Any] = {
     "law": Midpoint(),
     "lam_scope": "sample",
-    "partner": "permutation",
+    "partner": FromBatch(),
+    "operation": CutMix(),
+    "probability": 0.5,
+    "second": CutMix(),
+    "second_law": Midpoint(),
+    "second_probability": 0.25,
+    "label_law": Midpoint(),
     "objective": RegMixup(),
     "rate": 0.5,
 }
@@ -30,6 +42,29 @@ def test_an_epoch_without_mixing_is_the_same_however_others_mix() -> None:
     config = TrainConfig(epochs=2, batch_size=8)
     values = {"mix.law": "midpoint", "mix.switch_epoch": 1, "mix.lam_scope": "sample"}
     other = with_values(config, values | {"mix.partner": "permutation"})
-    assert other.in_epoch(0) == Epoch(law=Midpoint(), lam_scope="sample", partner="permutation")
+    assert other.in_epoch(0) == Epoch(law=Midpoint(), lam_scope="sample", partner=FromBatch())
     assert other.in_epoch(1) == config.in_epoch(1) == Epoch(law=Erm())
     assert Epoch().key == "erm"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"operation": CutMix()},
+        {"second": Linear()},
+        {"label_law": Midpoint()},
+        {"partner": Similar()},
+    ],
+    ids=str,
+)
+def test_no_floor_is_known_beyond_linear_mixing_of_random_pairs(values: dict[str, Any]) -> None:
+    labels = torch.arange(10)
+    usual = Epoch(law=Midpoint())
+    assert usual.floor(CrossEntropy(), labels, 5) == pytest.approx(0.9 * math.log(2))
+    assert replace(usual, **values).floor(CrossEntropy(), labels, 5) is None
+
+
+def test_batches_that_are_not_mixed_lower_the_floor() -> None:
+    some = Epoch(law=Midpoint(), probability=0.25)
+    assert some.floor(CrossEntropy(), torch.arange(10), 5) == pytest.approx(0.225 * math.log(2))
+    assert Epoch().floor(CrossEntropy(), torch.arange(10), 5) == 0

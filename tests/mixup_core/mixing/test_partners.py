@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 import torch
 from scipy import stats
 
-from mixup_core.mixing.partners import draw_partners
+from mixup_core.mixing.partners import FromBatch, FromDataset, Similar
 
 
 def _rng(seed: int = 0) -> np.random.Generator:
@@ -10,9 +11,12 @@ def _rng(seed: int = 0) -> np.random.Generator:
 
 
 def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
-    partners = draw_partners("dataset", torch.arange(10), [10], _rng())
+    partners = FromDataset().draw(torch.arange(10), [10], _rng(), torch.Tensor.float)
     many = torch.cat(
-        [draw_partners("dataset", torch.arange(10), [10], _rng(i)) for i in range(999)]
+        [
+            FromDataset().draw(torch.arange(10), [10], _rng(i), torch.Tensor.float)
+            for i in range(999)
+        ]
     )
     assert partners.shape == (10,)
     assert stats.chisquare(torch.bincount(many, minlength=10).numpy()).pvalue > 1e-3
@@ -21,6 +25,38 @@ def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
 
 def test_partners_by_permutation_stay_in_their_batch() -> None:
     order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
-    partners = draw_partners("permutation", order, [4, 4, 2], _rng())
+    partners = FromBatch().draw(order, [4, 4, 2], _rng(), torch.Tensor.float)
     for own, partner in zip(order.split(4), partners.split(4), strict=True):
         assert sorted(own.tolist()) == sorted(partner.tolist())
+
+
+def test_similar_partners_follow_the_kernel() -> None:
+    points = torch.tensor([[0.0], [1.0], [3.0]])
+    order = torch.arange(3).repeat(20_000)
+    partners = Similar(bandwidth=0.5).draw(order, [3] * 20_000, _rng(), lambda index: points[index])
+    square = (points - points.T).square()
+    mean = (1 + 9 + 4) / 3
+    chances = torch.exp(-square / (2 * 0.5**2 * mean)).fill_diagonal_(0)
+    chances /= chances.sum(1, keepdim=True)
+    for image in range(3):
+        met = torch.bincount(partners[order == image], minlength=3) / 20_000
+        torch.testing.assert_close(met, chances[image], atol=0.015, rtol=0)
+
+
+def test_similar_partners_stay_in_their_batch_and_one_alone_meets_itself() -> None:
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    images = torch.rand(9, 2, 3, generator=torch.Generator().manual_seed(1))
+    partners = Similar().draw(order, [4, 4, 1], _rng(), lambda index: images[index])
+    for own, partner in zip(order.split(4), partners.split(4), strict=True):
+        assert set(partner.tolist()) <= set(own.tolist())
+    assert (partners != order)[:8].all()
+    assert partners[8] == order[8]
+    same = torch.zeros(9, 2)
+    assert len(Similar().draw(order, [9], _rng(), lambda index: same[index]).unique()) > 1
+
+
+def test_a_wide_kernel_makes_all_others_equally_likely() -> None:
+    points = torch.tensor([[0.0], [1.0], [9.0]])
+    order = torch.arange(3).repeat(6000)
+    partners = Similar(bandwidth=1e3).draw(order, [3] * 6000, _rng(), lambda index: points[index])
+    assert torch.bincount(partners[order == 0]).tolist()[1] == pytest.approx(3000, abs=160)
