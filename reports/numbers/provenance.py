@@ -181,7 +181,7 @@ def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
 def origin_tags() -> dict[str, str]:
     """Return what each run in MLflow says of its code and job.
 
-    A client of MLflow sets none of its own tags of the commit (TRAP 28).
+    A client of MLflow sets none of its own tags of the commit.
     """
     code, job = describe_code(), os.environ.get(JOB_VARIABLE)
     tags = {} if job is None else {"submission_id": job}

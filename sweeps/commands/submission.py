@@ -171,7 +171,7 @@ def _uploaded_reference(reference: str) -> str:
 def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
     """Return the shell command of a job.
 
-    `python` alone would be the first one on the PATH of whoever started the head (TRAP 33).
+    `python` alone would be the first one on the PATH of whoever started the head.
     """
     reference = arguments[1]
     run = shlex.join(["-m", "sweeps.cli", *arguments])
@@ -189,7 +189,7 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
 def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, Any]:
     """Return Ray's runtime environment: the shipped file, this directory, and what it comes from.
 
-    The job passes it on to its workers (TRAP 34). Results and data in this directory stay here,
+    The job passes it on to its workers. Results and data in this directory stay here,
     whatever their folders are called.
     """
     from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository

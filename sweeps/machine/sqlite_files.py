@@ -90,7 +90,7 @@ def require_companions(database: Path | None) -> None:
 
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Open a database one process at a time: two on a fresh one break it for good (TRAP 20).
+    """Open a database one process at a time: two on a fresh one break it for good.
 
     One that is not there is made, empty, for this user alone.
 

@@ -133,7 +133,7 @@ class Cluster:
     async def _print_from(self, job: str, num_shown: int) -> int:
         """Print the log of a job from some character on, and return the characters shown by now.
 
-        A lost stream ends like a whole one (TRAP 38): the state of the job says which it was.
+        A lost stream ends like a whole one: the state of the job says which it was.
         """
         from aiohttp import ClientError
 

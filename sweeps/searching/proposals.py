@@ -217,7 +217,7 @@ _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
     """Yield what may be proposed next, the best first; to the last point of a countable space."""
     if search.strategy.sampler != "grid":
-        # TRAP 17: a reopened search with the seed it began with would repeat its first draws.
+        # A reopened search with the seed it began with would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
         seeds = [(seed + attempt) % 2**32 for attempt in range(2 * _TRIES)]
         for attempt in seeds[:_TRIES]:

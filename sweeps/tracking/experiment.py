@@ -88,7 +88,7 @@ class Wanted:
     first_tags: Mapping[str, str]
     """Set when the run is created, until `tags` are written; nothing else sets them again."""
     params: Mapping[str, str] = field(default_factory=dict)
-    """Set where they are not there yet: MLflow changes none (TRAP 27)."""
+    """Set where they are not there yet: MLflow changes none."""
     started_at_ms: int | None = None
     """None: now."""
 

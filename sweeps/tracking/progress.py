@@ -76,7 +76,7 @@ class Progress:
         return replace(self, epochs=in_order, outcome="partial", failure="", is_live=True)
 
     def rows(self) -> list[Row]:
-        """Return every value of the run, its time from the store too, never a clock (TRAP 26)."""
+        """Return every value of the run, its time from the store too, never a clock."""
         return [
             Row(name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in self.epochs

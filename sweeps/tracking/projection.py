@@ -391,7 +391,7 @@ _STATUS: Mapping[Outcome, Status] = {
 
 
 def _missing(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows whose metric has none at their step; sending one again is slow (TRAP 25).
+    """Return the rows whose metric has none at their step; sending one again is slow.
 
     None if MLflow knows a value, or the time of one, that the store has not. Damaged epochs that
     were trained again have the values they had, at times of their own. A run in training may not

@@ -76,7 +76,7 @@ class Tracker:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {}  # TRAP 4: Tune pickles its callbacks, and a thread cannot be pickled.
+        return {}  # Tune pickles its callbacks, and a thread cannot be pickled.
 
     def start(self, results: Iterable[RunResult]) -> None:
         """Begin to write what the store holds, unless something newer of it is posted.

@@ -94,7 +94,7 @@ def test_the_ends_of_every_range_belong_to_it() -> None:
 
 
 def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
-    """SCIENCE.md F1: 10^(1 - 2u), 10^(2u - 1), 10^(1 - 4|u - 1/2|), u = t / T."""
+    """Formulas of the slides: 10^(1 - 2u), 10^(2u - 1), 10^(1 - 4|u - 1/2|), u = t / T."""
     epochs = 40
     for schedule, exponent in (
         (Easy(), lambda u: 1 - 2 * u),

@@ -38,7 +38,7 @@ class OriginalError(Probe):
 class MultiViewError(Probe):
     """Error of the training images as an access shows them, gamma drawn anew.
 
-    Source: SCIENCE.md, A.4, as the next two; concatenated views only.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views; concatenated views only.
     """
 
     tag: ClassVar = "multi-view-error"

@@ -100,4 +100,4 @@ TWO_LAYER = Problem(
     method=method,
     work_unit="records",
 )
-"""SCIENCE's section on Theorems 4.6 and 4.7 of arXiv:2210.13512 is studies of it."""
+"""Two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""

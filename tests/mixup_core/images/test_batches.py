@@ -43,7 +43,7 @@ def _images(name: str, count: int = 700) -> Images:
 
 
 class Plainly:
-    """The images of a run as SCIENCE writes them down: whole tensors, one operation each."""
+    """The images of a run as the paper defines them: whole tensors, one operation each."""
 
     def __init__(self, images: Images, config: TrainConfig) -> None:
         data, info = config.data, CATALOG[config.data.name]
