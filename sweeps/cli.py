@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from mixup_core.addresses import store_address, without_secrets
+from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.commands.bench import bench
@@ -49,8 +50,8 @@ from sweeps.running.placement import PlacementError
 from sweeps.study.search import SearchError
 
 _REFUSALS = (
-    StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, RefusedError,
-    SearchError,
+    StudyError, DataError, StoreError, DatabaseError, PlaceError, PlacementError, PluginError,
+    RefusedError, SearchError,
 )  # fmt: skip
 
 _PATIENCE = 15.0

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.object_stores import NAMES, forget_clients, object_stores
+from tests.plugin_files import plugin as plugin
 
 # How long an example takes is the machine's affair.
 settings.register_profile("mixsweep", deadline=None)

@@ -53,7 +53,7 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
 class DataConfig(Checked):
     """Which images a run sees, and how they are presented."""
 
-    name: Annotated[str, Among(tuple(DATA_NAMES))] = "fashion-mnist"
+    name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
     """A data set of the catalogue, or `image-folder`."""
     views: Literal["single", "concat"] = "single"
     """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`)."""

@@ -23,6 +23,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -31,69 +32,161 @@ T = TypeVar("T")
 NAME = "[a-z0-9][a-z0-9-]*"
 """Regular expression of a tag or name."""
 
+_DIGITS = 16
+"""Hexadecimal digits of a plugin's digest that keys hold."""
+
+_ORIGINS: "dict[Any, Origin]" = {}
+
 _CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
 
 
 class CatalogueError(ValueError):
-    """A class cannot be a member of a catalogue; the text says which and why."""
+    """Something cannot be an entry; the text says what and why."""
 
 
-class Catalogue(Mapping[str, type[T]], Generic[T]):
-    """The members of an open choice by tag or name, in the order in which they were added."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """The plugin that an entry comes from."""
+
+    plugin: str
+    """Name of the file or of the distribution."""
+    digest: str
+    """sha256 of the source, in hexadecimal. Keys hold it, so an edit makes new results."""
+    version: str = ""
+    """Version of the distribution; empty for a file."""
+
+    def keyed(self, name: str) -> str:
+        """Return a tag or name as it enters keys: `cutmix@0123456789abcdef`."""
+        return f"{name}@{self.digest[:_DIGITS]}"
+
+
+class Register(Mapping[str, T]):
+    """Entries by name, in the order in which they were added; plugins may add more."""
 
     def __init__(self, noun: str) -> None:
-        """Make an empty catalogue.
+        """Make an empty register.
 
         Args:
-            noun: One member, for messages: `probe`.
+            noun: One entry, for messages: `probe`.
         """
         self.noun = noun
-        self._members: dict[str, type[T]] = {}
+        self.origins: dict[str, Origin] = {}
+        """Where the entries that plugins added come from."""
+        self._entries: dict[str, T] = {}
 
-    def __getitem__(self, name: str) -> type[T]:
-        """Return a member by its tag or name."""
-        return self._members[name]
+    def __getitem__(self, name: str) -> T:
+        """Return an entry by its name."""
+        return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the tags or names."""
-        return iter(self._members)
+        """Yield the names."""
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of members."""
-        return len(self._members)
+        """Return the number of entries."""
+        return len(self._entries)
 
-    def add(self, *members: type[T]) -> None:
-        """Add members, all or none.
+    def add(self, *entries: T) -> None:
+        """Add entries, all or none.
 
         Raises:
-            CatalogueError: If one cannot be a member.
+            CatalogueError: If one cannot be an entry.
         """
-        add_all((self, member) for member in members)
+        add_all((self, entry) for entry in entries)
 
     def remove(self, *names: str) -> None:
-        """Take members out, such as those of an older version of a plugin."""
+        """Take entries out, such as those of an older version of a plugin."""
         for name in names:
-            del self._members[name]
+            del self._entries[name]
+            self.origins.pop(name, None)
         _clear_caches()
 
+    def check(self, entry: T) -> None:
+        """Check that something can be an entry.
 
-def add_all(entries: Iterable[tuple[Catalogue[Any], type[Any]]]) -> None:
-    """Add members to their catalogues, all or none, and clear what was derived from them.
+        Raises:
+            CatalogueError: If it cannot.
+        """
+        name = kind_name(entry)
+        if not re.fullmatch(NAME, name):
+            raise CatalogueError(
+                f"the {self.noun} {described(entry)} is called {name!r}, which does not match "
+                f"{NAME}; set its `tag` or `name`"
+            )
+        if name in self:
+            raise CatalogueError(
+                f"the {self.noun} {name} exists already and cannot be replaced; "
+                f"give {described(entry)} another tag or name"
+            )
+
+    def put(self, entry: T, origin: Origin | None) -> None:
+        """Add an entry that was checked."""
+        self._entries[kind_name(entry)] = entry
+        if origin is not None:
+            self.origins[kind_name(entry)] = origin
+
+
+class Catalogue(Register[type[T]], Generic[T]):
+    """The members of an open choice by tag or name."""
+
+    def check(self, entry: type[T]) -> None:
+        """Check that a class can be a member: frozen, keyword-only, with every method.
+
+        Raises:
+            CatalogueError: If it cannot.
+        """
+        if not getattr(vars(entry).get("__dataclass_params__"), "frozen", False):
+            raise CatalogueError(
+                f"{described(entry)} is not a frozen dataclass; write "
+                "@dataclass(frozen=True, kw_only=True, slots=True) above the class"
+            )
+        if not all(field.kw_only for field in dataclasses.fields(entry) if field.init):  # type: ignore[arg-type]
+            raise CatalogueError(
+                f"{described(entry)} has fields that are not keyword-only; add kw_only=True"
+            )
+        super().check(entry)
+        if inspect.isabstract(entry):
+            missing = ", ".join(sorted(getattr(entry, "__abstractmethods__", ())))
+            name = kind_name(entry)
+            raise CatalogueError(
+                f"the {self.noun} {name} ({described(entry)}) does not define {missing}"
+            )
+
+    def put(self, entry: type[T], origin: Origin | None) -> None:
+        """Add a member that was checked."""
+        super().put(entry, origin)
+        if origin is not None:
+            _ORIGINS[entry] = origin
+
+
+def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
+    """Add entries to their registers, all or none, and clear what was derived from them.
+
+    Args:
+        entries: Each with its register.
+        origin: The plugin that they come from; None: they are ours.
 
     Raises:
-        CatalogueError: If one cannot be a member: its name is taken or malformed, it is not a
-            frozen, keyword-only dataclass, or a method is missing.
+        CatalogueError: If one cannot be an entry.
     """
     entries = list(entries)
-    for catalogue, member in entries:
-        _check(catalogue, member)
-    times = Counter((id(catalogue), kind_name(member)) for catalogue, member in entries)
-    for catalogue, member in entries:
-        if times[id(catalogue), kind_name(member)] > 1:
-            raise CatalogueError(f"two classes are called the {catalogue.noun} {kind_name(member)}")
-    for catalogue, member in entries:
-        catalogue._members[kind_name(member)] = member
+    for register, entry in entries:
+        register.check(entry)
+    times = Counter((id(register), kind_name(entry)) for register, entry in entries)
+    for register, entry in entries:
+        if times[id(register), kind_name(entry)] > 1:
+            raise CatalogueError(f"two entries are called the {register.noun} {kind_name(entry)}")
+    for register, entry in entries:
+        register.put(entry, origin)
     _clear_caches()
+
+
+def origin_of(kind: Any) -> Origin | None:
+    """Return the plugin that a dataclass of a choice comes from; None if it is ours.
+
+    A class keeps its origin when a newer version of its plugin takes its place.
+    """
+    return _ORIGINS.get(kind)
 
 
 def catalogue_of(kind: Any) -> Catalogue[Any] | None:
@@ -120,31 +213,7 @@ def _clear_caches() -> None:
         cached.cache_clear()
 
 
-def _check(catalogue: Catalogue[Any], member: type[Any]) -> None:
-    """Check that a class can be a member.
-
-    Raises:
-        CatalogueError: If it cannot.
-    """
-    noun, called = catalogue.noun, f"{member.__module__}.{member.__qualname__}"
-    name = kind_name(member)
-    if not getattr(vars(member).get("__dataclass_params__"), "frozen", False):
-        raise CatalogueError(
-            f"{called} is not a frozen dataclass; write "
-            "@dataclass(frozen=True, kw_only=True, slots=True) above the class"
-        )
-    if not all(field.kw_only for field in dataclasses.fields(member) if field.init):
-        raise CatalogueError(f"{called} has fields that are not keyword-only; add kw_only=True")
-    if not re.fullmatch(NAME, name):
-        raise CatalogueError(
-            f"the {noun} {called} is called {name!r}, which does not match {NAME}; "
-            "set its class variable `tag` or `name`"
-        )
-    if inspect.isabstract(member):
-        missing = ", ".join(sorted(member.__abstractmethods__))
-        raise CatalogueError(f"the {noun} {name} ({called}) does not define {missing}")
-    if name in catalogue:
-        raise CatalogueError(
-            f"the {noun} {name} exists already and cannot be replaced; "
-            f"give {called} another tag or name"
-        )
+def described(entry: Any) -> str:
+    """Return where an entry is defined, for messages."""
+    kind = entry if isinstance(entry, type) else type(entry)
+    return kind.__qualname__

@@ -22,12 +22,14 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 def carried(old: Any, kind: type) -> dict[str, Any]:
     """Return what another kind takes over of a named choice: the values of fields that both have.
 
-    They are unchecked: what is given besides may replace them.
+    Fields of one name but of different types are not taken over. The values are unchecked: what is
+    given besides may replace them.
     """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return {}
     before: Any = type(old)
-    shared = {part.name for part in parts(before)} & {part.name for part in parts(kind)}
+    theirs = {part.name: part.hint for part in parts(before)}
+    shared = (part.name for part in parts(kind) if theirs.get(part.name) == part.hint)
     return {name: getattr(old, name) for name in shared}
 
 

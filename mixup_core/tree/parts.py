@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from mixup_core.tree.catalogue import cached_until_growth, catalogue_of, kind_name
+from mixup_core.tree.catalogue import (
+    Origin,
+    cached_until_growth,
+    catalogue_of,
+    kind_name,
+)
 from mixup_core.tree.limits import Among, Limit
 
 REQUIRED: Final = dataclasses.MISSING
@@ -29,6 +34,8 @@ class Part:
     """Whether a choice is told apart by `name`, not by `tag`."""
     is_optional: bool
     """Whether a choice may be None."""
+    origins: Mapping[str, Origin]
+    """Where the names that it may hold come from, of those that plugins added."""
 
     @property
     def kind_path(self) -> str:
@@ -144,4 +151,10 @@ def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
         options=options,
         is_named=bool(options) and not any(hasattr(kind, "tag") for kind in kinds),
         is_optional=bool(options) and type(None) in members(hint),
+        origins={
+            name: origin
+            for member in members(hint)
+            for mark in limits(member)
+            for name, origin in getattr(getattr(mark, "names", None), "origins", {}).items()
+        },
     )

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import REQUIRED, parts
+from mixup_core.tree.catalogue import Origin, kind_name, origin_of
+from mixup_core.tree.parts import REQUIRED, Part, parts
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
@@ -13,9 +13,9 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
     Args:
         node: The tree.
-        brief: As for `spelled`; only what stands in lists is concerned.
+        brief: As for `spelled`.
     """
-    return {path: spelled(value, brief=brief) for path, value, _ in _walked(node, "")}
+    return {path: value for path, value, _ in _walked(node, "", brief)}
 
 
 def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
@@ -23,23 +23,24 @@ def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
     Below a choice they are those of the kind that is chosen.
     """
-    return {path: spelled(default, brief=brief) for path, _, default in _walked(node, "")}
+    return {path: default for path, _, default in _walked(node, "", brief)}
 
 
-def _walked(node: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any]]:
     """Yield each path, its value and its default; of a choice, the names of their kinds."""
     kind: Any = type(node)
     for part in parts(kind):
         value, default = getattr(node, part.name), part.default
         if not part.options and not part.is_group:
-            yield f"{prefix}{part.name}", value, default
+            usual = _field(part, default, brief)
+            yield f"{prefix}{part.name}", _field(part, value, brief), usual
             continue
         if part.options:
-            usual = default if default in {None, REQUIRED} else kind_name(type(default))
-            chosen = None if value is None else kind_name(type(value))
+            usual = default if default in {None, REQUIRED} else _name(type(default), brief)
+            chosen = None if value is None else _name(type(value), brief)
             yield f"{prefix}{part.kind_path}", chosen, usual
         if value is not None:
-            yield from _walked(value, f"{prefix}{part.name}.")
+            yield from _walked(value, f"{prefix}{part.name}.", brief)
 
 
 def spelled(value: Any, *, brief: bool = False) -> Any:
@@ -47,8 +48,9 @@ def spelled(value: Any, *, brief: bool = False) -> Any:
 
     Args:
         value: A value of a field.
-        brief: Leave out fields of dataclasses that have their default, so that a field added later
-            changes the spelling of no older value. This is for keys: it is not always parsed.
+        brief: For keys, not always parsed: leave out fields of dataclasses in lists that have their
+            default, so that a field added later changes the spelling of no older value, and add to
+            each name that a plugin brings the digest of its source (`Origin.keyed`).
     """
     match value:
         case tuple():
@@ -56,24 +58,61 @@ def spelled(value: Any, *, brief: bool = False) -> Any:
         case _ if dataclasses.is_dataclass(value):
             kind: Any = type(value)
             fields = {
-                part.name: spelled(getattr(value, part.name), brief=brief)
+                part.name: _field(part, getattr(value, part.name), brief)
                 for part in parts(kind)
                 if not (brief and getattr(value, part.name) == part.default)
             }
+            name = _name(kind, brief)
             if hasattr(kind, "tag"):
-                return _spelled_tagged(kind, fields)
-            return {"name": kind.name, **fields} if kind_name(kind) else fields
+                return _spelled_tagged(kind, name, fields)
+            return {"name": name, **fields} if name else fields
         case _:
             return value
 
 
-def _spelled_tagged(kind: Any, fields: Mapping[str, Any]) -> Any:
+def _field(part: Part, value: Any, brief: bool) -> Any:
+    origin = part.origins.get(value) if brief and isinstance(value, str) else None
+    return spelled(value, brief=brief) if origin is None else origin.keyed(value)
+
+
+def _name(kind: Any, brief: bool) -> str:
+    """Return the tag or name of a dataclass of a choice."""
+    origin = origin_of(kind) if brief else None
+    return kind_name(kind) if origin is None else origin.keyed(kind_name(kind))
+
+
+def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
     if not fields:
-        return kind.tag
+        return tag
     names = [part.name for part in parts(kind)]
     first = fields.get(names[0])
     # A mapping that looks like the fields themselves is not written alone: it would be read so.
     is_alone = list(fields) == names[:1] and not (
         isinstance(first, Mapping) and set(first) <= set(names)
     )
-    return {kind.tag: first if is_alone else dict(fields)}
+    return {tag: first if is_alone else dict(fields)}
+
+
+def origins_in(node: Any) -> tuple[Origin, ...]:
+    """Return the plugins that a tree needs, each once."""
+    return tuple(dict.fromkeys(_origins(node)))
+
+
+def plugins_of(node: Any) -> dict[str, str]:
+    """Return the plugins that a tree needs, name to digest as keys hold it, for records."""
+    return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
+
+
+def _origins(value: Any) -> Iterator[Origin]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _origins(item)
+    elif dataclasses.is_dataclass(value):
+        kind: Any = type(value)
+        if (origin := origin_of(kind)) is not None:
+            yield origin
+        for part in parts(kind):
+            below = getattr(value, part.name)
+            if isinstance(below, str) and (named := part.origins.get(below)) is not None:
+                yield named
+            yield from _origins(below)

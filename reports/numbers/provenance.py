@@ -17,7 +17,7 @@ import mixup_core
 from mixup_core.addresses import without_secrets
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences
-from mixup_core.tree.written_forms import flatten
+from mixup_core.tree.written_forms import flatten, origins_in
 from sweeps.state.results import TRIED, RunResult, ended_on_budget
 from sweeps.study.search import Search, SearchHistory
 from sweeps.study.study import Study
@@ -99,6 +99,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "first_epoch_stored_at_ms": min(times, default=None),
             "last_epoch_stored_at_ms": max(times, default=None),
             "data_checksums": data_checksums,
+            **({} if not (plugins := _plugins(study)) else {"plugins": plugins}),
             "source": study.source,
             **({} if study.search is None else {"search": _describe_search(study.search, history)}),
             "arms": {
@@ -111,6 +112,15 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             ],
         }
     )
+
+
+def _plugins(study: Study) -> list[dict[str, str]]:
+    """Return the plugins that a study needs: name, version if it is a package, whole digest."""
+    origins = dict.fromkeys(o for config in study.arms.values() for o in origins_in(config))
+    return [
+        {"plugin": origin.plugin, "version": origin.version, "sha256": origin.digest}
+        for origin in origins
+    ]
 
 
 def is_finished(

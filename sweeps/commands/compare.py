@@ -15,6 +15,7 @@ from sweeps.commands.request import (
     Request,
     command_line,
     json_option,
+    loading_option,
     set_option,
 )
 from sweeps.machine.home import Home
@@ -32,6 +33,7 @@ from sweeps.state.results import read_predictions
     "Without it all arms are compared, a column for each study and each home.",
 )
 @click.option("--metric", help="Of two arms. Default: what the first study's report leads with.")
+@loading_option
 @set_option
 @click.option(
     "--home",

@@ -3,7 +3,7 @@
 import click
 
 from mixup_core.problem import DataError, all_data_needs
-from sweeps.commands.request import DONE
+from sweeps.commands.request import DONE, loading_option
 from sweeps.running.console import still
 
 
@@ -13,6 +13,7 @@ def data() -> None:
 
 
 @data.command("list")
+@loading_option
 def list_data() -> int:
     """List the data sets and where they are."""
     for needs in all_data_needs().values():
@@ -24,6 +25,7 @@ def list_data() -> int:
 
 @data.command("fetch")
 @click.argument("name")
+@loading_option
 def fetch_data(name: str) -> int:
     """Bring a data set to this machine; one that is already there is left alone."""  # noqa: DOC501
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}

@@ -13,6 +13,7 @@ from sweeps.commands.request import (
     Request,
     home_option,
     json_option,
+    loading_option,
     on_study,
 )
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
@@ -60,8 +61,7 @@ def plan(
         price=price,
     )
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
-    if not summary["stored"]:
-        request.say_elsewhere()
+    request.say_elsewhere(edits_alone=bool(summary["stored"]))
     return DONE
 
 
@@ -89,6 +89,7 @@ def doctor(home: Path) -> int:
 
 
 @click.command()
+@loading_option
 def schema() -> int:
     """Print the JSON Schema of a study file, for editors."""
     click.echo(json.dumps(study_schema(), indent=2))

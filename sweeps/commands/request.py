@@ -14,12 +14,13 @@ import click
 from click.core import ParameterSource
 
 from mixup_core.addresses import HIDDEN, without_secrets
+from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study
 from sweeps.searching.selection import grown_study
-from sweeps.state.ledger import launches, spell_differences
+from sweeps.state.ledger import launches, same_plugins, spell_differences
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
@@ -56,6 +57,39 @@ set_option = click.option(
     metavar="PATH=VALUE",
     help="Override a path of the study file, e.g. seeds=6; repeatable.",
 )
+
+
+def _use(
+    context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Load plugin files before anything reads a study."""
+    del context, parameter
+    if files:
+        from mixup_core.plugins.loading import use
+
+        for file in files:
+            use(file)
+    return files
+
+
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE",
+    is_eager=True,
+    callback=_use,
+    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
+)
+loading_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_use,
+    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
 
@@ -71,6 +105,8 @@ class Request:
     """The study as it was named."""
     overrides: tuple[str, ...]
     """What was overridden in it."""
+    plugins: tuple[str, ...] = ()
+    """The plugin files that were given."""
     study: Study
     """As its file says, without the points of a search."""
     home: Home
@@ -116,8 +152,7 @@ class Request:
         An address that may not be shown whole is named by its environment variable.
         """
         home = self.home
-        overrides = [part for override in self.overrides for part in ("--set", override)]
-        line = [program(), verb, self.reference, *overrides, "--home", str(home.folder)]
+        line = [program(), verb, self.reference, *self.changes(), "--home", str(home.folder)]
         spelled = shlex.join(line)
         for (option, variable), place, shown in (
             (STORE, home.store_url, home.shown_store),
@@ -129,16 +164,28 @@ class Request:
                 spelled += f" {option} {value}"
         return spelled
 
-    def say_elsewhere(self) -> None:
-        """Say what the store holds of the study under other settings, if it does."""
+    def changes(self) -> list[str]:
+        """Return the options that change what the study file says: `--set` and `--plugin`."""
+        overrides = [part for override in self.overrides for part in ("--set", override)]
+        return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
+
+    def say_elsewhere(self, *, edits_alone: bool = False) -> None:
+        """Say what the store holds of the study under other settings, if it does.
+
+        Args:
+            edits_alone: Say it only of launches with another source of a plugin, whose results the
+                edit has orphaned.
+        """
         others = [
             launch
             for launch in launches(self.store, self.study.name)
             if launch.settings != self.study.settings
+            and not (edits_alone and same_plugins(launch.arms, self.study))
         ]
         if not others:
             return
-        stored = self.store.keys()
+        own = {stage_keys(run.config)[-1] for run in self.grown.runs()}
+        stored = set(self.store.keys()) - own
         for launch in others:
             if finished := launch.num_finished(stored):
                 told = spell_differences(launch.arms, self.study) or "other settings"
@@ -181,11 +228,13 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         tracking: str | None,
         optuna: str | None,
         overrides: Sequence[str],
+        plugins: tuple[str, ...],
         **options: Any,
     ) -> int:
         request = Request(
             reference=study,
             overrides=tuple(overrides),
+            plugins=plugins,
             study=load_study(study, overrides),
             home=Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna),
         )
@@ -194,6 +243,7 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
     with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_request
     for decorate in (
+        plugin_option,
         set_option,
         click.option(
             TRACKING[0],

@@ -16,6 +16,7 @@ from sweeps.commands.request import (
     RefusedError,
     command_line,
     home_option,
+    loading_option,
     store_option,
 )
 from sweeps.leasing.lease import Lease
@@ -41,7 +42,8 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
 
     with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_store
-    for decorate in (store_option, home_option, click.argument("studies", nargs=-1)):
+    studies = click.argument("studies", nargs=-1)
+    for decorate in (loading_option, store_option, home_option, studies):
         wrapped = decorate(wrapped)
     wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
     decorated: Callable[..., int] = wrapped

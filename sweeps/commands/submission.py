@@ -76,11 +76,14 @@ def submit(  # noqa: PLR0913  each is an option
         "--cpus-per-run": cpus_per_run,
         "--device": device,
     }
-    reference = _uploaded_reference(request.reference)
+    bundled = request.reference in bundled_studies()
+    reference = request.reference if bundled else _uploaded(request.reference)
+    plugins = [_uploaded(file) for file in request.plugins]
     arguments = [
         "run",
         reference,
         *(part for override in request.overrides for part in ("--set", override)),
+        *(part for file in plugins for part in ("--plugin", file)),
         *(
             str(part)
             for name, value in options.items()
@@ -100,7 +103,7 @@ def submit(  # noqa: PLR0913  each is an option
         job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         cluster.start(
             job,
-            _entrypoint(python, arguments),
+            _entrypoint(python, arguments, [*([] if bundled else [reference]), *plugins]),
             _runtime_environment(request.home, job, data),
             study,
         )
@@ -151,39 +154,42 @@ def _absolute(place: str) -> str:
     return place if "://" in place else os.path.realpath(place)
 
 
-def _uploaded_reference(reference: str) -> str:
-    """Return a study as the job names it: a bundled one, or a file of the working directory.
+def _uploaded(name: str) -> str:
+    """Return a file of the working directory as the job names it.
 
     Raises:
         RefusedError: If the file lies elsewhere.
     """
-    if reference in bundled_studies():
-        return reference
-    file, here = Path(reference).resolve(), Path.cwd()
+    file, here = Path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
         raise RefusedError(
-            f"`the study file is in the working directory` must hold, since that is what a job "
-            f"gets, got ({reference})."
+            f"{name}: lies outside of the working directory, which is all that a job gets; "
+            "move it there, or submit from the folder that holds it"
         )
     return str(file.relative_to(here))
 
 
-def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
+def _entrypoint(python: str | None, arguments: Sequence[str], files: Sequence[str]) -> str:
     """Return the shell command of a job.
 
     `python` alone would be the first one on the PATH of whoever started the head.
+
+    Args:
+        python: The interpreter; None: the one of this process if it is there.
+        arguments: Of `mixsweep`.
+        files: Those that must have been uploaded.
     """
-    reference = arguments[1]
     run = shlex.join(["-m", "sweeps.cli", *arguments])
     if python is None:
         interpreter = f'"$(command -v {shlex.quote(sys.executable)} || command -v python)"'
     else:
         interpreter = shlex.quote(python)
-    if reference in bundled_studies():
-        return f"exec {interpreter} {run}"
-    missing = f"{reference}: not uploaded; .gitignore, .rayignore or the excludes leave it out"
-    refuse = f"{{ echo {shlex.quote(missing)}; exit {BAD_INPUT}; }}"
-    return f"test -f {shlex.quote(reference)} || {refuse}; exec {interpreter} {run}"
+    guards = []
+    for file in files:
+        missing = f"{file}: not uploaded; .gitignore, .rayignore or the excludes leave it out"
+        refuse = f"{{ echo {shlex.quote(missing)}; exit {BAD_INPUT}; }}"
+        guards.append(f"test -f {shlex.quote(file)} || {refuse}; ")
+    return f"{''.join(guards)}exec {interpreter} {run}"
 
 
 def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from mixup_core.plugins.installed import load_installed
+from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
@@ -34,10 +36,12 @@ def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
 
     Raises:
         StudyError: If the file, an override or the study is not right.
+        PluginError: If an installed plugin that it names cannot be loaded.
     """
     content, name, folder = _content_of(reference)
     document = read_yaml(content, lambda line: Place(source=name, line=line))
     if isinstance(document.value, dict):
+        load_installed(words_of(document.value, overrides))
         for text in overrides:
             override(document, text)
     study = StudyReader(document, folder).study()

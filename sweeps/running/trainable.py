@@ -9,13 +9,14 @@ from typing import Any
 import ray
 from ray import tune
 
+from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.leasing.holders import Holder
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
 from sweeps.running.attempt import Driver, attempt, prepare_process
-from sweeps.running.storing import Assignment
+from sweeps.running.parcel import Parcel
 
 REPORTS_PER_SECOND = 50.0
 """Reports of all runs together, but for those that other runs wait for: each costs the driver
@@ -44,14 +45,15 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     driver = Driver(tune.report)
     with driver.hearing("mixup_core", "sweeps.running.storing"):
-        assignment: Assignment = parameters["assignment"]
+        parcel: Parcel = parameters["parcel"]
         study, holder = parameters["study"], parameters["driver"]
         try:
+            assignment = parcel.open()
             _require_same_store(assignment.store, study, holder)
             if asked_to_stop(Store(assignment.store), study, holder):
                 # Tune had given it its place before the driver heard.
                 return driver.failure("stopped", "")
-        except UnsharedStoreError as error:
+        except (UnsharedStoreError, PluginError) as error:
             return driver.failure("unshared", str(error))
         except StoreError as error:
             return driver.failure("failed", f"{type(error).__name__}: {error}")

@@ -21,6 +21,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
+from sweeps.running.parcel import Parcel
 from sweeps.running.placement import Slots
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
@@ -111,7 +112,7 @@ def _parameters(
     )
     return {
         "run_key": planned.run.key,
-        "assignment": assignment,
+        "parcel": Parcel.of(assignment),
         "study": monitor.source.study.name,
         "driver": monitor.lease.holder,
     }

@@ -19,11 +19,12 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
-from mixup_core.tree.written_forms import flatten
+from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.study.study import Study
 
 _TOP = "studies"
 _NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
+_PLUGIN = "plugin "
 _MOST_NAMED = 3
 """Differing settings that are spelled; of more only their number."""
 
@@ -88,11 +89,32 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return arm to flattened configuration of the arms that the study file names."""
+    """Return arm to flattened configuration of the arms that the study file names.
+
+    The digests of the plugins that it needs stand beside it.
+    """
     return {
-        arm: {path: value for path, value in flatten(study.arms[arm]).items() if path != "seed"}
+        arm: {
+            **{path: value for path, value in flatten(study.arms[arm]).items() if path != "seed"},
+            **{f"{_PLUGIN}{name}": of for name, of in plugins_of(study.arms[arm]).items()},
+        }
         for arm in study.fixed
     }
+
+
+def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
+    """Return whether no plugin of a launch has another source than that of a study.
+
+    Args:
+        stored: Arms of the launch, as `settings_of` gives them.
+        study: The study as it is read now.
+    """
+    before, now = (
+        {(path, of) for arm in arms.values() for path, of in arm.items() if path[:7] == _PLUGIN}
+        for arms in (stored, settings_of(study))
+    )
+    names = {path for path, _ in now}
+    return {(path, of) for path, of in before if path in names} <= now
 
 
 def spell_differences(
@@ -120,6 +142,9 @@ def spell_differences(
         is_common = len(pairs) == len(shared) and len(set(map(json.dumps, pairs.values()))) == 1
         for arm, (old, new) in list(pairs.items())[: 1 if is_common else None]:
             place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
+            if path.startswith(_PLUGIN):
+                place = path
+                old, new = f"another source ({_plain(old)[:8]})", _plain(new)[:8]
             if path.endswith(".digest"):
                 old, new = f"other files ({str(old)[:8]})", f"{str(new)[:8]}"
             told.append((f"{place}={_plain(old)}", _plain(new)))

@@ -13,6 +13,7 @@ from mixup_core.rules import require
 from mixup_core.tree.building import with_values
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Distinct, Range
+from mixup_core.tree.written_forms import plugins_of
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Distribution, Integer, Real, Space
 
@@ -202,6 +203,9 @@ class Search:
                 repr(self.strategy.prune_after), repr(tuple(seeds)),
             ]
         )  # fmt: skip
+        corners = map(self.config_of, self.space.corners())
+        if plugins := sorted({item for c in corners for item in plugins_of(c).items()}):
+            decisive += f", {plugins!r}"
         return hashlib.sha256(f"({decisive})".encode()).hexdigest()[:8]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from mixup_core.keys import stage_keys
 from mixup_core.problem import Config, problem_of
 from mixup_core.store.names import prediction_name
-from mixup_core.tree.written_forms import flatten
+from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run, Study
@@ -437,8 +437,10 @@ def _fitting(seeds: Iterable[str]) -> str:
 def _spelled(config: Config) -> dict[str, str]:
     """Return the params of a configuration, without those that change no number."""
     never = problem_of(config).keying.never
-    return {
+    params = {
         path: str(value)
         for path, value in flatten(config).items()
         if value is not None and path not in never
     }
+    plugins = " ".join(f"{name}@{digest}" for name, digest in plugins_of(config).items())
+    return params | ({"plugins": plugins} if plugins else {})

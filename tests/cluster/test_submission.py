@@ -97,7 +97,7 @@ def test_what_cannot_become_a_job_is_refused_before_any_cluster_is_asked(
     outside.write_text(MINE)
     secret = "http://me:swordfish@tracking:5000"
     refused = {
-        "in the working directory": ("submit", str(outside), *nobody),
+        "outside of the working directory": ("submit", str(outside), *nobody),
         "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
         "must have no login": ("submit", "digits", "--tracking-uri", secret, *nobody),
         "no Ray cluster answers": ("submit", "digits", *nobody),

@@ -19,7 +19,7 @@ NUM_TRAIN, NUM_TEST = 20, 10
 
 def set_counts(monkeypatch: pytest.MonkeyPatch, name: str, **facts: Any) -> None:
     facts = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, **facts}
-    monkeypatch.setitem(CATALOG, name, dataclasses.replace(CATALOG[name], **facts))
+    monkeypatch.setitem(CATALOG.own, name, dataclasses.replace(CATALOG[name], **facts))
 
 
 def idx(array: np.ndarray) -> bytes:

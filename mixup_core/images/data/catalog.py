@@ -1,6 +1,8 @@
 """What is known of each data set before it is loaded: sizes, classes, pixel statistics."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Split
 from mixup_core.images.data.sets import (
@@ -15,32 +17,98 @@ from mixup_core.images.data.sets import (
     svhn,
     tiny_imagenet,
 )
+from mixup_core.tree.catalogue import CatalogueError, Origin, Register
 
-__all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "Split"]
+__all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "Split", "View"]
 
-PUBLISHED: Mapping[str, Dataset] = {
-    dataset.name: dataset
-    for dataset in (
-        fashion_mnist.DATASET,
-        mnist.DATASET,
-        cifar.CIFAR10,
-        cifar.CIFAR100,
-        svhn.DATASET,
-        stl10.DATASET,
-        caltech101.DATASET,
-        dtd.DATASET,
-        fgvc_aircraft.DATASET,
-        tiny_imagenet.DATASET,
-        digits.DATASET,
-    )
-}
-"""Name to data set. To add one is to write its file and to name it here."""
+V = TypeVar("V")
 
-CATALOG: dict[str, DatasetInfo] = {name: dataset.info for name, dataset in PUBLISHED.items()}
+
+class _Datasets(Register[Dataset]):
+    def check(self, entry: Dataset) -> None:
+        """Check that a data set can be an entry.
+
+        Raises:
+            CatalogueError: If its name is taken, or it contradicts itself.
+        """
+        super().check(entry)
+        info = entry.info
+        if not len(info.mean) == len(info.std) == info.channels:
+            raise CatalogueError(
+                f"the dataset {entry.name} has {info.channels} channels, {len(info.mean)} values "
+                f"of `mean` and {len(info.std)} of `std`; give one of each for every channel"
+            )
+        if unpinned := [
+            file
+            for files in entry.files.values()
+            for file, pin in files.items()
+            if not re.fullmatch("[a-z0-9]+:[0-9a-f]{16,}", pin)
+        ]:
+            raise CatalogueError(
+                f"the dataset {entry.name} has no checksum of {unpinned[0]}; write "
+                "`sha256:` and the hexadecimal digest of its contents"
+            )
+
+
+PUBLISHED: Register[Dataset] = _Datasets("dataset")
+"""Name to data set. To add one is to write its file and to name it below."""
+
+PUBLISHED.add(
+    fashion_mnist.DATASET,
+    mnist.DATASET,
+    cifar.CIFAR10,
+    cifar.CIFAR100,
+    svhn.DATASET,
+    stl10.DATASET,
+    caltech101.DATASET,
+    dtd.DATASET,
+    fgvc_aircraft.DATASET,
+    tiny_imagenet.DATASET,
+    digits.DATASET,
+)
+
+
+class View(Mapping[str, V]):
+    """Something of each data set by its name, also of those that plugins add later."""
+
+    def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
+        """Make a view.
+
+        Args:
+            of: Gives the value of a data set; None: the view has none of it.
+            own: Further values, and values in the place of those that `of` gives.
+        """
+        self._of = of
+        self.own = dict(own)
+
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """Where the data sets that plugins added come from."""
+        return PUBLISHED.origins
+
+    def __getitem__(self, name: str) -> V:
+        """Return the value of a data set.
+
+        Raises:
+            KeyError: If it has none.
+        """
+        value = self.own[name] if name in self.own else self._of(PUBLISHED[name])
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the data sets that have a value."""
+        yield from (name for name in PUBLISHED if name in self.own or name in self)
+        yield from (name for name in self.own if name not in PUBLISHED)
+
+    def __len__(self) -> int:
+        """Return the number of data sets that have a value."""
+        return sum(1 for _ in self)
+
+
+CATALOG = View[DatasetInfo](lambda dataset: dataset.info, {})
 """Data sets of fixed size. An `image-folder` describes itself: see `images/data/folders.py`."""
 
-DATA_NAMES: Mapping[str, str] = {
-    **{name: info.title for name, info in CATALOG.items()},
-    "image-folder": "a folder of images",
-}
+DATA_NAMES = View[str](lambda dataset: dataset.info.title, {"image-folder": "a folder of images"})
 """What `data.name` may be, to what it is."""

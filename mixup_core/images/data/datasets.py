@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Split
+from mixup_core.images.data.catalog import DataError, DatasetInfo, Split, View
 from mixup_core.images.data.draws import split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
@@ -134,10 +134,9 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
 
 Loader = Callable[[DataConfig, Path, Split], Images]
 
-DATASETS: dict[str, Loader] = {
-    **{name: partial(_published, dataset) for name, dataset in PUBLISHED.items()},
-    "image-folder": _image_folder,
-}
+DATASETS = View[Loader](
+    lambda dataset: partial(_published, dataset), {"image-folder": _image_folder}
+)
 """Name to the function that reads one split: (data, folder of the data sets, split) -> images."""
 
 

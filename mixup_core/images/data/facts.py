@@ -1,7 +1,7 @@
 """What a data set is known by: sizes, classes, statistics, files; how it is obtained and read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -53,18 +53,22 @@ class Bundle:
     """Finds the file; None without the package."""
 
 
+def _no_sources(root: Path) -> Sources:
+    return {}, f"put its files below {root}."
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
-    """A published data set: one file of `images/data/sets` each."""
+    """A data set: one file of `images/data/sets` each, or a value in a plugin."""
 
     name: str
     info: DatasetInfo
     """At the size in which its images come, or, where they come in many, in which they are read by
     default."""
-    files: Mapping[Split, dict[str, str]]
+    files: Mapping[Split, dict[str, str]] = field(default_factory=dict)
     """Split, path under the root, `algorithm:digest` of the contents; both splits may be in one
-    file. Empty: it comes with a package, its `bundle`."""
-    sources: Callable[[Path], Sources]
+    file. Empty: it comes with a package, its `bundle`, or is computed."""
+    sources: Callable[[Path], Sources] = _no_sources
     """Takes the root."""
     read: "Callable[[Path, Split, int], Images]"
     """(root, split, side of the images) to the images of a split, whose files have been verified.

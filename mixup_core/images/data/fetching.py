@@ -12,7 +12,7 @@ from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split, View
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, Sources
 from mixup_core.images.data.folders import folder_and_size, folder_digest
@@ -21,22 +21,19 @@ from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock
 
-FILES: dict[str, Mapping[Split, dict[str, str]]] = {
-    **{name: dataset.files for name, dataset in PUBLISHED.items() if dataset.files},
-    **{f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
-}
+FILES = View[Mapping[Split, dict[str, str]]](
+    lambda dataset: dataset.files or None,
+    {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
+)
 """Data set, split, path under the root, `algorithm:digest` of the contents (empty: not published).
 
 `cifar10-c` and `cifar100-c` are corrupted test images, fetched for themselves.
 """
 
-_SOURCES: dict[str, Callable[[Path], Sources]] = {
-    **{name: dataset.sources for name, dataset in PUBLISHED.items()},
-    **{f"{name}-c": of.sources for name, of in CORRUPTED.items()},
-}
-_BUNDLES: dict[str, Bundle] = {
-    name: dataset.bundle for name, dataset in PUBLISHED.items() if dataset.bundle is not None
-}
+_SOURCES = View[Callable[[Path], Sources]](
+    lambda dataset: dataset.sources, {f"{name}-c": of.sources for name, of in CORRUPTED.items()}
+)
+_BUNDLES = View[Bundle](lambda dataset: dataset.bundle, {})
 _SOURCE_FAILURES = (
     DataError,
     OSError,  # with it URLError, BadGzipFile and the timeouts of sockets
@@ -65,7 +62,7 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
         DataSet(
             name=name,
             is_present=is_present(name, root),
-            place=_BUNDLES[name].package if name in _BUNDLES else str(_folder(name, root)),
+            place=_place(name, root),
             num_bytes=CATALOG[name].num_bytes if name in CATALOG else None,
         )
         for name in _SOURCES
@@ -77,13 +74,14 @@ def is_present(name: str, root: Path) -> bool:
 
     Args:
         name: As `data.name`, or a corrupted set such as `cifar10-c`. An `image-folder` is the
-            user's own, so it counts as present; `describe` looks at it.
+            user's own, so it counts as present; `describe` looks at it. So does what a plugin
+            makes without files.
         root: See `data_root`; what comes with a package needs none.
     """
-    if name == "image-folder":
-        return True
     if name in _BUNDLES:
         return _BUNDLES[name].file() is not None
+    if name not in FILES:
+        return True
     paths = [root / file for split in FILES[name].values() for file in split]
     return all(path.is_file() and path.stat().st_size > 0 for path in paths)
 
@@ -119,7 +117,8 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
         root: See `data_root`, the default.
 
     Returns:
-        Path under the root to sha256; for an image-folder its name and `folder_digest`.
+        Path under the root to sha256; for an image-folder its name and `folder_digest`; for a data
+        set of a plugin also the plugin's name and digest.
 
     Raises:
         DataError: If a file cannot be read.
@@ -128,9 +127,13 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
         return {f"{folder.resolve().name}/": folder_digest(folder, root)}
+    origin = PUBLISHED.origins.get(data.name)
+    own = {} if origin is None else {origin.plugin: origin.digest}
     if data.name in _BUNDLES:
         bundled = _bundled(data.name)
-        return {bundled.name: file_digest(bundled)}
+        return own | {bundled.name: file_digest(bundled)}
+    if data.name not in FILES:
+        return own
     splits = FILES[data.name]
     corrupted = CORRUPTED[data.name].files() if data.name in CORRUPTED else ()
     wanted = {*data.corruptions, "labels"} if data.test and data.corruptions else set()
@@ -145,7 +148,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     known = KnownDigests(root / "digests" / f"{data.name}.json")
     found = {file: known.of(places[file]) for file in files}
     known.keep(places.values())
-    return found
+    return own | found
 
 
 def fetch(name: str, root: Path) -> str:
@@ -168,6 +171,8 @@ def fetch(name: str, root: Path) -> str:
     if name in _BUNDLES:
         _bundled(name)
         return _BUNDLES[name].package
+    if name in PUBLISHED and name not in FILES:
+        return _place(name, root)
     if name not in FILES:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(_SOURCES)}.")
     try:
@@ -259,6 +264,15 @@ def _move_into_place(name: str, staging: Path, root: Path) -> None:
     _folder(name, root).mkdir(parents=True, exist_ok=True)
     for file in {file for split in FILES[name].values() for file in split}:
         (staging / file).replace(root / file)
+
+
+def _place(name: str, root: Path) -> str:
+    """Return where a data set comes from: a package, a folder, or the plugin that makes it."""
+    if name in _BUNDLES:
+        return _BUNDLES[name].package
+    return (
+        str(_folder(name, root)) if name in FILES else f"made by {PUBLISHED.origins[name].plugin}"
+    )
 
 
 def _folder(name: str, root: Path) -> Path:

@@ -25,13 +25,14 @@ import torch
 
 from mixup_core.archives import require_unpacked
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.catalog import PUBLISHED, DataError
 from mixup_core.images.data.datasets import Images, Splits, load
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, locked
 from mixup_core.images.data.folders import describe
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.store.errors import StoreError
 from mixup_core.store.local_files import open_regular, write_durably
+from mixup_core.tree.catalogue import Origin
 
 _FOLDER = "decoded"
 _DIGITS = 16
@@ -83,11 +84,12 @@ def load_once(data: DataConfig, root: Path | None = None) -> Splits:
         data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
         root: Folder of the downloaded data sets; `data_root()` if None.
     """
-    return _kept(data.as_loaded(), root)
+    return _kept(data.as_loaded(), root, PUBLISHED.origins.get(data.name))
 
 
 @functools.lru_cache(maxsize=2)
-def _kept(data: DataConfig, root: Path | None) -> Splits:
+def _kept(data: DataConfig, root: Path | None, origin: Origin | None) -> Splits:
+    del origin  # another version of a plugin may read other images
     folder = data_root() if root is None else root
     if not is_present(data.name, folder):
         fetch(data.name, folder)

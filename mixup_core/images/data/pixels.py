@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from torch import Tensor
+if TYPE_CHECKING:  # a plugin names `Images` at its top, and reading a study loads no torch
+    from torch import Tensor
 
 _IMAGES_PER_RESIZE = 1000
 
@@ -15,9 +14,9 @@ _IMAGES_PER_RESIZE = 1000
 class Images:
     """Raw images of one split."""
 
-    pixels: Tensor
+    pixels: "Tensor"
     """(images, channels, height, width), uint8; pooled int16, or int32 where that overflows."""
-    labels: Tensor
+    labels: "Tensor"
     """(images,), int64, each in [0, classes)."""
     pool: int = 1
     """Side of the square of pixels that each value is the sum of."""
@@ -28,6 +27,9 @@ class Images:
     @classmethod
     def of_arrays(cls, pixels: Any, labels: Any) -> "Images":
         """Return NumPy arrays as images; labels of any integer type."""
+        import numpy as np
+        import torch
+
         return cls(
             pixels=torch.from_numpy(np.ascontiguousarray(pixels)),
             labels=torch.from_numpy(np.asarray(labels).astype(np.int64)),
@@ -42,6 +44,8 @@ class Images:
             count: Their number.
             size: Side in pixels.
         """
+        import torch
+
         pixels = torch.empty(count, 3, size, size, dtype=torch.uint8)
         labels = torch.empty(count, dtype=torch.int64)
         for index, (picture, label) in enumerate(pictures):
@@ -51,6 +55,7 @@ class Images:
 
     def resized(self, size: int) -> "Images":
         """Return the images at another size: bilinear, antialiased."""
+        import torch
         from torchvision.transforms import functional
 
         if self.pixels.shape[-1] == size:
@@ -71,6 +76,8 @@ class Images:
         Raises:
             ValueError: If the images are pooled otherwise.
         """
+        import torch
+
         if self.pool == pool:
             return self
         if self.pool != 1:
@@ -81,7 +88,7 @@ class Images:
         return Images(pixels=squares.sum((3, 5), dtype=dtype), labels=self.labels, pool=pool)
 
 
-def squared(picture: Any, size: int) -> Tensor:
+def squared(picture: Any, size: int) -> "Tensor":
     """Return a Pillow image with its shorter side at `size`, centre-cropped: (3, size, size)."""
     from torchvision.transforms import functional
 

@@ -145,6 +145,6 @@ def test_a_class_that_cannot_be_a_member_is_refused_and_so_is_what_comes_with_it
 
 
 def test_two_new_members_of_one_name_are_refused() -> None:
-    with pytest.raises(CatalogueError, match="two classes are called the shape dot"):
+    with pytest.raises(CatalogueError, match="two entries are called the shape dot"):
         Shape.catalogue.add(_frozen(tag="dot"), _frozen(tag="dot"))
     assert list(Shape.catalogue) == ["point", "disc"]

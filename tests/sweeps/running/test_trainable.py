@@ -18,6 +18,7 @@ from sweeps.leasing.stops import ask_to_stop
 from sweeps.running import attempt as attempts
 from sweeps.running import trainable
 from sweeps.running.attempt import Driver, train
+from sweeps.running.parcel import Parcel
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import UnsharedStoreError, _require_same_store, train_run
 
@@ -120,7 +121,7 @@ def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "run_key": "key",
-        "assignment": assignment,
+        "parcel": Parcel.of(assignment),
         "study": "study",
         "driver": lease.holder,
     }

@@ -617,7 +617,7 @@ def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
             return images
         return Images(pixels=images.pixels, labels=(images.labels * 7 + 3) % 10)
 
-    monkeypatch.setitem(mixup_core.images.data.datasets.DATASETS, "digits", with_noise)
+    monkeypatch.setitem(mixup_core.images.data.datasets.DATASETS.own, "digits", with_noise)
     leaky = Driver(study, tmp_path / "leaky", trained).run()
     assert points_of(leaky) == points_of(honest)
     assert leaky.source.study == honest.source.study

@@ -65,7 +65,7 @@ def test_what_is_decoded_is_not_decoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_mapped(DIGITS, tmp_path)
-    monkeypatch.setitem(DATASETS, "digits", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setitem(DATASETS.own, "digits", lambda *_: pytest.fail("decoded again"))
     load_mapped(DIGITS, tmp_path)
     load_mapped(DataConfig(name="digits", val_size=100, num_train=7), tmp_path)
     assert len(decoded(tmp_path)) == 1

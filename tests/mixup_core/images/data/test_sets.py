@@ -387,12 +387,12 @@ def test_a_corrupted_set_is_fetched_and_unpacked(tmp_path: Path, monkeypatch: Pa
     (server / "CIFAR-10-C.tar").write_bytes(content)
     of = corrupted.CORRUPTED["cifar10"]
     monkeypatch.setitem(
-        FILES, "cifar10-c", {"test": dict.fromkeys(of.files(), "")}
+        FILES.own, "cifar10-c", {"test": dict.fromkeys(of.files(), "")}
     )  # the registry itself, restored afterwards
     from mixup_core.images.data import fetching
 
     url = (server / "CIFAR-10-C.tar").as_uri()
     served = corrupted.CorruptedSet(title=of.title, folder=of.folder, url=url, md5=md5(content))
-    monkeypatch.setitem(fetching._SOURCES, "cifar10-c", served.sources)
+    monkeypatch.setitem(fetching._SOURCES.own, "cifar10-c", served.sources)
     assert fetch("cifar10-c", root) == url
     assert is_present("cifar10-c", root)

@@ -1,0 +1,86 @@
+"""The names that a plugin needs: base classes of the open choices, data sets, limits, and `use`.
+
+A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
+the group `mixsweep`. Its public classes that extend one of the base classes here join the choices
+of study files under their `tag` or `name`; so do its values of type `Dataset`::
+
+    from dataclasses import dataclass
+    from mixsweep.plugins import Count, Model
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Tiny(Model):
+        name = "tiny"
+        has_batch_norm = False
+        width: Count = 8
+
+        def network(self, in_channels, num_classes, image_size):
+            from torch import nn
+            ...
+
+Import torch inside functions: a study is read without it.
+"""
+
+from pathlib import Path
+
+from mixup_core.images.choices.models import Model
+from mixup_core.images.choices.optimizers import Optimizer
+from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo
+from mixup_core.images.data.pixels import Images
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.probe import Probe
+from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.loading import use as _use
+from mixup_core.plugins.source import PluginError
+from mixup_core.problem import Metric
+from mixup_core.tree.limits import (
+    Among,
+    Count,
+    Distinct,
+    Matching,
+    NonNegative,
+    Positive,
+    Range,
+    Share,
+    Whole,
+)
+
+__all__ = [
+    "Among",
+    "Bundle",
+    "Count",
+    "DataError",
+    "Dataset",
+    "DatasetInfo",
+    "Distinct",
+    "Images",
+    "Matching",
+    "Metric",
+    "Minimised",
+    "Model",
+    "NonNegative",
+    "Objective",
+    "Operation",
+    "Optimizer",
+    "PluginError",
+    "Positive",
+    "Probe",
+    "Range",
+    "Share",
+    "Whole",
+    "use",
+]
+
+
+def use(file: str | Path) -> tuple[str, ...]:
+    """Load a plugin file into this process and return what it adds: `model tiny`, `dataset roses`.
+
+    After an edit, the file takes the place of what it added before.
+
+    Args:
+        file: Path of a Python file.
+
+    Raises:
+        PluginError: If it cannot be loaded; nothing is added then.
+    """
+    return _use(file).names

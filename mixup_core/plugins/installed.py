@@ -1,0 +1,68 @@
+"""Installed: plugins of packages, found by entry points and loaded when a study asks for a name.
+
+A package registers each of its entries in the group `mixsweep` under `NOUN.NAME`:
+
+    [project.entry-points.mixsweep]
+    "model.tiny" = "package.networks:Tiny"
+
+Names, distributions and files are known without importing anything. A name of ours is never taken
+from a package, and a package that cannot be loaded breaks only the studies that name its entries.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from mixup_core.plugins.loading import load, loaded_files
+from mixup_core.plugins.registers import REGISTERS
+from mixup_core.plugins.source import PluginError, Source, package_source
+from mixup_core.tree.catalogue import Register
+
+GROUP = "mixsweep"
+
+
+def load_installed(names: Collection[str]) -> None:
+    """Load the entries of installed packages that have one of some names.
+
+    Args:
+        names: Every word of a study that may be a name.
+
+    Raises:
+        PluginError: If an entry cannot be loaded, or two packages have one of a name.
+    """
+    found: dict[str, Source] = {}
+    for entry in _asked(names):
+        source = package_source(entry)
+        before = found.get(source.place, replace(source, entries=()))
+        found[source.place] = replace(before, entries=(*before.entries, entry.value))
+    for source in found.values():
+        load(source)
+
+
+def _asked(names: Collection[str]) -> list[EntryPoint]:
+    """Return the entry points of some names, but for names of ours or of a plugin file.
+
+    Raises:
+        PluginError: If two packages have an entry of one noun and name.
+    """
+    asked: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=GROUP):
+        noun, _, name = entry.name.partition(".")
+        if name not in names or (noun in REGISTERS and _is_taken(REGISTERS[noun], name)):
+            continue
+        other = asked.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            both = " and ".join(sorted(_distribution(one) for one in (other, entry)))
+            raise PluginError(f"{both} both have a {noun} {name}; uninstall one of them")
+    return list(asked.values())
+
+
+def _is_taken(register: Register[Any], name: str) -> bool:
+    """Return whether we or a plugin file have an entry, so that no package is asked for it."""
+    origin = register.origins.get(name)
+    return name in register and (origin is None or origin.digest in loaded_files())
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.value if entry.dist is None else entry.dist.name

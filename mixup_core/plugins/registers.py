@@ -1,0 +1,24 @@
+"""Registers: what plugins may add to, by the noun that entry points and messages use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mixup_core.images.choices.models import Model
+from mixup_core.images.choices.optimizers import Optimizer
+from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.probes.probe import Probe
+from mixup_core.mixing.operation import Operation
+from mixup_core.tree.catalogue import Register
+
+REGISTERS: Mapping[str, Register[Any]] = {
+    register.noun: register
+    for register in (
+        Model.catalogue,
+        Optimizer.catalogue,
+        Objective.catalogue,
+        Operation.catalogue,
+        Probe.catalogue,
+        PUBLISHED,
+    )
+}

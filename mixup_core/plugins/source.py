@@ -1,0 +1,126 @@
+"""Source: the bytes of a plugin, and the digest that stands for them in keys."""
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from mixup_core.tree.catalogue import Origin
+
+_MAX_BYTES = 1_000_000
+_CACHES = "__pycache__"
+
+
+class PluginError(Exception):
+    """A plugin cannot be used; the text names it and says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """The source of a plugin: the content of a file, or an installed package."""
+
+    name: str
+    """Name of the file, or of the distribution."""
+    place: str
+    """The absolute path of the file; for a package its top-level name."""
+    digest: str
+    """sha256 of the content, in hexadecimal."""
+    content: bytes | None = field(default=None, repr=False)
+    """Of the file, which every worker is sent; None: a package, which every node has installed."""
+    version: str = ""
+    """Version of the distribution; empty for a file."""
+    entries: tuple[str, ...] = ()
+    """`module:attribute` of each entry that is used of a package."""
+
+    @property
+    def origin(self) -> Origin:
+        """What entries of the plugin remember of it."""
+        return Origin(plugin=self.name, digest=self.digest, version=self.version)
+
+
+def read_source(path: str | Path) -> Source:
+    """Return the source of a plugin file, read once: the same bytes are hashed and run.
+
+    Raises:
+        PluginError: If it is no readable Python file.
+    """
+    file = Path(path)
+    if file.suffix != ".py":
+        raise PluginError(f"plugin {path}: expected a Python file, whose name ends in .py")
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise PluginError(f"plugin {path}: {(error.strerror or str(error)).lower()}") from error
+    if len(content) > _MAX_BYTES:
+        raise PluginError(f"plugin {path}: has more than {_MAX_BYTES:,} bytes")
+    return Source(
+        name=file.name,
+        place=str(file.absolute()),
+        digest=hashlib.sha256(content).hexdigest(),
+        content=content,
+    )
+
+
+def package_source(entry: EntryPoint) -> Source:
+    """Return the source of an installed package, found by an entry point; no code of it is run.
+
+    Raises:
+        PluginError: If the package is not there or its files cannot be read.
+    """
+    package = entry.module.partition(".")[0]
+    distribution = entry.dist
+    name = package if distribution is None else distribution.name
+    return Source(
+        name=name,
+        place=package,
+        digest=package_digest(package, name),
+        version="" if distribution is None else distribution.version,
+        entries=(entry.value,),
+    )
+
+
+def package_digest(package: str, name: str) -> str:
+    """Return the sha256 over names and contents of every file of an installed package.
+
+    Line ends of Python files count as LF. Every file below the top-level package counts, for any
+    of them may change what an entry computes.
+
+    Args:
+        package: Top-level package.
+        name: The plugin, for messages.
+
+    Raises:
+        PluginError: If the package is not installed, is a namespace package, or cannot be read.
+    """
+    found = importlib.util.find_spec(package)
+    if found is None:
+        raise PluginError(f"plugin {name}: the package {package} is not installed here")
+    if found.origin is None:
+        raise PluginError(
+            f"plugin {name}: {package} has no __init__.py, so it is not known which files belong "
+            "to it; add one"
+        )
+    top = Path(found.origin)
+    is_folder = found.submodule_search_locations is not None
+    files = sorted(_files(top.parent)) if is_folder else [top]
+    digest = hashlib.sha256()
+    try:
+        for file in files:
+            content = file.read_bytes()
+            if file.suffix == ".py":
+                content = content.replace(b"\r\n", b"\n")
+            digest.update(str(file.relative_to(top.parent)).encode() + b"\0")
+            digest.update(hashlib.sha256(content).digest())
+    except OSError as error:
+        raise PluginError(f"plugin {name}: {error.filename}: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and _CACHES not in file.parts and file.suffix != ".pyc"
+    ]

@@ -1,0 +1,36 @@
+"""Named words: what in a study file may be the name of an installed plugin's entry."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mixup_core.tree.catalogue import NAME
+
+_CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
+"""Keys of a study file, beside `arms`, below which configurations stand."""
+
+
+def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
+    """Return every word of a study file and of its overrides that may name an entry.
+
+    Names of arms are none, so that an arm may be called like a plugin that it does not use.
+    """
+    arms = study.get("arms")
+    parts = [study.get(key) for key in _CONFIGURED]
+    parts += list(arms.values()) if isinstance(arms, dict) else []
+    found = {word for part in parts for word in _words(part)}
+    for text in overrides:
+        found |= set(re.findall(NAME, text.partition("=")[2]))
+    return frozenset(found)
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from _words(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _words(part)

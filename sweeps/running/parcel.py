@@ -1,0 +1,58 @@
+"""Parcel: an assignment as it is sent to a worker, with the plugins that it needs.
+
+A worker cannot import the module of a plugin file, so no object of a plugin is pickled: what is
+sent is the name of the problem, the values of the configuration under their paths, and the source.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from mixup_core.plugins.loading import load, sources_of
+from mixup_core.plugins.source import Source
+from mixup_core.problem import problem_named
+from mixup_core.tree.building import built
+from mixup_core.tree.written_forms import flatten, origins_in
+from sweeps.running.storing import Assignment
+
+_CONFIGS = ("config", "teacher")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parcel:
+    """An assignment that can be unpickled before its plugins are loaded."""
+
+    plugins: tuple[Source, ...]
+    configs: Mapping[str, tuple[str, Mapping[str, Any]]]
+    """Field of the assignment to the problem and the values of its configuration."""
+    plain: Mapping[str, Any]
+    """The other fields."""
+
+    @classmethod
+    def of(cls, assignment: Assignment) -> Self:
+        """Return the parcel of an assignment."""
+        values = {field.name: getattr(assignment, field.name) for field in fields(assignment)}
+        configs = {name: values.pop(name) for name in _CONFIGS}
+        origins = [origin for config in configs.values() for origin in origins_in(config)]
+        return cls(
+            plugins=sources_of(origins),
+            configs={
+                name: (config.problem, flatten(config))
+                for name, config in configs.items()
+                if config is not None
+            },
+            plain=values,
+        )
+
+    def open(self) -> Assignment:
+        """Return the assignment, after loading its plugins.
+
+        Raises:
+            PluginError: If one cannot be loaded here.
+        """
+        for source in self.plugins:
+            load(source)
+        configs: dict[str, Any] = dict.fromkeys(_CONFIGS)
+        for name, (problem, values) in self.configs.items():
+            configs[name] = built(problem_named(problem).config, values)
+        return Assignment(**configs, **self.plain)

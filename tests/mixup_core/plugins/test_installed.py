@@ -1,0 +1,109 @@
+"""Installed packages are imported only for a name that a study uses, and never shadow ours."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mixup_core.images.choices.models import Mlp, Model
+from mixup_core.plugins import loading
+from mixup_core.plugins.installed import load_installed
+from mixup_core.plugins.loading import load, use
+from mixup_core.plugins.source import PluginError
+from tests.plugin_files import HEAD, MARGIN, TINY, Write
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a package as pip would leave it: modules, and metadata with entry points."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    installed: list[str] = []
+
+    def do(name: str, code: str, **entries: str) -> Path:
+        installed.append(name)
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+        (folder / "code.py").write_text(code)
+        about = tmp_path / f"{name}-1.2.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+        lines = [f"{noun}.{entry} = {name}.code:{kind}" for noun, pair in entries.items()
+                 for entry, kind in [pair.split("=")]]  # fmt: skip
+        (about / "entry_points.txt").write_text("\n".join(["[mixsweep]", *lines, ""]))
+        return folder / "code.py"
+
+    yield do
+    for name in installed:
+        left = loading._loaded.pop(name, None)
+        loading._take_out(left)
+        for module in [m for m in sys.modules if m.partition(".")[0] == name]:
+            del sys.modules[module]
+
+
+def test_a_package_is_imported_when_a_study_names_its_entry(install: Install) -> None:
+    install("extra", HEAD + TINY + MARGIN, model="tiny=Tiny", probe="margin=Margin")
+    load_installed(["resnet18", "erm"])
+    assert "extra.code" not in sys.modules
+    load_installed(["tiny"])
+    assert "tiny" in Model.catalogue
+    origin = Model.catalogue.origins["tiny"]
+    assert (origin.plugin, origin.version) == ("extra", "1.2")
+    load_installed(["tiny", "margin"])
+    load_installed(["tiny"])
+
+
+def test_a_broken_package_breaks_only_what_names_it(install: Install) -> None:
+    install("broken", "1 / 0", model="tiny=Tiny")
+    load_installed(["mlp"])
+    message = "^plugin broken: broken.code:Tiny fails: ZeroDivisionError: division by zero$"
+    with pytest.raises(PluginError, match=message):
+        load_installed(["tiny"])
+
+
+def test_a_name_of_ours_is_never_taken_from_a_package(install: Install) -> None:
+    install("shadow", "1 / 0", model="mlp=Mlp")
+    load_installed(["mlp"])
+    assert Model.catalogue["mlp"] is Mlp
+
+
+def test_a_plugin_file_wins_over_a_package(install: Install, plugin: Write) -> None:
+    install("extra", "1 / 0", model="tiny=Tiny")
+    use(plugin(TINY))
+    load_installed(["tiny"])
+    assert Model.catalogue.origins["tiny"].plugin == "tiny.py"
+
+
+def test_two_packages_with_one_name_are_refused(install: Install) -> None:
+    install("extra", HEAD + TINY, model="tiny=Tiny")
+    install("other", HEAD + TINY, model="tiny=Tiny")
+    with pytest.raises(PluginError, match="extra and other both have a model tiny"):
+        load_installed(["tiny"])
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (HEAD, "extra.code:Tiny fails: AttributeError: .*Tiny"),
+        (HEAD + "class Tiny: pass", "extra.code:Tiny extends no class of mixsweep.plugins"),
+    ],
+)
+def test_an_entry_that_is_not_there_or_none_of_ours_is_refused(
+    install: Install, code: str, message: str
+) -> None:
+    install("extra", code, model="tiny=Tiny")
+    with pytest.raises(PluginError, match=f"plugin extra: {message}"):
+        load_installed(["tiny"])
+
+
+def test_a_node_with_another_version_of_a_package_says_so(install: Install) -> None:
+    file = install("extra", HEAD + TINY, model="tiny=Tiny")
+    load_installed(["tiny"])
+    source = loading._loaded.pop("extra").source
+    Model.catalogue.remove("tiny")
+    file.write_text(HEAD + TINY + "# edited")
+    with pytest.raises(PluginError, match=r"the package extra on .* differs from the one"):
+        load(source)

@@ -1,0 +1,145 @@
+"""A plugin joins the catalogues whole or not at all; its digest stands in every key it can move."""
+
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG, DATA_NAMES
+from mixup_core.images.metrics import METRICS
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.plugins.loading import load, use
+from mixup_core.plugins.source import PluginError, read_source
+from mixup_core.problem import problem_of
+from mixup_core.tree.building import built, with_values
+from mixup_core.tree.written_forms import flatten, origins_in, plugins_of
+from tests.plugin_files import DOTS, MARGIN, TINY, Write
+
+LATE = """
+@value
+class Late(Objective):
+    tag = "late"
+    start: Count = 1
+    def in_epoch(self, law, epoch, epochs):
+        from mixup_core.images.objectives.plain import Plain
+        return law, self if epoch >= self.start else Plain()
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=2 * batch.losses(student(batch.mixed), loss).mean())
+"""
+
+
+def _config(**values: Any) -> TrainConfig:
+    return built(TrainConfig, {"data.name": "digits", "epochs": 2, "batch_size": 50} | values)
+
+
+def test_a_plugin_adds_what_it_defines(plugin: Write) -> None:
+    before = list(METRICS)
+    found = use(plugin(TINY, MARGIN, DOTS))
+    assert found.names == ("model tiny", "probe margin", "dataset dots")
+    assert (DATA_NAMES["dots"], CATALOG["dots"].num_train) == ("dots", 200)
+    assert list(METRICS) == [*before, "train/margin"]
+    values = {"data.name": "dots", "model.name": "tiny", "model.width": 3, "probes": ["margin"]}
+    config = _config(**values)
+    assert built(TrainConfig, flatten(config)) == config
+    first, last = problem_of(config).start(config, None, "cpu")
+    assert "train/margin" in last.metrics
+    assert first.metrics["test/error"] <= 1
+
+
+def test_the_digest_of_a_plugin_enters_the_keys_of_what_uses_it_alone(plugin: Write) -> None:
+    use(plugin(TINY, MARGIN, DOTS))
+    own = [{"model.name": "tiny"}, {"probes": ("margin",)}, {"data.name": "dots"}]
+    plain = run_key(_config())
+    before = [run_key(_config(**values)) for values in own]
+    use(plugin(TINY, MARGIN, DOTS, "# a remark"))
+    after = [run_key(_config(**values)) for values in own]
+    assert len({*before, *after}) == 6
+    assert run_key(_config()) == plain
+
+
+def test_an_objective_of_a_plugin_enters_only_the_stages_in_which_it_is_in_force(
+    plugin: Write,
+) -> None:
+    use(plugin(LATE))
+    before, plain = stage_keys(_config(objective="late")), stage_keys(_config())
+    use(plugin(LATE, "# a remark"))
+    after = stage_keys(_config(objective="late"))
+    assert before[0] == after[0] == plain[0]
+    assert len({before[1], after[1], plain[1]}) == 3
+
+
+def test_a_tree_knows_the_plugins_that_it_needs(plugin: Write) -> None:
+    use(plugin(TINY, MARGIN, DOTS))
+    config = _config(**{"model.name": "tiny", "probes": ("margin",), "data.name": "dots"})
+    (origin,) = origins_in(config)
+    assert plugins_of(config) == {"tiny.py": origin.digest[:16]}
+    assert origins_in(with_values(_config(), {"seed": 3})) == ()
+
+
+def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
+    use(plugin(TINY, MARGIN))
+    old = Model.catalogue["tiny"]
+    with pytest.raises(PluginError, match="fails"):
+        use(plugin(TINY, "1 / 0"))
+    assert Model.catalogue["tiny"] is old, "a file that cannot be run changes nothing"
+    use(plugin(TINY.replace("Count = 8", "Count = 9")))
+    assert built(TrainConfig, {"model.name": "tiny", "epochs": 1, "batch_size": 1}).model.width == 9  # type: ignore[attr-defined]
+    assert "train/margin" not in METRICS
+    assert use(plugin(TINY)) == use(plugin(TINY))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (("1 / 0",), r"fails in line 9: ZeroDivisionError: division by zero"),
+        (("def broken(:",), r"fails in line 17: SyntaxError: "),
+        (("import beside_me",), "beside_me'; a plugin file cannot import files beside it"),
+        (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
+        (("x = 1",), "defines nothing; a plugin has public classes that extend those of"),
+        ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
+        ((DOTS.replace('"dots"', '"mnist"', 1),), "the dataset mnist exists already"),
+        ((TINY.replace("@value", ""),), "Tiny is not a frozen dataclass"),
+        ((TINY.replace("Count", "object()"),), "fields of the model tiny cannot be read"),
+        ((TINY.replace("Count", "list[int]"),), "fields of the model tiny cannot be read"),
+        (
+            (TINY, TINY.replace("class Tiny", "class Other")),
+            "two entries are called the model tiny",
+        ),
+        ((DOTS.replace("std=(.2,)", "std=(.2, .3)"),), "has 1 channels, 1 values of `mean` and 2"),
+        (
+            (DOTS.replace("read=read", 'read=read, files={"train": {"a.npy": ""}}'),),
+            "the dataset dots has no checksum of a.npy; write `sha256:`",
+        ),
+        ((TINY.replace("def network", "def net"),), "does not define network"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
+    plugin: Write, parts: tuple[str, ...], message: str
+) -> None:
+    models, names = list(Model.catalogue), list(DATA_NAMES)
+    with pytest.raises(PluginError, match=f"^plugin tiny.py: .*{message}"):
+        use(plugin(MARGIN, *parts) if parts[0] not in {"x = 1", "1 / 0"} else plugin(*parts))
+    assert (list(Model.catalogue), list(DATA_NAMES)) == (models, names)
+    assert "train/margin" not in METRICS
+
+
+def test_the_lines_of_a_plugin_are_found_where_its_file_is_not(plugin: Write) -> None:
+    """A worker has the bytes alone; schemas read the text under a field."""
+    file = plugin(TINY)
+    source = read_source(file)
+    file.unlink()
+    load(source)
+    assert "Hidden units." in inspect.getsource(Model.catalogue["tiny"])
+
+
+def test_a_plugin_is_loaded_without_torch(plugin: Write) -> None:
+    script = (
+        "import sys; from mixsweep.plugins import use; print(use(sys.argv[1])); "
+        "assert 'torch' not in sys.modules and 'ray' not in sys.modules"
+    )
+    file = plugin(TINY, MARGIN, DOTS, LATE)
+    subprocess.run([sys.executable, "-c", script, str(file)], check=True, timeout=60)

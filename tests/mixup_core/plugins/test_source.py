@@ -1,0 +1,75 @@
+"""The source of a plugin is read once, and its digest changes with what can change a number."""
+
+import hashlib
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from mixup_core.plugins.source import PluginError, package_digest, package_source, read_source
+
+
+def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
+    file = tmp_path / "tiny.py"
+    file.write_bytes(b"x = 1\n")
+    source = read_source(file)
+    file.write_bytes(b"x = 2\n")
+    assert source.content == b"x = 1\n"
+    assert source.digest == hashlib.sha256(b"x = 1\n").hexdigest() != read_source(file).digest
+    assert (source.name, source.place, source.version) == ("tiny.py", str(file), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.py", "no such file or directory"),
+        ("folder.py", "is a directory"),
+        ("notes.txt", "expected a Python file, whose name ends in .py"),
+        ("large.py", "has more than 1,000,000 bytes"),
+    ],
+)
+def test_what_is_no_plugin_file_is_refused_by_name(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "large.py").write_bytes(b"#" * 1_000_001)
+    with pytest.raises(PluginError, match=f"plugin .*{name}: {message}"):
+        read_source(tmp_path / name)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "extra"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    (folder / "deep" / "net.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return folder
+
+
+def test_every_file_of_a_package_counts_but_caches_do_not(package: Path) -> None:
+    before = package_digest("extra", "extra")
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__" / "net.cpython-311.pyc").write_bytes(b"1")
+    (package / "deep" / "net.py").write_bytes(b"x = 1\r\n")
+    assert package_digest("extra", "extra") == before, "line ends count as LF"
+    (package / "table.csv").write_text("1")
+    with_table = package_digest("extra", "extra")
+    (package / "table.csv").rename(package / "other.csv")
+    assert len({before, with_table, package_digest("extra", "extra")}) == 3
+    assert "extra" not in sys.modules, "nothing of it was run"
+
+
+def test_a_package_that_is_absent_or_has_no_init_is_refused(package: Path) -> None:
+    with pytest.raises(PluginError, match="plugin mine: the package extras is not installed here"):
+        package_digest("extras", "mine")
+    (package / "__init__.py").unlink()
+    with pytest.raises(PluginError, match=r"extra has no __init__\.py"):
+        package_digest("extra", "mine")
+
+
+def test_an_entry_point_names_its_package(package: Path) -> None:
+    entry = EntryPoint(name="model.tiny", value="extra.deep.net:Tiny", group="mixsweep")
+    source = package_source(entry)
+    assert (source.name, source.place, source.content) == ("extra", "extra", None)
+    assert source.entries == ("extra.deep.net:Tiny",)
+    assert source.digest == package_digest("extra", "extra")

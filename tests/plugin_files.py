@@ -1,0 +1,92 @@
+"""Plugin files for tests, which are unloaded after each."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mixup_core.plugins import loading
+
+HEAD = """
+from dataclasses import dataclass
+import numpy as np
+from mixsweep.plugins import (
+    Count, Dataset, DatasetInfo, Images, Metric, Minimised, Model, Objective, Optimizer,
+    Operation, Probe,
+)
+value = dataclass(frozen=True, kw_only=True, slots=True)
+"""
+
+TINY = """
+@value
+class Tiny(Model):
+    \"\"\"One hidden layer behind a LayerNorm.\"\"\"
+    name = "tiny"
+    has_batch_norm = False
+    width: Count = 8
+    \"\"\"Hidden units.\"\"\"
+    def network(self, in_channels, num_classes, image_size):
+        from torch import nn
+        size = in_channels * image_size**2
+        return nn.Sequential(
+            nn.Flatten(), nn.LayerNorm(size), nn.Linear(size, self.width), nn.GELU(),
+            nn.Linear(self.width, num_classes),
+        )
+"""
+
+MARGIN = """
+@value
+class Margin(Probe):
+    tag = "margin"
+    metrics = {"train/margin": Metric(label="mean margin", is_lower_better=False)}
+    def measure(self, subject):
+        top = subject.outputs()[0].topk(2).values
+        return {"train/margin": float((top[:, 0] - top[:, 1]).mean())}
+"""
+
+DOTS = """
+def read(root, split, size):
+    rng = np.random.default_rng(0 if split == "train" else 1)
+    labels = np.arange(200 if split == "train" else 100) % 4
+    pixels = rng.integers(0, 128, (len(labels), 1, 8, 8), dtype=np.uint8)
+    pixels[np.arange(len(labels)), 0, labels, labels] = 255
+    return Images.of_arrays(pixels, labels)
+
+DOTS = Dataset(name="dots", info=DatasetInfo(
+    title="dots", num_train=200, num_test=100, num_classes=4, channels=1, image_size=8,
+    mean=(.25,), std=(.2,), smallest_class=50,
+), read=read)
+"""
+
+STUDY = """
+study: dots
+base:
+  data: {name: dots}
+  model: {name: tiny, width: 4}
+  probes: [margin]
+  epochs: 2
+  batch_size: 50
+arms:
+  erm: {mix.law: erm}
+  uniform: {mix.law: {beta: 1.0}}
+seeds: 2
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Iterator[Write]:
+    """Write a plugin file made of some parts; what a test loads is unloaded after it."""
+
+    def write(*parts: str, name: str = "tiny.py") -> Path:
+        file = tmp_path / name
+        file.write_text("".join((HEAD, *parts)))
+        return file
+
+    before = dict(loading._loaded)
+    yield write
+    for place, left in list(loading._loaded.items()):
+        if left is not before.get(place):
+            loading._take_out(left)
+            del loading._loaded[place]
