@@ -1,4 +1,4 @@
-"""Packed: many small values in little memory, each made when it is asked for."""
+"""Packed: sequences that store numbers compactly and build each value on access."""
 
 from abc import abstractmethod
 from array import array
@@ -10,9 +10,9 @@ _Value = TypeVar("_Value")
 
 
 class Packed(Sequence[_Value]):
-    """A sequence that keeps the numbers of its values alone; equal to a tuple of the same values.
+    """A sequence that stores only numbers and equals a tuple of the values built from them.
 
-    A value is made whenever it is asked for: two askings give equal ones, not the same.
+    Each access builds a new, equal object.
     """
 
     __slots__ = ()
@@ -48,7 +48,7 @@ def packed(numbers: Sequence[int]) -> Sequence[int]: ...
 @overload
 def packed(numbers: Sequence[float]) -> Sequence[float]: ...
 def packed(numbers: Sequence[float]) -> Sequence[float]:
-    """Return the same numbers, to the last bit and of the same types, in as little as is possible.
+    """Return the numbers, bit for bit and of the same types, in as few bytes as possible.
 
     8 bytes each if all are floats, or all integers of 64 bits. What somebody else may have stored
     in their place stays as it is.

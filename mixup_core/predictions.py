@@ -11,34 +11,34 @@ from numpy.typing import NDArray
 from mixup_core.archives import read_arrays
 
 AVERAGED = "_averaged"
-"""Stands behind the name of a split for the logits of the averaged weights, as behind metrics."""
+"""Suffix of a split for logits of the averaged weights, as in the names of metrics."""
 
 
 class PredictionsError(ValueError):
-    """Bytes are no predictions, or ones whose parts contradict each other."""
+    """Bytes do not hold predictions, or their parts do not fit together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Split:
-    """What networks say of the images of one split, in their order."""
+    """Logits of the images of one split, in the order of the images."""
 
     labels: NDArray[np.int64]
     """(images,)."""
     images: str
-    """Digest of raw images and labels: predictions compare only where it is equal."""
+    """Digest of raw images and labels; only predictions with equal digests are comparable."""
     logits: Mapping[str, NDArray[np.float32]]
-    """Of the last weights under "", of averaged ones under `AVERAGED`; each (images, classes)."""
+    """Logits, (images, classes): of the last weights under "", of averages under `AVERAGED`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predictions:
-    """The logits of a run after its last epoch. A function of its configuration alone."""
+    """The logits of a run after its last epoch, a function of its configuration."""
 
     splits: Mapping[str, Split]
-    """`val` and `test`, where the run has them."""
+    """Splits by name: `val` and `test`, as far as the run has them."""
 
     def to_bytes(self) -> bytes:
-        """Return them as an archive of NumPy; equal predictions give equal bytes."""
+        """Return a NumPy archive; equal predictions give equal bytes."""
         arrays: dict[str, NDArray[np.generic]] = {}
         for name, split in self.splits.items():
             highest = int(split.labels.max(initial=0))
@@ -52,10 +52,10 @@ class Predictions:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Predictions":
-        """Return what `to_bytes` wrote; no code in the bytes runs.
+        """Build predictions from the bytes of `to_bytes`, without unpickling.
 
         Raises:
-            PredictionsError: If the bytes are none.
+            PredictionsError: If the bytes do not hold predictions.
         """
         try:
             arrays = read_arrays(content)
@@ -69,7 +69,7 @@ class Predictions:
 
 
 def images_digest(pixels: NDArray[np.uint8], labels: NDArray[np.int64]) -> str:
-    """Return 32 hexadecimal digits that stand for raw images and their labels."""
+    """Return a digest of raw images and their labels, 32 hexadecimal digits."""
     digest = hashlib.sha256(f"{pixels.shape} {labels.shape}".encode())
     digest.update(np.ascontiguousarray(pixels).data)
     digest.update(np.ascontiguousarray(labels.astype("<i8")).data)

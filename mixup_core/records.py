@@ -11,7 +11,7 @@ from mixup_core.packed import Packed, packed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochRecord:
-    """The metrics of one epoch. Depends on the configuration alone: no clock, no host."""
+    """The metrics of one epoch, a function of the configuration: no clock, no host."""
 
     epoch: int
     """0-based."""
@@ -28,20 +28,20 @@ class EpochRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "EpochRecord":
-        """Return the record `to_plain` wrote."""
+        """Build the record from what `to_plain` returned."""
         return cls(epoch=plain["epoch"], metrics=dict(plain["metrics"]))
 
 
 class Records(Packed[EpochRecord]):
-    """Records of a run in their order, at 8 bytes per number and 24 per record.
+    """Records of a run in order, packed into 8 bytes per number and 24 per record.
 
-    A thousand runs of a hundred epochs are read at once, and objects would take ten times as much.
+    A report reads a thousand runs of a hundred epochs; objects would need ten times the memory.
     """
 
     __slots__ = ("_ends", "_epochs", "_names", "_values")
 
     def __init__(self, records: Iterable[EpochRecord] = ()) -> None:
-        """Keep some records."""
+        """Pack some records."""
         records = tuple(records)
         self._names = tuple(_shared(tuple(record.metrics)) for record in records)
         """Of each record, in its order."""
@@ -52,7 +52,7 @@ class Records(Packed[EpochRecord]):
 
     @property
     def names(self) -> frozenset[str]:
-        """The metrics that any of the records has."""
+        """Names of all metrics that at least one record has."""
         return frozenset(chain.from_iterable(set(self._names)))
 
     def __len__(self) -> int:

@@ -1,1 +1,1 @@
-"""What was trained, under content keys, on a disk or in a bucket."""
+"""The store of trained results: files under content keys, on a disk or in a bucket."""

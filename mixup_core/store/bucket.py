@@ -13,15 +13,16 @@ from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
 """Protocols whose fsspec package creates an object by one conditional put."""
 _BATCH = 256
-"""Objects asked for at once: what is waited for is then the server, not each answer."""
+"""Objects requested in parallel, so that one slow answer does not delay the others."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
-"""What S3 servers answer when nothing more fits."""
+"""Error codes of S3 servers that are full."""
 
 
 class Bucket:
-    """Objects below a URL, by their name below it; one put is the commit.
+    """The objects below a URL, addressed by their names relative to it.
 
-    Whatever goes wrong but a missing object is a `StoreError` of one line.
+    One put writes an object whole. Every failure except a missing object is raised as a
+    `StoreError` with a message of one line.
     """
 
     def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
@@ -31,7 +32,7 @@ class Bucket:
         self._shown = store_address(url)
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all objects below a folder; none if it is not there.
+        """Yield the names of all objects below a folder; a missing folder yields nothing.
 
         Raises:
             StoreError: If the server cannot be reached, or there is no such bucket.
@@ -55,7 +56,7 @@ class Bucket:
         return content
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield name and content of those of some objects that are there, many asked for at once.
+        """Yield name and content of each named object that exists; requests run in parallel.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -72,7 +73,7 @@ class Bucket:
                         raise answer
 
     def has(self, name: str) -> bool:
-        """Return whether an object is there.
+        """Return whether an object exists.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -80,7 +81,7 @@ class Bucket:
         return self.size(name) is not None
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of an object; None if it is not there.
+        """Return the size of an object in bytes; None if it does not exist.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -93,7 +94,7 @@ class Bucket:
         return int(found["size"]) if found["type"] == "file" else None  # else others begin with it
 
     def write(self, name: str, data: bytes) -> None:
-        """Put an object in place of what is there.
+        """Write an object, replacing one of the same name.
 
         Raises:
             StoreError: If the server cannot be reached or will not take it.
@@ -106,12 +107,12 @@ class Bucket:
 
     @property
     def creates_atomically(self) -> bool:
-        """Whether the server itself decides, in one request, who of two creators is first."""
+        """Whether the server decides in one request which of two concurrent creators wins."""
         protocol = self._files.protocol
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put an object where none is; return False where one with other content is.
+        """Create an object; return False if one with other content exists.
 
         Where `creates_atomically` is false, the test and the put are two requests.
 
@@ -142,13 +143,13 @@ class Bucket:
             raise refusal from refusal.__cause__
 
     def move(self, name: str, new_name: str) -> None:
-        """Copy an object and remove it."""
+        """Move an object: copy it, then remove the original."""
         with self._told():
             self._files.cp_file(self._path(name), self._path(new_name))
         self.remove(name)
 
     def remove(self, name: str) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object if it exists."""
         try:
             with self._told():
                 self._files.rm_file(self._path(name))
@@ -156,7 +157,7 @@ class Bucket:
             return
 
     def is_being_written(self, name: str) -> bool:
-        """Return False: an object is there once it is whole."""
+        """Return False: a bucket shows an object only once it is complete."""
         del name
         return False
 

@@ -1,8 +1,8 @@
-"""Store: what has been trained, kept under stage keys on a disk or in a bucket.
+"""Store: trained results under stage keys, on a disk or in a bucket.
 
-    stages/         what is known of the first epochs of runs: see manifest_store
-    states/         model and optimizer after them: see state_store
-    predictions/    what finished runs predict: see prediction_store
+    stages/         records of the first epochs of runs: see manifest_store
+    states/         model and optimizer after these epochs: see state_store
+    predictions/    logits of finished runs: see prediction_store
     failures/       why runs ended early: see failure_store
     quarantine/     damaged files: see sealed_files
 
@@ -35,43 +35,43 @@ from mixup_core.store.sealed_files import SealedFiles
 from mixup_core.store.state_store import StateStore, name_of_state
 
 _TRIES = 10
-"""Times a stage is stored again because what was there was damaged or removed meanwhile."""
+"""Attempts to store a stage whose file other processes damage or remove meanwhile."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Store:
-    """Stages and what belongs to them under one URL. Holds no state of its own: share it freely.
+    """Stages, states, predictions and failures below one URL.
 
-    Whatever a method has written is durable when it returns, and a process or machine that stops
-    in between leaves the file as it was or as it should be. A stage is written once: of two
-    writers the first wins.
+    The object itself is stateless, so it may be shared between threads. A write is durable when
+    its method returns. A process or machine that stops during a write leaves either the old file
+    or the new one. Each stage is written once; of two writers the first wins.
 
-    Damaged files are moved to `quarantine/`, logged, and from then on absent: the epochs are
+    A damaged file is moved to `quarantine/` and logged, and then counts as missing: its epochs are
     trained again, with the same numbers. Fields that a later version added to a manifest are kept.
     """
 
     url: str
-    """As given; a local path is absolute, so that every process finds it."""
+    """URL of the store; a local path is made absolute, so that every process finds it."""
     folder: Path | None
     """The store on a local disk; None in a bucket."""
     files: Files
-    """What the store is made of."""
+    """The files below the URL."""
     states: StateStore
     """Models and optimizers after the last epochs of stages."""
     predictions: PredictionStore
-    """What finished runs predict."""
+    """Logits of finished runs."""
     failures: FailureStore
     """Why runs ended early."""
 
     def __init__(self, url: str) -> None:
-        """Name a store; nothing is created before the first write.
+        """Open a store; nothing is created before the first write.
 
         Args:
             url: A path, or any URL of fsspec whose files appear whole (`s3://`, `gs://`, ...).
 
         Raises:
-            StoreError: If nobody knows such a URL, or a package for it is missing.
+            StoreError: If the protocol of the URL is unknown, or its package is not installed.
         """
         self.files = open_files(url)
         self.folder = self.files.root if isinstance(self.files, Folder) else None
@@ -85,13 +85,14 @@ class Store:
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:
-        """Return every stored stage key with whether a state lies beside it.
+        """Return each stored stage key, with whether a state is stored for it.
 
-        A name is no proof: what is relied upon without being read again is to be proven here.
+        Only names are listed, which does not validate the files. Pass the keys that the caller
+        relies on without reading them to `proven` or `proven_states`.
 
         Args:
-            proven: Keys whose manifests are checked; a damaged one is quarantined, and absent.
-            proven_states: Keys whose states are read too; without a good one the value is False.
+            proven: Keys whose manifests are read; a damaged one is quarantined and left out.
+            proven_states: Keys whose states are read too; a missing or damaged one gives False.
 
         Raises:
             FormatError: If a newer version of this program wrote one of the manifests checked.
@@ -114,9 +115,9 @@ class Store:
         return self._manifests.read(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return those of some stages that are stored and sound, in the order given.
+        """Return the stages that are stored and undamaged, in the order of the keys given.
 
-        In a bucket they are asked for together. What is stored beside them costs nothing.
+        A bucket is asked for all of them in parallel.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -132,24 +133,24 @@ class Store:
         environment: Mapping[str, str],
         state: bytes | None,
     ) -> Stage:
-        """Store a stage and return what is stored under its key now.
+        """Store a stage and return the stage that is stored under its key afterwards.
 
-        A stage that is there already stays, except that one without a good state gains the state
-        given, if the records are equal. Other records are a finding (an epoch that cannot be
-        reproduced): they are logged and not stored.
+        A stage that exists already is kept. If its records are equal and it has no readable state,
+        the given state is added. Different records mean that an epoch could not be reproduced:
+        they are logged and not stored.
 
         Args:
             key: The stage key (`mixup_core.keys.stage_key`).
             records: One per epoch, epoch 0 first, all metrics finite.
             facts: One per epoch.
-            environment: What else can change bits.
+            environment: Machine and versions, which can change bits.
             state: Model and optimizer after the last epoch, serialised; None keeps records only.
 
         Raises:
             ValueError: If records or facts are not one per epoch, or a number is not finite.
             StoreFullError: If the disk is full.
             FormatError: If a newer version of this program wrote the stage that is there.
-            StoreError: If what is stored under the key is removed as often as it is stored.
+            StoreError: If another process keeps removing the stage.
         """
         check_epochs(records, facts)
         blob = None if state is None else state_header(key) + state
@@ -183,7 +184,7 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove an entry of the environment of a stage; without it, do nothing.
+        """Remove an entry of the environment of a stage, if it has that entry.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -205,9 +206,9 @@ class Store:
         self.states.remove(key)
 
     def delete(self, *keys: str) -> None:
-        """Remove stages altogether, with all that dead writers of them left behind.
+        """Remove stages with their states, predictions, and temporary files of dead writers.
 
-        A stage that another process stores at that moment may stay.
+        A stage that another process stores at the same moment may remain.
         """
         for top in ("stages", "states"):
             for shard in sorted({checked(key)[:2] for key in keys}):
@@ -216,7 +217,7 @@ class Store:
                         self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove what dead writers of some stages left behind; what is stored stays."""
+        """Remove temporary files that dead writers of some stages left; keep the stages."""
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):
@@ -240,14 +241,14 @@ class Store:
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
-        """Read every file, quarantine what is damaged, remove what dead writers left behind.
+        """Read every file, quarantine damaged ones, and remove temporary files of dead writers.
 
         Args:
-            stale_after: Age in seconds from which a file that no manifest names is taken for left
-                behind; a younger one may belong to a stage that is being written.
+            stale_after: Age in seconds after which a file that no manifest names is removed; a
+                younger one may belong to a stage that is being written.
 
         Returns:
-            One line per damaged or missing file; empty if all is well.
+            One line per damaged or missing file; empty if there is none.
 
         Raises:
             FormatError: If a newer version of this program wrote a manifest.
@@ -272,7 +273,7 @@ class Store:
         return tuple(problems)
 
     def _clear(self, name: str) -> None:
-        """Remove a file that was listed, unless it turns out to be in use."""
+        """Remove a listed file unless it is in use."""
         if name.startswith("states/"):
             self.states.clear(name)
         else:

@@ -1,8 +1,8 @@
-"""What a store cannot do, told as exceptions."""
+"""Exceptions of a store."""
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked."""
+    """A store operation failed; the message names the file or address and the reason."""
 
 
 class StoreFullError(StoreError):
@@ -10,4 +10,4 @@ class StoreFullError(StoreError):
 
 
 class UnreadableError(StoreError):
-    """Something has the name of a file and cannot be read as one; the text says what, no more."""
+    """A path exists and cannot be read as a regular file; the message says what it is."""

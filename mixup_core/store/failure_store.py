@@ -1,8 +1,8 @@
-"""FailureStore: why runs ended early, in a store.
+"""FailureStore: the failures of runs in a store.
 
     failures/<run key>.json    message, epoch and attempts
 
-The file is sealed as a manifest is.
+Like a manifest, the file states its own sha256.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class FailureStore:
-    """Failures under the keys of runs. Holds no state of its own."""
+    """Failures by run key. Stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Take the files of a store (`Store.files`)."""
+        """Use the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
     def write(self, failure: Failure) -> None:
-        """Store why a run ended early, in place of what was stored for that run before.
+        """Store the failure of a run, replacing an earlier one.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -46,14 +46,14 @@ class FailureStore:
         return found
 
     def remove(self, run_key: str) -> None:
-        """Forget why a run ended early; without a failure, do nothing."""
+        """Remove the failure of a run, if there is one."""
         self._sealed.remove(failure_name(run_key))
 
     def verify(self) -> tuple[str, ...]:
-        """Read all failures and quarantine what is damaged.
+        """Read all failures and quarantine damaged ones.
 
         Returns:
-            One line per damaged file; empty if all is well.
+            One line per damaged file; empty if there is none.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.

@@ -1,4 +1,4 @@
-"""Files of a store, on a disk or in a bucket: each appears whole or not at all."""
+"""Files of a store, on a disk or in a bucket. Readers see a file whole or not at all."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Return the files below a path or a URL of fsspec; nothing is created or asked.
+    """Return the files below a path or fsspec URL; nothing is created or requested yet.
 
     Raises:
-        StoreError: If nobody knows such a URL, or a package for it is missing.
+        StoreError: If the protocol of the URL is unknown, or its package is not installed.
     """
     # fsspec takes `::` in a path for a chain of file systems.
     if (path := url.removeprefix("file://")) != url or "://" not in url:

@@ -15,19 +15,19 @@ from mixup_core.store.local_files import (
 
 
 class Folder:
-    """Files on a local disk, by their path below its root."""
+    """Files on a local disk, addressed by their paths relative to a root folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def names(self, folder: str) -> Iterator[str]:
-        """Yield the names of all files below a folder; none if it is not there.
+        """Yield the names of all files below a folder; a missing folder yields nothing.
 
-        A folder with a suffix is no folder of the store: it has the name of a file, and is yielded
-        as one: who reads it finds out.
+        A folder whose name has a suffix, as only files of a store have, is yielded like a file;
+        reading it fails.
 
         Raises:
-            OSError: If a folder cannot be listed, or something else has its name.
+            OSError: If a folder cannot be listed, or its name belongs to something else.
         """
         for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
             below = os.path.relpath(parent, self.root)
@@ -37,11 +37,11 @@ class Folder:
             folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:
-        """Return a file's content (see `read_regular`)."""
+        """Return the content of a file (see `read_regular`)."""
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield name and content of those of some files that are there, or why it has none."""
+        """Yield each named file that exists with its content, or with the reason it has none."""
         for name in names:
             try:
                 yield name, self.read(name)
@@ -51,26 +51,26 @@ class Folder:
                 yield name, error
 
     def has(self, name: str) -> bool:
-        """Return whether a file, or a link to one, is there."""
+        """Return whether a file, or a link to one, exists."""
         return (self.root / name).is_file()
 
     def size(self, name: str) -> int | None:
-        """Return the bytes of a file; None if it is not there."""
+        """Return the size of a file in bytes; None if it does not exist."""
         path = self.root / name
         return path.stat().st_size if path.is_file() else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in place of what is there; a folder is an `IsADirectoryError`."""
+        """Write a file, replacing one of the same name; `IsADirectoryError` for a folder."""
         write_durably(self.root / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file where none is; return False where one is."""
+        """Create a file; return False if one exists."""
         return write_durably(self.root / name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file or what has its name: a link itself, not what it leads to.
+        """Rename a file; of a link, the link itself.
 
-        A file takes the place of one; where a folder is in the way, the new name gets a number.
+        An existing file is replaced; if a folder has the new name, a number is appended.
         """
         source, target = self.root / name, self.root / new_name
         make_private_folder(target.parent)
@@ -82,15 +82,15 @@ class Folder:
         source.replace(target)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there; a folder is an `IsADirectoryError`."""
+        """Remove a file if it exists; `IsADirectoryError` for a folder."""
         (self.root / name).unlink(missing_ok=True)
 
     def is_being_written(self, name: str) -> bool:
-        """Return whether the writer of a `.tmp` file lives: it has the file locked."""
+        """Return whether the writer of a `.tmp` file is alive, which keeps the file locked."""
         return is_locked(self.root / name)
 
     def age(self, name: str) -> float:
-        """Return the seconds since a file was written, or a link made."""
+        """Return the seconds since a file was written or a link was made."""
         try:
             return time.time() - (self.root / name).lstat().st_mtime
         except FileNotFoundError:
@@ -98,6 +98,6 @@ class Folder:
 
 
 def _unlisted(error: OSError) -> None:
-    """Let a folder that is not there be empty; nothing else that cannot be listed is."""
+    """Treat a missing folder as empty; raise every other error of listing."""
     if not isinstance(error, FileNotFoundError) or Path(error.filename).is_symlink():
         raise error

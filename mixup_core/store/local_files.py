@@ -1,4 +1,4 @@
-"""Local files: each appears whole or not at all, and nothing but a file is read as one."""
+"""Local files: written whole or not at all; only regular files are read."""
 
 import errno
 import fcntl
@@ -12,11 +12,11 @@ from pathlib import Path
 from mixup_core.store.errors import StoreFullError, UnreadableError
 
 _TRIES = 5
-"""Times a file is written again because its new file was cleared away."""
+"""Attempts to write a file whose temporary file another process removes."""
 
 
 def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
-    """Write a local file so that it appears whole or not at all, whatever stops the machine.
+    """Write a local file durably: after any crash it is either whole or unchanged.
 
     A new file in the same folder is synced and then renamed (or linked, where it must not
     overwrite), and the folder is synced. Mode 0600, folders made on the way 0700.
@@ -46,16 +46,16 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
 
 
 def read_regular(path: Path, limit: int = -1) -> bytes:
-    """Return the content of a local file; opening a FIFO would wait, so nothing else is read.
+    """Return the content of a regular local file; a FIFO, on which reading blocks, is refused.
 
     Args:
         path: The file, or a link to one.
         limit: Bytes that are read at most; -1 reads all of it.
 
     Raises:
-        FileNotFoundError: If nothing has that name.
-        UnreadableError: If a folder, a FIFO, a device or a link that leads nowhere has it, or a
-            file of this user that is closed to its owner.
+        FileNotFoundError: If the path does not exist.
+        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or a file of
+            this user without read permission.
         OSError: If the disk fails, or the file is closed and somebody else's.
     """
     with open_regular(path) as file:
@@ -63,12 +63,12 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Return a local file, open to be read (see `read_regular`, whose errors it raises)."""
+    """Open a regular local file for reading; errors as for `read_regular`."""
     return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a file that is there to be locked, made for this user if missing.
+    """Return the descriptor of a lock file; create it for this user alone if it is missing.
 
     Raises:
         UnreadableError: As `read_regular`; a file closed to its owner is opened to them instead.
@@ -90,7 +90,7 @@ def open_lock(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a local file is locked; what is not there or is no file is not."""
+    """Return whether a local file is locked; False if it is missing or not a file."""
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except (FileNotFoundError, UnreadableError):
@@ -102,10 +102,10 @@ def is_locked(path: Path) -> bool:
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder and the ones above it that are missing, durably, for this user alone.
+    """Make a folder and its missing parents, durably, readable by this user alone.
 
     Raises:
-        NotADirectoryError: If something else has its name or the name of one above it.
+        NotADirectoryError: If the folder or one of its parents exists and is not a folder.
     """
     if path.is_dir():
         return
@@ -131,7 +131,7 @@ def _opened(path: Path, flags: int) -> int:
 
 
 def _unreadable(path: Path, error: OSError) -> str | None:
-    """Return why what has a name can never be opened as a file; None if it is not there or may."""
+    """Return why a path can never be opened as a file; None if it can, or does not exist."""
     match error.errno:
         case errno.ENOENT | errno.ELOOP if path.is_symlink():
             return "is a link" if path.exists() else "is a link that leads nowhere"
@@ -163,7 +163,7 @@ def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Return whether nobody else has a file locked; where there are no locks, nobody has."""
+    """Return whether no other process holds the lock; True on systems without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

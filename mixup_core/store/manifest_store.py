@@ -1,8 +1,8 @@
-"""ManifestStore: what is known of each stage, under its key in a store.
+"""ManifestStore: one JSON file per stage in a store.
 
     stages/<2 hex>/<key>.json    records, facts, environment, name of the state
 
-A stage is stored once its manifest is: a state beside it proves nothing.
+A stage counts as stored once its manifest exists; a state alone does not.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,15 +25,15 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class ManifestStore:
-    """Manifests under stage keys. Holds no state of its own."""
+    """Manifests by stage key. Stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Take the files of a store (`Store.files`)."""
+        """Use the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
     def keys(self) -> list[str]:
-        """Return the keys under which manifests are stored; a name is no proof."""
+        """Return the keys of all manifests; the files are listed, not validated."""
         found = map(MANIFEST_NAME.fullmatch, self._files.names("stages"))
         return [match["key"] for match in found if match]
 
@@ -46,7 +46,7 @@ class ManifestStore:
         return next(iter(self.read_all([key]).values()), None)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return those of some stages that are stored and sound, in the order given.
+        """Return the stages that are stored and undamaged, in the order of the keys given.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -60,7 +60,7 @@ class ManifestStore:
         return {key: found[key] for key in names.values() if key in found}
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return those of some stages whose manifest is missing or damaged; cheaper than `read`.
+        """Return the keys whose manifest is missing or damaged; cheaper than `read`.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -75,7 +75,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Let a stage have another state or environment, and keep what a later version wrote.
+        """Replace state or environment of a stage; keep fields that a later version wrote.
 
         Raises:
             FormatError: If a newer version of this program wrote the manifest that is there.

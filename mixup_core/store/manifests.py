@@ -1,4 +1,4 @@
-"""Manifests: what is stored of a stage and of a failure, as JSON that states its own sha256."""
+"""Manifests: the JSON of a stage or a failure, with its own sha256."""
 
 import dataclasses
 import hashlib
@@ -20,7 +20,7 @@ never changes, so that one of a newer format can be told from a damaged one."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochFacts:
-    """What is true of one training of an epoch but not of the computation; no key contains it."""
+    """Facts about one training of an epoch that no key contains: time and date."""
 
     seconds: float
     """Wall seconds of training and evaluating the epoch."""
@@ -29,12 +29,12 @@ class EpochFacts:
 
 
 class Facts(Packed[EpochFacts]):
-    """Facts of the epochs of a stage, at 16 bytes each."""
+    """Facts of the epochs of a stage, packed into 16 bytes each."""
 
     __slots__ = ("seconds", "stored_at_ms")
 
     def __init__(self, facts: Iterable[EpochFacts] = ()) -> None:
-        """Keep the facts of some epochs."""
+        """Pack the facts of some epochs."""
         facts = tuple(facts)
         self.seconds = packed([fact.seconds for fact in facts])
         """Of each epoch (`EpochFacts.seconds`)."""
@@ -50,12 +50,12 @@ class Facts(Packed[EpochFacts]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateRef:
-    """Which file holds a state."""
+    """Reference to the file of a state."""
 
     sha256: str
-    """Of the whole file, as `sha256sum` prints it."""
+    """sha256 of the whole file, as `sha256sum` prints it."""
     size: int
-    """Bytes of the whole file."""
+    """Size of the whole file in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, init=False)
@@ -66,11 +66,11 @@ class Stage:
     records: Records
     """One per epoch, epoch 0 first."""
     facts: Facts
-    """One per epoch, as `records`."""
+    """Facts, one per record."""
     environment: Mapping[str, str]
-    """Host, device, versions, threads: what else can change bits, as the writer gave it."""
+    """Host, device, versions, threads and whatever else can change bits."""
     state: StateRef | None
-    """State after the last of these epochs; None when only the records are kept."""
+    """State after the last epoch; None if only the records are kept."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Stage:
         environment: Mapping[str, str],
         state: StateRef | None,
     ) -> None:
-        """Keep records and facts packed: stages are held by the ten thousand."""
+        """Pack records and facts; tens of thousands of stages are held in memory."""
         fields = {
             "key": key,
             "records": records if isinstance(records, Records) else Records(records),
@@ -104,12 +104,12 @@ class Failure:
 
     run_key: str
     kind: Literal["diverged", "failed"]
-    """`diverged`: the loss left the finite numbers, as it would again. `failed`: anything else."""
+    """`diverged`: the loss is not finite, and would not be in another try; else `failed`."""
     message: str
     epoch: int | None
-    """0-based epoch that was being trained; None if none had begun."""
+    """Epoch in training when it failed, 0-based; None before the first."""
     attempts: int
-    """How often the run was tried."""
+    """Number of attempts."""
 
 
 class FormatError(StoreError):
@@ -117,7 +117,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check what is to be stored of a stage.
+    """Check records and facts before they are stored.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.
@@ -138,17 +138,17 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
 
 
 def state_header(key: str) -> bytes:
-    """Return what a state's file begins with: it binds the content to its stage."""
+    """Return the header of a state file, which binds the content to its stage."""
     return f"mixsweep state of stage {checked(key)}\n".encode()
 
 
 def state_ref(blob: bytes) -> StateRef:
-    """Return the reference to the file of a state, from its content."""
+    """Return the reference to a state file with the given content."""
     return StateRef(sha256=hashlib.sha256(blob).hexdigest(), size=len(blob))
 
 
 def stage_content(stage: Stage) -> dict[str, Any]:
-    """Return what the manifest of a stage says, to be sealed."""
+    """Return the content of the manifest of a stage, before `seal`."""
     return {
         "key": stage.key,
         "records": [record.to_plain() for record in stage.records],
@@ -159,7 +159,7 @@ def stage_content(stage: Stage) -> dict[str, Any]:
 
 
 def seal(content: Mapping[str, Any]) -> bytes:
-    """Return canonical JSON with its own sha256 put in front of the other keys."""
+    """Return canonical JSON whose first key is the sha256 of the rest."""
     text = json.dumps(
         {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False
     )
@@ -167,7 +167,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any] | None:
-    """Return the content `seal` was given and its format; None if a single bit differs."""
+    """Return content and format of sealed JSON; None if its sha256 does not match."""
     if not _is_sealed(sealed):
         return None
     try:
@@ -191,13 +191,13 @@ def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
 
 
 NOT_AS_WRITTEN = (KeyError, TypeError, ValueError, AttributeError)
-"""What the content of a file raises that somebody else sealed."""
+"""Exceptions that parsing raises if another program sealed the file."""
 
 _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Return a value from the fields it has; those that a later version added are ignored."""
+    """Build a dataclass from a mapping; fields that a later version added are ignored."""
     return kind(**{field.name: plain[field.name] for field in dataclasses.fields(kind)})
 
 

@@ -1,4 +1,4 @@
-"""Names of the files of a store, by the keys of stages and runs."""
+"""File names in a store, computed from stage keys and run keys."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,10 @@ PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 
 
 def checked(key: str) -> str:
-    """Return a key that is safe in a path.
+    """Return the key if it is safe in a path.
 
     Raises:
-        ValueError: If it is not made of lower-case hexadecimal digits.
+        ValueError: If the key is not 4 to 64 lower-case hexadecimal digits.
     """
     if not re.fullmatch(r"[0-9a-f]{4,64}", key):
         raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
@@ -21,30 +21,30 @@ def checked(key: str) -> str:
 
 
 def manifest_name(key: str) -> str:
-    """Return where the manifest of a stage is."""
+    """Return the name of the manifest of a stage."""
     return f"stages/{checked(key)[:2]}/{key}.json"
 
 
 def key_in(name: str) -> str:
-    """Return the key that the name of a manifest, a state or what was left of one begins with."""
+    """Return the key at the beginning of the name of a manifest, state or temporary file."""
     return re.split(r"[-.]", Path(name).name)[0]
 
 
 def states_folder(key: str) -> str:
-    """Return the folder of the states of a stage and its neighbours."""
+    """Return the folder that holds the states of a stage."""
     return f"states/{checked(key)[:2]}"
 
 
 def state_name(key: str, sha256: str) -> str:
-    """Return where a state of a stage is, by the sha256 of the whole file."""
+    """Return the name of a state file, from its stage key and the sha256 of the file."""
     return f"{states_folder(key)}/{key}-{sha256}.bin"
 
 
 def failure_name(run_key: str) -> str:
-    """Return where the failure of a run is."""
+    """Return the name of the failure file of a run."""
     return f"failures/{checked(run_key)}.json"
 
 
 def prediction_name(key: str) -> str:
-    """Return where the predictions of a finished run are, by the key of its last stage."""
+    """Return the name of the predictions file of a finished run, from its last stage key."""
     return f"predictions/{checked(key)[:2]}/{key}.bin"

@@ -1,8 +1,8 @@
-"""Notes: small JSON files that tell something, as whoever came to their folder may have left them.
+"""Notes: small JSON files on which no computed number depends.
 
-The records of leases, the ledger, the provenance of a report and what is kept to save time are
-notes: nothing that is computed depends on one. So a note that is no file, too large or not as it
-was written is no note, and whoever keeps it writes it again.
+Records of leases, the ledger, the provenance of a report and caches are notes. Other programs may
+have changed them, so a note that is no regular file, too large or malformed counts as missing, and
+is written again.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 
 LARGEST = 2**26
-"""Bytes of a note that are read: the provenance of 10,000 runs takes a tenth."""
+"""Largest note that is read, in bytes; the provenance of 10,000 runs needs a tenth."""
 LATEST_MS = 250_000_000_000_000
-"""A time in the year 9892: none later can be spelled as a date."""
+"""A time in the year 9892; later ones cannot be formatted as a date."""
 
 _Kind = TypeVar("_Kind")
 
 
 def read_note(path: Path) -> dict[str, Any] | None:
-    """Return the mapping that a local file holds; None if there is none, whatever is there."""
+    """Return the mapping in a local JSON file; None if the file is missing or malformed."""
     try:
         return parse_note(read_regular(path, LARGEST))
     except (OSError, UnreadableError):
@@ -33,10 +33,10 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
-    """Return the mapping that JSON holds; None where it is none, or text that cannot be shown.
+    """Return the mapping in JSON text; None if it is malformed or not printable.
 
     Args:
-        content: Of a file, or why it has none.
+        content: Content of a file, or the error that reading it raised.
     """
     if isinstance(content, UnreadableError):
         return None
@@ -50,17 +50,17 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
 
 
 def filled(kind: type[_Kind], plain: object) -> _Kind | None:
-    """Return a dataclass from what JSON holds of it; fields that a later version added are ignored.
+    """Build a dataclass from parsed JSON; fields that a later version added are ignored.
 
-    A field that is missing has its default, or else is None. Lists become tuples.
+    A missing field takes its default, or None. Lists become tuples.
 
     Args:
         kind: Its fields are dataclasses, tuples and mappings of text to anything of these, unions,
             plain types and `Any`.
-        plain: A mapping; anything else holds none.
+        plain: Parsed JSON; only a mapping can give a value.
 
     Returns:
-        None where a field is not of its type.
+        The value; None if a field has another type.
     """
     try:
         found: _Kind = _as(kind, plain)
@@ -70,10 +70,10 @@ def filled(kind: type[_Kind], plain: object) -> _Kind | None:
 
 
 def _as(kind: Any, plain: Any) -> Any:
-    """Return a value of a type.
+    """Return the value converted to a type.
 
     Raises:
-        TypeError: If there is another in its place.
+        TypeError: If the value has another type.
     """
     if kind is Any:
         return plain

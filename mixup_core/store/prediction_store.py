@@ -1,11 +1,9 @@
-"""PredictionStore: what finished runs predict, beside their last stage in a store.
+"""PredictionStore: the predictions of finished runs in a store.
 
     predictions/<2 hex>/<stage key>.bin    header line, then the bytes given
 
-The header names the stage, the sha256 of the bytes and that of the last record they belong to, so
-that a file proves itself: it is there whole or not at all, and no manifest speaks of it. A store
-that knows nothing of predictions, or has lost them, is a store whose runs are finished all the
-same.
+The header holds the stage key, the sha256 of the bytes, and the sha256 of the last record, so a
+file can be validated alone; no manifest refers to it. Runs without predictions count as finished.
 """
 
 import hashlib
@@ -20,19 +18,19 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class PredictionStore:
-    """Predictions under the keys of last stages. Holds no state of its own."""
+    """Predictions by the key of the last stage. Stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Take the files of a store (`Store.files`)."""
+        """Use the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
     def write(self, key: str, record: EpochRecord, content: bytes) -> None:
-        """Store the predictions of a stage, unless good ones are there.
+        """Store the predictions of a stage, unless undamaged ones exist.
 
         Args:
-            key: Of the stage after the last epoch.
-            record: Of that epoch: predictions are read beside this one alone.
+            key: Key of the stage after the last epoch.
+            record: Record of that epoch; the predictions are valid for this record only.
             content: The predictions, as bytes.
 
         Raises:
@@ -45,9 +43,9 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return the predictions of a stage; None if there are none, or none of this record.
+        """Return the predictions of a stage; None if there are none for this record.
 
-        Damaged ones are put into quarantine, and absent.
+        Damaged ones are moved to quarantine and count as missing.
         """
         name = prediction_name(key)
         data = self._sealed.read(name)
@@ -61,27 +59,27 @@ class PredictionStore:
         return None
 
     def keys(self) -> frozenset[str]:
-        """Return the stage keys under which predictions are stored; a name is no proof."""
+        """Return the stage keys of all predictions; the files are listed, not validated."""
         found = map(PREDICTION_NAME.fullmatch, self._files.names("predictions"))
         return frozenset(match["key"] for match in found if match)
 
     def remove(self, keys: Iterable[str]) -> int:
-        """Remove the predictions of some stages, and return how many bytes that frees."""
+        """Remove the predictions of some stages and return the number of bytes freed."""
         sizes = self.sizes(keys)
         for key in sizes:
             self._files.remove(prediction_name(key))
         return sum(sizes.values())
 
     def sizes(self, keys: Iterable[str]) -> Mapping[str, int]:
-        """Return the bytes that the predictions of some stages take, of those that have any."""
+        """Return the size in bytes of the predictions of each stage that has any."""
         names = {prediction_name(key): key for key in keys}
         return {names[name]: size for name in names if (size := self._files.size(name)) is not None}
 
     def verify(self) -> tuple[str, ...]:
-        """Read all predictions and quarantine what is damaged.
+        """Read all predictions and quarantine damaged ones.
 
         Returns:
-            One line per damaged file; empty if all is well.
+            One line per damaged file; empty if there is none.
         """
         problems = []
         for key in sorted(self.keys()):
@@ -104,6 +102,6 @@ def _header(key: str, record: EpochRecord, content: bytes) -> bytes:
 
 
 def _is_sound(key: str, header: bytes, content: bytes) -> bool:
-    """Return whether a file is as it was written, for whatever record."""
+    """Return whether a file is undamaged, whatever record it belongs to."""
     start = f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
     return header.startswith(start)

@@ -1,8 +1,8 @@
-"""SealedFiles: files of a store that show whether they are as they were written.
+"""SealedFiles: files of a store that carry a checksum.
 
     quarantine/    damaged files, under the last part of their names
 
-Whoever reads a damaged file moves it there, and from then on it is absent.
+A damaged file is moved there when it is read, and then counts as missing.
 """
 
 import logging
@@ -17,17 +17,18 @@ _logger = logging.getLogger(__name__)
 
 
 class SealedFiles:
-    """Files of a store, none of which is taken for whole unread. Holds no state of its own.
+    """Files of a store that are validated when they are read. Stateless.
 
-    What is no file (a folder, a FIFO, a link that leads nowhere) is damaged, and moved as it is.
+    Anything that is not a regular file (a folder, a FIFO, a broken link) counts as damaged and is
+    moved as it is.
     """
 
     def __init__(self, files: Files) -> None:
-        """Take the files of a store (`Store.files`)."""
+        """Use the files of a store (`Store.files`)."""
         self._files = files
 
     def read(self, name: str) -> bytes | None:
-        """Return a file's bytes; None if it is missing, or was damaged."""
+        """Return the bytes of a file; None if it is missing or damaged."""
         try:
             return self._files.read(name)
         except FileNotFoundError:
@@ -37,11 +38,11 @@ class SealedFiles:
             return None
 
     def content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
-        """Return the content of a manifest or failure; None if it was damaged.
+        """Return the content of a manifest or failure; None if it is damaged.
 
         Args:
             name: The file.
-            sealed: Its bytes, or why it has none (see `Folder.read_present`).
+            sealed: Its bytes, or the error that reading raised (see `Folder.read_present`).
 
         Raises:
             FormatError: If a newer version of this program wrote it.
@@ -60,7 +61,7 @@ class SealedFiles:
         return content
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file in place of what has its name.
+        """Write a file, replacing whatever has its name.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -72,24 +73,25 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file; what is none may hold somebody's files, and is put aside."""
+        """Remove a file; a folder in its place may hold foreign files and is moved aside."""
         try:
             self._files.remove(name)
         except IsADirectoryError:
             self.quarantine(name, "is no file")
 
     def clear(self, name: str) -> None:
-        """Remove a file that was listed, unless its writer lives."""
+        """Remove a listed file unless its writer is alive."""
         if not (name.endswith(".tmp") and self._files.is_being_written(name)):
             self.remove(name)
 
     def quarantine(self, name: str, reason: str, content: bytes | None = None) -> None:
-        """Move a damaged file aside, and log it.
+        """Move a damaged file to quarantine and log it.
 
         Args:
             name: The file.
-            reason: What is wrong with it.
-            content: What was read; a file with another by now is a good one, and put back.
+            reason: What is wrong with the file.
+            content: The bytes that were read. If the file holds others by now, another process
+                wrote it again, and it is put back.
         """
         aside = f"quarantine/{Path(name).name}"
         try:
@@ -103,7 +105,7 @@ class SealedFiles:
         _logger.warning("%s %s; moved to quarantine", name, reason)
 
     def quarantined(self) -> tuple[str, ...]:
-        """Return the names of the damaged files that were put aside, sorted."""
+        """Return the names of the files in quarantine, sorted."""
         return tuple(sorted(self._files.names("quarantine")))
 
     def _read_aside(self, name: str) -> bytes | None:

@@ -1,9 +1,9 @@
-"""StateStore: models and optimizers after the last epochs of stages, in a store.
+"""StateStore: states of model and optimizer in a store.
 
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
     states/<...>.bin.<8 hex>.torn        state that is being removed; no manifest should name it
 
-A state is bytes here, so that reading a store loads neither torch nor numpy.
+States are handled as bytes, so that reading a store loads neither torch nor numpy.
 """
 
 import contextlib
@@ -21,25 +21,25 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 
 
 class StateStore:
-    """States of stages. Holds no state of its own.
+    """States by stage key. Stateless.
 
-    A state is never lost to another process that stores or removes the same stage: whoever stores
-    looks for the state once the manifest names it, whoever removes puts the state aside and looks
-    for the manifest then, so one of the two sees the other.
+    Two processes that store and remove the same stage at once cannot lose its state: the writer
+    checks the state after the manifest names it, and the remover renames the state before it
+    checks the manifest, so one of the two sees the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
-        """Take the files of a store (`Store.files`), and what names the states among them."""
+        """Use the files of a store (`Store.files`) and the manifests that name its states."""
         self._files = files
         self._sealed = SealedFiles(files)
         self._manifests = manifests
 
     def keys(self) -> frozenset[str]:
-        """Return the stage keys under which states lie; a name is no proof."""
+        """Return the stage keys of all states; the files are listed, not validated."""
         return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
 
     def read(self, stage: Stage) -> bytes | None:
-        """Return the bytes that were stored; None if they are not kept, missing or damaged."""
+        """Return the bytes of a state; None if it was not kept, is missing or is damaged."""
         name = name_of_state(stage)
         if name is None:
             return None
@@ -56,12 +56,12 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Quarantine a state whose bytes are sound and yet of no use; the records stay."""
+        """Quarantine a state that is undamaged but cannot be loaded; keep the records."""
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the file of a state, if one is kept; the manifest that names it comes after.
+        """Write the file of a state, if one is kept; its manifest must be written afterwards.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -71,7 +71,7 @@ class StateStore:
             self._sealed.write(name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
-        """Write a state again that was taken for a dead writer's before a manifest named it.
+        """Write a state again if it was removed as a leftover before its manifest existed.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -81,13 +81,13 @@ class StateStore:
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
-        """Remove the states of a stage that its manifest does not name."""
+        """Remove all states of a stage that its manifest does not name."""
         for name in list(self._files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a file that was listed, unless its writer lives or a manifest names it by now."""
+        """Remove a listed file unless its writer is alive or a manifest names it."""
         if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             self._sealed.clear(name)
             return
@@ -104,7 +104,7 @@ class StateStore:
             self._sealed.remove(name)
 
     def _is_named(self, state: str) -> bool:
-        """Return whether a manifest names a state; one of a newer format may."""
+        """Return whether a manifest names a state; assume so for a newer format."""
         try:
             stage = self._manifests.read(key_in(state))
         except FormatError:
@@ -112,7 +112,7 @@ class StateStore:
         return stage is not None and name_of_state(stage) == state
 
     def _bring_back(self, state: str) -> bool:
-        """Return whether a state was there, put aside by a process that removed or died."""
+        """Restore a state that another process renamed for removal; return whether it existed."""
         for name in list(self._files.names(str(Path(state).parent))):
             if name.startswith(f"{state}.") and _ASIDE.search(name):
                 with contextlib.suppress(FileNotFoundError):
@@ -121,5 +121,5 @@ class StateStore:
 
 
 def name_of_state(stage: Stage) -> str | None:
-    """Return where in a store the state of a stage is; None if it is not kept."""
+    """Return the file name of the state of a stage; None if no state is kept."""
     return None if stage.state is None else state_name(stage.key, stage.state.sha256)
