@@ -184,7 +184,9 @@ def without_secrets(text: str) -> str:
         whole = found[0]
         url = whole.rstrip(_TRAILING)
         path = url.removeprefix("file://").removeprefix("sqlite://")
-        shown = url if path != url and path.startswith("/") else str(web_address(url))
+        address = web_address(url)
+        is_local = path != url and path.startswith("/")
+        shown = url if is_local or address.is_whole else str(address)
         return shown.partition("?")[0] + whole[len(url) :]
 
     return _ANYWHERE.sub(replaced, text)

@@ -4,6 +4,7 @@ import os
 import secrets
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from importlib import resources
@@ -14,8 +15,9 @@ import click
 import yaml
 
 from mixup_core.problem import all_data_needs
+from mixup_core.rules import printable
+from mixup_core.temporary import temporary_folder
 from sweeps.commands.request import (
-    BAD_INPUT,
     BUSY,
     DONE,
     OPTUNA,
@@ -31,6 +33,10 @@ from sweeps.machine.home import Home
 from sweeps.machine.signals import INTERRUPTED
 from sweeps.reading.study_file import bundled_studies
 from sweeps.running.jobs import Cluster, ClusterError
+from sweeps.running.upload import Upload, UploadError
+
+_MOST_NAMED = 8
+"""Credentials that a message names."""
 
 
 @click.command()
@@ -38,7 +44,6 @@ from sweeps.running.jobs import Cluster, ClusterError
 @placement_options
 @click.option(
     "--address",
-    required=True,
     envvar="RAY_API_SERVER_ADDRESS",
     help="The cluster's dashboard, http://HOST:8265.",
 )
@@ -51,6 +56,16 @@ from sweeps.running.jobs import Cluster, ClusterError
     "--data", envvar="MIXSWEEP_DATA", help="Folder of data sets on the cluster; default: its own."
 )
 @click.option("--follow/--no-follow", default=True, help="Print what the job prints, to its end.")
+@click.option(
+    "--list-files",
+    is_flag=True,
+    help="Print the files that would be uploaded, with their sizes, and submit nothing.",
+)
+@click.option(
+    "--leave-out-credentials",
+    is_flag=True,
+    help="Submit from a folder that holds credentials; they are never uploaded.",
+)
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
     slots: int | None,
@@ -58,17 +73,27 @@ def submit(  # noqa: PLR0913  each is an option
     cpus_per_run: int,
     device: str | None,
     keep_final_states: bool,
-    address: str,
+    address: str | None,
     python: str | None,
     data: str | None,
     follow: bool,
+    list_files: bool,
+    leave_out_credentials: bool,
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's own code.
 
-    The working directory is uploaded. Places are the cluster's: a relative path is made absolute
-    here, and means the same folder there.
+    The working directory is uploaded, without results, data sets, what .gitignore and .rayignore
+    name, and files that look like credentials. Places are the cluster's: a relative path is made
+    absolute here, and means the same folder there.
     """  # noqa: DOC501
     places = _places(request)
+    environment = _shipped_environment()
+    upload = _upload(request.home, data, environment.pop("excludes"))
+    if list_files:
+        _list(upload)
+        return DONE
+    if address is None:
+        raise RefusedError("--address is missing: the cluster's dashboard, http://HOST:8265")
     options = {
         **places,
         "--slots": slots,
@@ -77,8 +102,9 @@ def submit(  # noqa: PLR0913  each is an option
         "--device": device,
     }
     bundled = request.reference in bundled_studies()
-    reference = request.reference if bundled else _uploaded(request.reference)
-    plugins = [_uploaded(file) for file in request.plugins]
+    reference = request.reference if bundled else _uploaded(request.reference, upload)
+    plugins = [_uploaded(file, upload) for file in request.plugins]
+    _require_no_credentials(upload, may_leave_out=leave_out_credentials)
     arguments = [
         "run",
         reference,
@@ -101,12 +127,12 @@ def submit(  # noqa: PLR0913  each is an option
             click.echo(_advice(cluster, running), err=True)
             return BUSY
         job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        cluster.start(
-            job,
-            _entrypoint(python, arguments, [*([] if bundled else [reference]), *plugins]),
-            _runtime_environment(request.home, job, data),
-            study,
-        )
+        environment["env_vars"] |= _variables(job, data)
+        with temporary_folder(Path(tempfile.gettempdir())) as folder:
+            archive = folder / "upload.zip"
+            upload.write(archive)
+            environment["working_dir"] = str(archive)
+            cluster.start(job, _entrypoint(python, arguments), environment, study)
         click.echo(f"job       {job}\nstore     {study['store']} on the cluster", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
@@ -116,7 +142,7 @@ def submit(  # noqa: PLR0913  each is an option
         except KeyboardInterrupt:
             click.echo(f"\nthe job goes on\n{_advice(cluster, job)}", err=True)
             return INTERRUPTED
-    except ClusterError as error:
+    except (ClusterError, UploadError) as error:
         raise RefusedError(str(error)) from error
 
 
@@ -154,11 +180,11 @@ def _absolute(place: str) -> str:
     return place if "://" in place else os.path.realpath(place)
 
 
-def _uploaded(name: str) -> str:
+def _uploaded(name: str, upload: Upload) -> str:
     """Return a file of the working directory as the job names it.
 
     Raises:
-        RefusedError: If the file lies elsewhere.
+        RefusedError: If the file lies elsewhere, or is not uploaded.
     """
     file, here = Path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
@@ -166,10 +192,15 @@ def _uploaded(name: str) -> str:
             f"{name}: lies outside of the working directory, which is all that a job gets; "
             "move it there, or submit from the folder that holds it"
         )
-    return str(file.relative_to(here))
+    name = str(file.relative_to(here))
+    if name not in upload.files:
+        raise RefusedError(
+            f"{name}: not uploaded; .gitignore, .rayignore or the excludes leave it out"
+        )
+    return name
 
 
-def _entrypoint(python: str | None, arguments: Sequence[str], files: Sequence[str]) -> str:
+def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
     """Return the shell command of a job.
 
     `python` alone would be the first one on the PATH of whoever started the head.
@@ -177,46 +208,80 @@ def _entrypoint(python: str | None, arguments: Sequence[str], files: Sequence[st
     Args:
         python: The interpreter; None: the one of this process if it is there.
         arguments: Of `mixsweep`.
-        files: Those that must have been uploaded.
     """
     run = shlex.join(["-m", "sweeps.cli", *arguments])
     if python is None:
         interpreter = f'"$(command -v {shlex.quote(sys.executable)} || command -v python)"'
     else:
         interpreter = shlex.quote(python)
-    guards = []
-    for file in files:
-        missing = f"{file}: not uploaded; .gitignore, .rayignore or the excludes leave it out"
-        refuse = f"{{ echo {shlex.quote(missing)}; exit {BAD_INPUT}; }}"
-        guards.append(f"test -f {shlex.quote(file)} || {refuse}; ")
-    return f"{''.join(guards)}exec {interpreter} {run}"
+    return f"exec {interpreter} {run}"
 
 
-def _runtime_environment(home: Home, job: str, data: str | None) -> dict[str, Any]:
-    """Return Ray's runtime environment: the shipped file, this directory, and what it comes from.
-
-    The job passes it on to its workers. Results and data in this directory stay here,
-    whatever their folders are called.
-    """
-    from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
-
+def _shipped_environment() -> dict[str, Any]:
+    """Return Ray's runtime environment as the package ships it; workers get it too."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)
+    return environment
+
+
+def _variables(job: str, data: str | None) -> dict[str, str]:
+    """Return the environment variables that tell a job what it comes from and where data are."""
+    from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
+
     code = describe_repository(Path.cwd())
-    environment["env_vars"] |= {
+    return {
         JOB_VARIABLE: job,
         **({} if code is None else code_variables(code)),
         **({} if data is None else {"MIXSWEEP_DATA": str(Path(data).absolute())}),
     }
+
+
+def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
+    """Return what a job gets of the working directory: no results and no data.
+
+    Raises:
+        RefusedError: If a file cannot be uploaded.
+    """
     here = Path.cwd()
     roots = [data] if data is not None else [needs.root() for needs in all_data_needs().values()]
-    kept = [Path(os.path.realpath(place)) for place in (home.folder, home.store, *roots)]
-    environment["excludes"] += [
-        f"/{folder.relative_to(here)}"
-        for folder in kept
-        if folder != here and folder.is_relative_to(here)
-    ]
-    return {**environment, "working_dir": "."}
+    databases = [database_file(url) or url for url in (home.tracking_uri, home.optuna_url)]
+    places = map(str, (home.folder, home.store, *roots, *databases))
+    kept = {Path(os.path.realpath(place)) for place in places if "://" not in place}
+    try:
+        return Upload.of(here, excludes=excludes, kept=kept - {Path(os.path.realpath(here))})
+    except UploadError as error:
+        raise RefusedError(str(error)) from error
+
+
+def _list(upload: Upload) -> None:
+    """Print each file of an upload with its size, and on stderr what is left out."""
+    sizes = [upload.num_bytes(name) for name in upload.files]
+    for name, size in zip(upload.files, sizes, strict=True):
+        click.echo(f"{size:>12,}  {printable(name)}")
+    click.echo(f"{len(sizes)} files, {sum(sizes) / 1e6:,.1f} MB", err=True)
+    for name in upload.credentials:
+        click.echo(f"left out, looks like a credential: {printable(name)}", err=True)
+
+
+def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
+    """Check that a working directory holds no credentials, or that the user knows of them.
+
+    Raises:
+        RefusedError: If it holds some.
+    """
+    found = upload.credentials
+    if not found:
+        return
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    named = printable(", ".join(found[:_MOST_NAMED])) + more
+    if may_leave_out:
+        click.echo(f"left out  {named}", err=True)
+        return
+    raise RefusedError(
+        f"{upload.folder}: holds what looks like credentials, which are never uploaded: {named}; "
+        "submit from a folder without them, add --leave-out-credentials to go on without these "
+        "files, or name a harmless one in .rayignore (!NAME)"
+    )
 
 
 def _advice(cluster: Cluster, job: str) -> str:

@@ -177,7 +177,7 @@ def _require_token_mode(address: str) -> None:
     """
     if not _is_address(address):
         raise ClusterError(
-            f"--address {web_address(address)}: not http://HOST:PORT; a login is not part of it, "
+            f"--address {web_address(address)}: not http://HOST:8265; a login is not part of it, "
             "RAY_AUTH_TOKEN_PATH names a file with the token"
         )
     try:

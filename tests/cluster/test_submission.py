@@ -101,7 +101,7 @@ def test_what_cannot_become_a_job_is_refused_before_any_cluster_is_asked(
         "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
         "must have no login": ("submit", "digits", "--tracking-uri", secret, *nobody),
         "no Ray cluster answers": ("submit", "digits", *nobody),
-        "http://HOST:PORT": ("submit", "digits", "--address", "somewhere"),
+        "http://HOST:8265": ("submit", "digits", "--address", "somewhere"),
     }
     for said, arguments in refused.items():
         ran = mixsweep(*arguments, code=2)
@@ -174,6 +174,45 @@ def test_a_folder_with_nothing_but_a_study_file_is_enough(
     (tmp_path / ".gitignore").write_text("*.yaml\n")
     said = _submit(command_line(**head.environment()), head, "mine.yaml", code=2)
     assert "mine.yaml: not uploaded" in said
+
+
+def test_credentials_are_refused_listed_and_never_uploaded(
+    command_line: Callable[..., CommandLine],
+    head: Head,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    canary = token_hex(16)
+    for name in (".pgpass", ".ssh/id_rsa", ".aws/credentials", "server.pem", ".env.local",
+                 "runs[1]/store/x.json", "tracked.sqlite"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(canary)
+    (tmp_path / "mine.yaml").write_text(f"{MINE}description: {canary[:8]}\n")
+    monkeypatch.chdir(tmp_path)
+    mixsweep = command_line(tmp_path / "runs[1]", **head.environment())
+    places = ("--home", "runs[1]", "--optuna", "sqlite:///tracked.sqlite")
+    ran = mixsweep("submit", "mine.yaml", *places, "--address", head.address, code=2)
+    for said in (
+        ".pgpass",
+        ".ssh/",
+        ".aws/",
+        "server.pem",
+        ".env.local",
+        "--leave-out-credentials",
+    ):
+        assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    listed = mixsweep("submit", "mine.yaml", *places, "--list-files").stdout
+    assert [line.split()[1] for line in listed.splitlines()] == ["mine.yaml"]
+    said = _submit(mixsweep, head, "mine.yaml", *places, "--leave-out-credentials", code=1)
+    assert "left out  .aws/" in said
+    uploads = list(
+        head.token.parent.glob("session_2*/runtime_resources/working_dir_files/*/mine.yaml")
+    )
+    (own,) = [file for file in uploads if canary[:8] in file.read_text()]
+    assert [file.name for file in own.parent.iterdir()] == ["mine.yaml"]
+    session = [file for file in head.token.parent.rglob("*") if file.is_file()]
+    assert [file for file in session if canary.encode() in file.read_bytes()] == []
 
 
 @pytest.mark.long

@@ -81,7 +81,7 @@ def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith("--address ")
-    assert "not http://HOST:PORT" in str(caught.value)
+    assert "not http://HOST:8265" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert set(VARIABLES).isdisjoint(os.environ)
 

@@ -1,0 +1,122 @@
+"""Uploads: what a job gets of a working directory, and what never leaves it."""
+
+import os
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from sweeps.running import upload as uploads
+from sweeps.running.upload import Upload, UploadError
+
+CREDENTIALS = [
+    ".pgpass", ".netrc", ".ssh/config", ".ssh/known_hosts", ".aws/credentials", ".git-credentials",
+    ".kube/config", "server.pem", "SERVER.PEM", "a/b/tls.key", ".env", ".env.local", ".npmrc",
+    "id_rsa", "id_ed25519", "id_ed25519.pub", "id_ecdsa_sk", "deep/.docker/config.json",
+    "kaggle.json", "credentials.json", "secrets.toml", ".bash_history", "client_secret_1.json",
+    "my.token", ".huggingface/token", ".ray/auth_token",
+]  # fmt: skip
+HARMLESS = ["study.yaml", "plugin.py", "id_mapping.py", "secrets.py", "keys.md", "a/b/env.txt"]
+
+
+def write(folder: Path, *names: str, content: str = "x") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+
+def files_of(folder: Path, *excludes: str, kept: Collection[Path] = ()) -> tuple[str, ...]:
+    return Upload.of(folder, excludes=excludes, kept=kept).files
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_a_credential_is_left_out_and_named(tmp_path: Path, name: str) -> None:
+    write(tmp_path, name, *HARMLESS)
+    found = Upload.of(tmp_path, excludes=(), kept=())
+    assert found.files == tuple(sorted(HARMLESS))
+    assert len(found.credentials) == 1
+    assert name.startswith(found.credentials[0])
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN OPENSSH PRIVATE KEY-----",
+     "-----BEGIN PGP PRIVATE KEY BLOCK-----", "PuTTY-User-Key-File-3: ssh-ed25519"],
+)  # fmt: skip
+def test_a_private_key_is_known_by_its_content(tmp_path: Path, head: str) -> None:
+    write(tmp_path, "notes.txt", content=f"# mine\n{head}\nMIIE")
+    assert Upload.of(tmp_path, excludes=(), kept=()).credentials == ("notes.txt",)
+
+
+def test_a_link_to_a_credential_is_one(tmp_path: Path) -> None:
+    write(tmp_path, "elsewhere/.netrc", "here/study.yaml")
+    (tmp_path / "here" / "harmless.txt").symlink_to(tmp_path / "elsewhere" / ".netrc")
+    found = Upload.of(tmp_path / "here", excludes=(), kept=())
+    assert (found.files, found.credentials) == (("study.yaml",), ("harmless.txt",))
+
+
+def test_what_is_ignored_is_neither_uploaded_nor_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.pem", "log/x", "sub/b.pem", "sub/keep.txt", "sub/drop.txt", "c.tmp")
+    write(tmp_path, ".gitignore", content="*.pem\n/log/\n")
+    write(tmp_path, "sub/.rayignore", content="drop.txt\n")
+    found = Upload.of(tmp_path, excludes=["*.tmp"], kept=())
+    assert found.files == (".gitignore", "sub/.rayignore", "sub/keep.txt")
+    assert found.credentials == ()
+
+
+def test_an_ignore_file_can_name_what_only_looks_like_a_credential(tmp_path: Path) -> None:
+    write(tmp_path, "public.pem", "private.pem")
+    write(tmp_path, ".rayignore", content="!public.pem\n")
+    found = Upload.of(tmp_path, excludes=(), kept=())
+    assert (found.files, found.credentials) == ((".rayignore", "public.pem"), ("private.pem",))
+
+
+@pytest.mark.parametrize(
+    "name", ["results[2026]", "a\\b", "!x", "#y", "a b ", "*", "w%201", "h?1", "a::b", "é"]
+)
+def test_results_stay_here_whatever_their_folder_is_called(tmp_path: Path, name: str) -> None:
+    write(tmp_path, f"{name}/store/x.json", f"sub/{name}x", "results2/y", "study.yaml")
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    kept = {Path(os.path.realpath(tmp_path / name))}
+    assert files_of(tmp_path, kept=kept) == tuple(
+        sorted(["results2/y", "study.yaml", f"sub/{name}x"])
+    )
+
+
+def test_links_that_lead_round_and_what_is_no_file_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "a/x")
+    (tmp_path / "a" / "round").symlink_to(tmp_path)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "pipe")
+    assert files_of(tmp_path) == ("a/x",)
+
+
+def test_a_name_that_is_not_utf8_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")).write_text("x")
+    with pytest.raises(UploadError, match=r"\.txt': the name is not UTF-8.*\.rayignore"):
+        files_of(tmp_path)
+
+
+def test_the_archive_has_the_files_listed_and_equal_files_give_equal_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "desk", *HARMLESS, ".netrc", content="x" * 1000)
+    (tmp_path / "desk" / "plugin.py").chmod(0o755)
+    archives = tmp_path / "1.zip", tmp_path / "2.zip"
+    for archive in archives:
+        found = Upload.of(tmp_path / "desk", excludes=(), kept=())
+        found.write(archive)
+        os.utime(tmp_path / "desk" / "study.yaml", (0, 0))
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with zipfile.ZipFile(archives[0]) as packed:
+        assert tuple(packed.namelist()) == found.files == tuple(sorted(HARMLESS))
+        assert packed.getinfo("plugin.py").external_attr >> 16 & 0o777 == 0o755
+        assert {packed.read(name) for name in HARMLESS} == {b"x" * 1000}
+
+
+def test_an_upload_that_ray_would_not_take_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "_LARGEST", 100)
+    write(tmp_path / "desk", *HARMLESS)
+    with pytest.raises(UploadError, match="--list-files"):
+        Upload.of(tmp_path / "desk", excludes=(), kept=()).write(tmp_path / "x.zip")
