@@ -41,7 +41,7 @@ STORE = ("--store", "MIXSWEEP_STORE")
 TRACKING = ("--tracking-uri", "MLFLOW_TRACKING_URI")
 OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 """Option and environment variable of each address that takes the place of a part of a home."""
-_RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run"}
+_RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
 """Options that take any text and hold no secret: a recorded command line keeps their values."""
 
 store_option = click.option(
@@ -361,7 +361,8 @@ def command_line() -> str:
     arguments: list[str] = []
     for parameter in context.command.params:
         name = parameter.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not is_typed or name not in context.params:
             continue
         value = context.params[name]
         if not isinstance(parameter, click.Option):
