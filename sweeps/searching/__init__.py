@@ -1,1 +1,1 @@
-"""Searches: their space, their points, and what is selected of them."""
+"""Searches with Optuna: proposals, history, and the selection of a winner."""

@@ -1,4 +1,4 @@
-"""Where Optuna keeps searches: a database, or a journal in a file."""
+"""Optuna storages: a database, or a journal file."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from sweeps.machine.databases import database_address, database_file
 from sweeps.study.search import SearchError
 
 _PATIENCE = 60
-"""Seconds that a write to a database file waits for those who read it, dashboards for example."""
+"""Seconds that a write waits for readers of a database file, such as dashboards."""
 
 _STORAGE_ERRORS = (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeError, ValueError)
 
@@ -32,13 +32,13 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Make everything that a storage raises within a `with` one line for the user.
+    """Context manager that turns every error of a storage into a message of one line.
 
     Args:
         url: Of the storage; a password in it is not shown.
 
     Raises:
-        SearchError: In place of what was raised.
+        SearchError: In place of the original error.
     """
     try:
         yield
@@ -54,7 +54,7 @@ def answering(url: str) -> Iterator[None]:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Open a storage, created if need be.
+    """Open a storage; create it if it does not exist.
 
     Args:
         url: Database URL, or the path of a journal file.
@@ -79,11 +79,11 @@ def open_storage(url: str) -> BaseStorage:
 
 
 def _require_journal(file: Path) -> None:
-    """Check what a file, if it is there, holds of a journal: opening a FIFO would wait for ever.
+    """Check that a file is a complete journal, if it exists.
 
     Raises:
-        ValueError: If it is no journal, or its last line is cut off: Optuna would pass over that
-            line, and then write the next one behind it.
+        ValueError: If it is not a journal, or its last line is incomplete: Optuna would ignore
+            that line and append the next one to it.
     """
     for tries_left in reversed(range(_LOOKS)):
         try:

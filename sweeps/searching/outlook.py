@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
-    """What a source of runs may still give, at most."""
+    """Upper bound of the runs that a source may still add."""
 
     num_runs: int = 0
-    """Runs that join as long as nothing ends that: points that are pruned need fewer."""
+    """Runs that may still be added; pruned points need fewer."""
     at_once: int = 1
-    """Of these, as join together: a seed of a grid, a point of a search."""
+    """Runs that are added together: those of one seed of a grid, or of one point."""
     hours: float | None = None
-    """Until a budget is spent and no more of them join; None if none limits their time."""
+    """Hours until a budget is spent; None without a limit of time."""
     num_last: int = 0
-    """Runs that join after them in any case: a confirmation."""
+    """Runs of the confirmation, which are added last."""

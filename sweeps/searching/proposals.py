@@ -1,8 +1,8 @@
 """Proposals: the points of a search, drawn by Optuna and kept in its storage.
 
-A point is drawn on a copy of the search in memory and then added to the storage as a whole, with
-its values: no kill can leave a point without them, so every open point of a dead driver can be
-adopted, and proposals follow from the points alone, with or without kills between them.
+A point is drawn on an in-memory copy of the search and then added to the storage in one write, with
+its values. So a killed driver never leaves a point without values, the next driver can continue
+every open point, and proposals depend only on the points, not on kills.
 """
 
 import warnings
@@ -44,14 +44,14 @@ from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
 _TRIES = 50
-"""Draws of a sampler that may repeat known points before other ways of finding one take over."""
+"""Draws of a sampler that may repeat known points before points are enumerated instead."""
 
 
 class Proposals:
     """The points of one search. One writer at a time: the driver that holds the study's lease."""
 
     def __init__(self, study: Study, url: str) -> None:
-        """Open the search, created with its storage if need be.
+        """Open the search; create it and its storage if they do not exist.
 
         Args:
             study: A study with a search.
@@ -79,29 +79,28 @@ class Proposals:
             _name_objectives(self._study, study.search)
 
     def history(self) -> SearchHistory:
-        """Return everything the storage holds of the search."""
+        """Return the history of the search, read from the storage."""
         with self._answering():
             return history_of(self._study, self._search)
 
     def points(self) -> tuple[Point, ...]:
-        """Return all points by number."""
+        """Return the points of the search, in the order of their numbers."""
         with self._answering():
             return points_of(self._study)
 
     def ask(self) -> Point | None:
-        """Propose a point and return it once it is stored; None if the space has no more.
+        """Propose a point, store it and return it; None if the space is exhausted.
 
-        The proposal computes something that no arm and no earlier point does: at switch epoch 0,
-        for example, every alpha is ERM. It depends on the search and the points so far alone, not
-        on when or how often the storage was opened.
+        A proposal never computes the same as an arm or an earlier point: at switch epoch 0, for
+        example, every alpha is ERM. It depends only on the search and its points so far.
 
         Raises:
-            SearchError: If a value of the space cannot stand beside another.
+            SearchError: If two values of the space cannot be combined.
         """
         return next(iter(self._propose(1)), None)
 
     def ask_rest(self) -> tuple[Point, ...]:
-        """Propose every point that a grid has left and return them, as `ask` does one by one."""
+        """Propose all remaining points of a grid at once, as repeated `ask` would."""
         return self._propose(MAX_GRID)
 
     def _propose(self, count: int) -> tuple[Point, ...]:
@@ -137,12 +136,12 @@ class Proposals:
             return tuple(t.user_attrs["point"] for other in others for t in own_trials(other))
 
     def tell_known(self, known: Iterable[tuple[Mapping[str, Any], tuple[float, ...]]]) -> int:
-        """Store points whose results are known already, and return how many are new.
+        """Store points whose results are in the store already; return the number of new ones.
 
         Args:
-            known: Values of a point, and the mean over the seeds of each objective. Those that an
-                arm or a point computes are left aside, and all once there are as many points as the
-                search is to try, or it has ended.
+            known: Values of a point, and the mean over seeds of each objective. Points that an arm
+                or another point computes are skipped. Nothing is added once the search has all of
+                its points or has ended.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -163,7 +162,7 @@ class Proposals:
         return told
 
     def tell(self, point: Point) -> None:
-        """Store how a point was closed: its state, and its objectives or the seeds it was given."""
+        """Store the end of a point: its state, and its objectives or its number of seeds."""
         with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})
@@ -194,7 +193,7 @@ class Proposals:
                 self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def settle(self) -> None:
-        """Store that the last points gained nothing, by the rule of the search."""
+        """Store that the search ended because its last points gained nothing."""
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
@@ -211,11 +210,11 @@ class Proposals:
 
 
 _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
-"""Values of a point, and what its sampler wants to find beside them when it draws the next."""
+"""Values of a point, with the system attributes that its sampler stored."""
 
 
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
-    """Yield what may be proposed next, the best first; to the last point of a countable space."""
+    """Yield candidates for the next proposal, best first; all points of a countable space."""
     if search.strategy.sampler != "grid":
         # A reopened search with the seed it began with would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
@@ -231,7 +230,7 @@ def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Cand
 
 
 def _drawn(search: Search, trials: Sequence[FrozenTrial], sampler: BaseSampler) -> _Candidate:
-    """Return a draw on a copy of the search in memory."""
+    """Draw a candidate on an in-memory copy of the search."""
     copy = optuna.create_study(
         directions=["minimize"] * len(search.strategy.objectives), sampler=sampler
     )
@@ -264,7 +263,7 @@ def _proposal(
     system_attrs: Mapping[str, Any],
     objectives: Sequence[float] = (),
 ) -> FrozenTrial:
-    """Return a trial to be added: open, or complete if its objectives are known."""
+    """Return the Optuna trial to add: running, or complete if objectives are given."""
     distributions = {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
     return create_trial(
         state=TrialState.COMPLETE if objectives else TrialState.RUNNING,
@@ -302,12 +301,12 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
 
 
 def _content(config: Config) -> str:
-    """Return what a configuration computes: equal schedules are equal however they are spelled."""
+    """Return the last stage key, which is equal for equal computations."""
     return stage_keys(with_named_teacher(config))[-1]
 
 
 def _name_objectives(opened: optuna.Study, search: Search) -> None:
-    """Let dashboards call the objectives by their names."""
+    """Store the names of the objectives, which dashboards show."""
     names = list(search.strategy.objectives)
     if opened.metric_names != names:
         with warnings.catch_warnings():

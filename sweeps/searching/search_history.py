@@ -1,4 +1,4 @@
-"""What Optuna's storage holds of a search: its points, and why no more of them follow."""
+"""SearchHistory read from Optuna's storage: the points, and why the search ended."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -23,33 +23,33 @@ _STATES: Mapping[TrialState, PointState] = {
 }
 
 NUM_SEEDS = "num_seeds"
-"""Attribute of Optuna's study: number of a point that was closed early to its seeds."""
+"""Attribute of Optuna's study: number of a pruned point to its number of seeds."""
 
 EXHAUSTED = "exhausted"
-"""Attribute of Optuna's study: whether the space had no more when a point was last asked for."""
+"""Attribute of Optuna's study: whether the space was exhausted at the last proposal."""
 
 KNOWN = "known"
-"""Attribute of a trial: its results were in the store before the search had the point."""
+"""Attribute of a trial: its results were stored before the search proposed the point."""
 
 SETTLED = "settled"
-"""Attribute of Optuna's study: number of points in a row that had gained nothing when it ended."""
+"""Attribute of Optuna's study: points in a row without gain when the search ended."""
 
 _Told = TypeVar("_Told")
 """What is asked of a storage."""
 
 
 def read_history(study: Study, url: str) -> SearchHistory:
-    """Return what a storage holds of a study's search, unweighed; nothing is created."""
+    """Return the history of a study's search without importances; nothing is created."""
     return _read(study, url, history_of) or SearchHistory()
 
 
 def read_importances(study: Study, url: str) -> dict[str, float]:
-    """Return `SearchHistory.importances` of a study's search, which takes seconds to find."""
+    """Return `SearchHistory.importances` of a study's search; computing it takes seconds."""
     return _read(study, url, _importances) or {}
 
 
 def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told]) -> _Told | None:
-    """Return something of what a storage holds of a search; None if it does not know it."""
+    """Read something of a search from a storage; None if the storage lacks the search."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
@@ -62,13 +62,13 @@ def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told])
 
 
 def name_of(study: Study) -> str:
-    """Return what the search of a study is called in a storage."""
+    """Return the name of a study's search in a storage."""
     assert study.search is not None
     return f"{study.name}-{study.search.fingerprint(study.seeds)}"
 
 
 def points_of(opened: optuna.Study) -> tuple[Point, ...]:
-    """Return all points by number."""
+    """Return the points of the search, in the order of their numbers."""
     num_seeds = opened.user_attrs.get(NUM_SEEDS, {})
     return tuple(
         Point(
@@ -84,12 +84,12 @@ def points_of(opened: optuna.Study) -> tuple[Point, ...]:
 
 
 def own_trials(opened: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that this program added; what others enqueue is no point of a search."""
+    """Return the trials that this program added, not those that other programs enqueued."""
     return [trial for trial in opened.get_trials(deepcopy=False) if "point" in trial.user_attrs]
 
 
 def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
-    """Return everything that is stored of a search."""
+    """Return the history of a search."""
     points = points_of(opened)
     return SearchHistory(
         points=points,
@@ -98,7 +98,7 @@ def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
 
 
 def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
-    """Return why no point follows; a budget counts as it is today, not as it was back then."""
+    """Return why the search ended, judged by the present budget; None if it continues."""
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
         return f"ended with its space, which has no more than {num_points} different points"

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class SearchSource:
     """Arms, then points as they are proposed, then the confirmation of the winner.
 
-    The points are in Optuna's storage and their results in the checkpoint store; a source made
-    again from the two goes on where the last one stopped, whatever stopped it.
+    The points are in Optuna's storage and their results in the checkpoint store. A new source
+    continues from these two, whatever stopped the last one.
     """
 
     def __init__(
@@ -41,16 +41,16 @@ class SearchSource:
         proposals: "Proposals",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Adopt what was proposed before.
+        """Continue the points that were proposed before.
 
         Args:
             study: A study with a search.
-            store: Where results are.
+            store: The checkpoint store.
             proposals: The points of the search.
-            clock: Seconds, for the budget.
+            clock: Returns seconds; measures the budget.
 
         Raises:
-            SearchError: If the storage of the points does not answer.
+            SearchError: If Optuna's storage does not answer.
         """
         assert study.search is not None
         self._bare = study
@@ -97,11 +97,11 @@ class SearchSource:
 
     @property
     def study(self) -> Study:
-        """The study with every point so far, and with the confirmation once it has begun."""
+        """The study with all points so far, and with the confirmation once it has started."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return runs of known arms and points first, then of a new point, then to confirm."""
+        """Return the next runs: known arms and points, then a new point, then the confirmation."""
         if self.trouble is not None:
             return ()
         try:
@@ -111,7 +111,7 @@ class SearchSource:
             return ()
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Judge the point of a run once all of its seeds have ended."""
+        """Close or continue the point of a run once all of its started seeds have ended."""
         if failed:
             self._failed.add(run.key)
         try:
@@ -123,7 +123,7 @@ class SearchSource:
             self.trouble = error
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the points to ask for, and the confirmation unless it has begun."""
+        """Return the runs of points not proposed yet and of a confirmation not started yet."""
         seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
         to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
         return Outlook(
@@ -135,14 +135,14 @@ class SearchSource:
 
     @property
     def _num_confirming(self) -> int:
-        """Runs of the confirmation, which come last: of the winner and of the baselines."""
+        """Number of runs of the confirmation: the winner and the arms."""
         return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
-        """Yield points that the store holds at every seed, with their objectives, simple first.
+        """Yield points that are stored at every seed, with their objectives, simplest first.
 
-        What other launches and searches had is where to look; whether it is the same computation
-        is decided by its keys. A point is trained without test data, so none is read here.
+        Candidates come from other launches and searches; keys decide whether they are the same
+        computation. Points are trained without test data, so none is read here.
         """
         arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
         found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
@@ -200,7 +200,7 @@ class SearchSource:
         return not self._is_over
 
     def _has_settled(self) -> bool:
-        """Return whether the last points gained nothing; what was read of a point is kept."""
+        """Return whether the last points gained nothing; results of points are cached."""
         after = self._search.strategy.stop_after
         if after is None:
             return False
@@ -218,7 +218,7 @@ class SearchSource:
         return () if point is None else (point,)
 
     def _begin_all(self, asked: Sequence[Point]) -> None:
-        """Let points join that were just asked for; there are no more if there are none."""
+        """Add proposed points; an empty list means that the space is exhausted."""
         for point in asked:
             self._points[point.number] = point
             self._begin(point)
@@ -233,7 +233,7 @@ class SearchSource:
         self._study = self._grown()
 
     def _begin(self, point: Point) -> None:
-        """Let the first seeds of a point join: all of them, or those before pruning."""
+        """Add the first seeds of a point: all, or those before pruning."""
         runs = self._runs(point)
         first = runs[: self._search.strategy.prune_after]
         self._outstanding[point.number] = {run.key for run in first}
@@ -245,7 +245,7 @@ class SearchSource:
             self._judge(point)
 
     def _judge(self, point: Point) -> None:
-        """Tell what became of a point whose begun seeds have ended, or begin the rest of them."""
+        """Close a point whose started seeds have ended, or add its remaining seeds."""
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
@@ -282,7 +282,7 @@ class SearchSource:
         return len(theirs) == len(errors) and is_clearly_worse(errors, theirs)
 
     def _conclude(self) -> None:
-        """Choose the winner and let its confirmation join, once every point is closed."""
+        """Choose the winner and add its confirmation, once every point is closed."""
         enough = len(self._points) >= self._search.points or self._is_over
         if not enough or self._outstanding or self._lost or self._winner is not None:
             return
@@ -315,7 +315,7 @@ class SearchSource:
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
-        """Let the run that stands for the search keep its weights, if it trains a network."""
+        """Keep the final state of the winner's first run, if it trains a network."""
         winning = self._study.winning_run()
         if self._study.problem.network is None or winning is None:
             return planned
@@ -333,7 +333,8 @@ class SearchSource:
 
     @property
     def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
-        """Arm of each point to its values; arms that are no points fork nowhere."""
+        """Arm of a search point to its values. Arms of the study file are absent: no state is kept
+        for them to fork from."""
         return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
@@ -345,7 +346,7 @@ class SearchSource:
         return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
 
     def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
-        """Return the objectives of a complete run, read from the store; else None."""
+        """Return the objectives of a run from the store; None unless the run is complete."""
         if result.outcome != "complete":
             return None
         last = result.records[-1].metrics
@@ -355,7 +356,7 @@ class SearchSource:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
-        """Return what was spent, by the share that each run had; at least what was told before."""
+        """Return the GPU-hours spent, at least those recorded before."""
         if self._search.budget.gpu_hours is None:
             return 0.0
         return max(self._gpu_hours_before, self._trained.gpu_hours)

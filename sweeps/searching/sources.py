@@ -1,4 +1,4 @@
-"""Sources of runs: what a study's runs come from, and two that know all of them beforehand."""
+"""Sources of runs: the interface, and two sources that know all runs in advance."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -15,37 +15,37 @@ from sweeps.study.study import Run, Study
 
 
 class RunSource(Protocol):
-    """Runs to train. What it knows of a run that ended it reads from the store."""
+    """Interface: hands out runs to train and reads results from the store."""
 
     gpus_per_run: float
-    """GPUs of one run, for budgets; set when the cluster is known."""
+    """GPUs of one run, for budgets; the engine sets it."""
     lacked_memory: bool
-    """Whether a run has failed for lack of memory; set by whoever trains."""
+    """Whether a run failed for lack of memory; the engine sets it."""
     is_stopped: bool
-    """Whether the launch was asked to begin no more runs; set by whoever trains."""
+    """Whether the launch must start no more runs; the engine sets it."""
     num_waiting: int
-    """Runs that it may have for slots, at most, when it is made."""
+    """Largest number of runs that can wait for slots at the start."""
     trouble: SearchError | StoreError | None
-    """Why no more runs come although some are left; None while that is not so."""
+    """Error that stopped the source early, or None."""
 
     @property
     def study(self) -> Study:
-        """The study with every arm that it has by now."""
+        """The study with all arms so far."""
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return runs that join, none if there are none at the moment.
+        """Return new runs; empty if none are available now.
 
-        Called often, whenever a slot is free and nothing waits for it.
+        Called often, whenever a slot is free and no run waits for it.
 
         Args:
             underway: Runs returned before that have not ended.
         """
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Take note that a run has ended, and whether it failed."""
+        """Handle the end of a run."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return what may still join.
+        """Return an upper bound of the runs still to come.
 
         Args:
             slots: Runs trained side by side, for budgets of GPU-hours.
@@ -53,7 +53,7 @@ class RunSource(Protocol):
 
 
 class FixedSource:
-    """The runs that a study without a search lacks, all at once."""
+    """The missing runs of a study without a search, all at once."""
 
     def __init__(self, study: Study, plan: Plan) -> None:
         """Make a source of a plan."""
@@ -80,16 +80,16 @@ class FixedSource:
         """Do nothing: no run depends on another's result."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return that nothing joins once the plan was given."""
+        """Return the runs that were not handed out yet."""
         del slots
         return Outlook(num_runs=len(self._pending))
 
 
 class BudgetedSource:
-    """The runs that a study without a search lacks, seed by seed for as long as its budget lasts.
+    """The missing runs of a study with a budget, seed by seed until the budget is spent.
 
-    Every arm then has the same seeds but for failures, so that arms stay paired. A seed of which a
-    run was begun before comes first, and is finished whatever was spent.
+    All arms get the same seeds, so they stay paired. A seed that an earlier launch started comes
+    first and is finished even if the budget is spent.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class BudgetedSource:
 
         Args:
             study: A study with a budget.
-            plan: What it lacks.
-            store: Where results are.
-            clock: Seconds, for how long the budget lasts.
+            plan: The missing runs.
+            store: The checkpoint store.
+            clock: Returns seconds; measures the budget.
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False
@@ -128,7 +128,7 @@ class BudgetedSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of one seed; none from when the budget is spent."""
+        """Return the runs of one seed; none once the budget is spent."""
         del underway
         if not self._groups:
             return ()
@@ -140,10 +140,10 @@ class BudgetedSource:
         return group
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing: what was spent is read when a seed is to begin."""
+        """Do nothing: spending is read when a seed starts."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the seeds to come, as if runs were in training since the store was looked at."""
+        """Return the runs of seeds to come, counting the time since the store was read."""
         gpus = self.gpus_per_run * slots
         hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
         begun, limit, to_come = len(self._begun), self._study.budget.runs, 0

@@ -1,4 +1,4 @@
-"""Budget: when nothing new is begun although some is left, and what was spent by then."""
+"""Budget: a limit after which no new seeds or points start, and the spending so far."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 GPUS_PER_RUN = "gpus_per_run"
-"""Entry of a stage's environment: the share of GPUs that its run had, where it had one."""
+"""Entry of a stage's environment: the share of a GPU that its run used, if any."""
 
 _MS_PER_HOUR = 3_600_000
 SECONDS_PER_HOUR = 3_600
@@ -21,23 +21,23 @@ Hours = Annotated[float, Range(0, math.inf, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget(Checked):
-    """When a search asks for no more points, and a grid begins no more seeds, though it could."""
+    """A limit after which a search proposes no more points and a grid starts no more seeds."""
 
     hours: Hours | None = None
-    """Hours of all launches together in which a run was in training; of a search, their wall hours.
-    None is no limit."""
+    """Hours of all launches in which at least one run was in training; for a search, wall hours.
+    None: no limit."""
     gpu_hours: Hours | None = None
-    """Training hours of all launches together times GPUs per run; None is no limit."""
+    """Training hours of all launches, times GPUs per run. None: no limit."""
     runs: Count | None = None
-    """Runs that have begun; None is no limit."""
+    """Number of runs that were started. None: no limit."""
 
     @property
     def limits(self) -> dict[str, float]:
-        """Name to limit, of those that it has."""
+        """Each limit that is set, by name."""
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
-        """Return which limit was reached, for people; None if none was."""
+        """Return a phrase that names the limit that was reached; None if none was."""
         spent = {"hours": hours, "gpu_hours": gpu_hours, "runs": runs}
         for name, limit in self.limits.items():
             if spent[name] >= limit:
@@ -45,7 +45,7 @@ class Budget(Checked):
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until a limit is reached; None if none limits the time.
+        """Return the hours until a limit is reached; None without a limit of time.
 
         Args:
             hours: Spent.
@@ -59,21 +59,21 @@ class Budget(Checked):
 
 
 UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
-"""Limit of a budget to what it is counted in."""
+"""Unit of each limit, by name."""
 
 
 class Spending:
-    """What was spent on some runs, by their stored epochs; one that several share counts once."""
+    """Time spent on some runs, from their stored epochs; a shared epoch counts once."""
 
     def __init__(self) -> None:
-        """Count nothing yet."""
+        """Start at zero."""
         self.training_hours = 0.0
         self.gpu_hours = 0.0
         """0 where no run says that it had a GPU."""
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
-        """Count the epochs of some stages that were not counted before."""
+        """Add the epochs of some stages that were not counted before."""
         for stage in stages:
             if stage is None:
                 continue
@@ -85,7 +85,7 @@ class Spending:
 
     @property
     def hours(self) -> float:
-        """Hours in which at least one run was in training; between launches none was."""
+        """Hours in which at least one run was in training."""
         until, total = 0.0, 0.0
         for start, end in sorted(
             (facts.stored_at_ms - 1_000 * facts.seconds, facts.stored_at_ms)

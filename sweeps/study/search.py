@@ -22,17 +22,17 @@ SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
 
 MAX_POINTS = 10_000
-"""Points of a search."""
+"""Largest number of points of a search."""
 
 Seeds = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
-"""Of runs that are compared."""
+"""Distinct seeds of runs that are compared."""
 
 CONFIRM = "confirm "
-"""Begins the name of an arm that confirms the arm named after it."""
+"""Prefix of the name of an arm of the confirmation."""
 
 
 class SearchError(Exception):
-    """A search that cannot be opened or go on here, in one line for the user."""
+    """A search cannot be opened or continued; the message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,9 +40,9 @@ class Point:
     """One proposal of a search."""
 
     number: int
-    """0 for the first; also the number of Optuna's trial."""
+    """Number of the point and of Optuna's trial, from 0."""
     values: Mapping[str, Any]
-    """Dotted path to value, of the parameters that exist at this point."""
+    """Value of each parameter that exists at this point, by dotted path."""
     state: PointState
     """`failed`: a seed diverged, so there is no mean. While a seed failed for another reason the
     point stays open, and the next launch tries that seed again."""
@@ -50,9 +50,9 @@ class Point:
     """Seeds it was given, the first of the study's, if it was closed before it had all; else
     None."""
     objectives: tuple[float, ...] = ()
-    """Mean over the seeds of each objective; empty unless the point is complete."""
+    """Mean over seeds of each objective; empty unless the point is complete."""
     is_known: bool = False
-    """Whether its results were in the store before the search had the point (`warm_start`)."""
+    """Whether its results were stored before the search proposed it (`warm_start`)."""
 
     @property
     def arm(self) -> str:
@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience(Checked):
-    """How long something is given before it may end."""
+    """Patience of a rule that ends points or searches early."""
 
     after: Annotated[int, Range(2)]
     """Seeds of a point before it may be left (`prune`), or points in a row that gain nothing before
@@ -71,40 +71,41 @@ class Patience(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation(Checked):
-    """The winner and the arms are trained again at fresh seeds, and tested once."""
+    """Final test of a search: the winner and the arms are trained again at fresh seeds."""
 
     seeds: Seeds
-    """Seeds that the search does not use."""
+    """Seeds of the confirmation; none of them may be a seed of the search."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchStrategy(Checked):
-    """How a space is searched, as a study file says it."""
+    """Settings of a search in a study file."""
 
     objective: str | Annotated[tuple[str, ...], Distinct(may_be_empty=False)]
     """Metrics of the last epoch, each minimised as a mean over seeds. Several give a Pareto front;
     the first decides what is confirmed."""
     points: Annotated[int, Range(1, MAX_POINTS)] | None = None
-    """Points to try; a grid takes all of its own."""
+    """Number of points; a grid takes all of its points."""
     sampler: SamplerName = "tpe"
-    """How points are proposed."""
+    """Method that proposes points."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Of the sampler."""
     prune: Patience | None = None
-    """When a point clearly worse than the best is left: fewer seeds than the study has."""
+    """When to prune a point that is clearly worse than the best: after fewer seeds than the study
+    has. None: never."""
     budget: Budget | None = None
-    """When no more points are asked for."""
+    """Limit after which no more points are proposed. None: no limit."""
     stop: Patience | None = None
-    """When no more points are asked for, because they gain less than the noise of the seeds."""
+    """When to end a search whose points gain less than the noise over seeds. None: never."""
     warm_start: bool = False
-    """Tells the sampler of points whose results are stored already; they count as points."""
+    """Whether stored results of other launches are given to the sampler; they count as points."""
     select: SelectionRule = "val-mean"
-    """How the point to confirm is chosen."""
+    """Rule that selects the winner."""
     confirm: Confirmation | None = None
-    """Trains the winner and the arms again, and tests them once."""
+    """Final test on fresh seeds. None: no test."""
 
     def check(self) -> None:
-        """Check combinations.
+        """Check rules between fields.
 
         Raises:
             RuleError: If the parts contradict each other.
@@ -149,18 +150,18 @@ class SearchStrategy(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """A space, and everything that decides what is tried in it."""
+    """A space with everything that decides which points are tried."""
 
     base: Config
-    """Configuration that points change, as a search may train it (`HeldOut.hidden`)."""
+    """Configuration that points change, without test data (`HeldOut.hidden`)."""
     space: Space
     points: int
-    """Points to try: of a grid all, where the strategy names none."""
+    """Number of points to try; all points of a grid if the strategy names no number."""
     strategy: SearchStrategy
 
     @property
     def budget(self) -> Budget:
-        """When no more points are asked for: never, where the strategy names none."""
+        """Limit after which no more points are proposed; without limits if none is set."""
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
@@ -210,7 +211,7 @@ class Search:
 
 
 def _frozen_space(space: Space) -> str:
-    """Return the spelling of a space that names searches: it stays whatever is renamed."""
+    """Return a spelling of a space that never changes; it enters the name of a search."""
 
     def spell(distribution: Distribution) -> str:
         match distribution:
@@ -232,7 +233,7 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration as a winner is confirmed, beside the arms (`HeldOut.revealed`)."""
+    """Return a configuration as the confirmation trains it (`HeldOut.revealed`)."""
     held_out = problem_of(config).held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed
@@ -240,10 +241,10 @@ def confirming(config: Config) -> Config:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchHistory:
-    """What Optuna's storage holds of a search."""
+    """The points of a search so far, and why it ended."""
 
     points: tuple[Point, ...] = ()
-    """By number."""
+    """Points in the order of their numbers."""
     ended: str | None = None
     """Why no more points will be asked for although some are left, as a predicate of `the
     search`."""
@@ -253,5 +254,5 @@ class SearchHistory:
     or more, else empty, as where nobody asked for it."""
 
     def asks(self, search: Search) -> bool:
-        """Return whether more points will be asked for."""
+        """Return whether more points will be proposed."""
         return len(self.points) < search.points and self.ended is None

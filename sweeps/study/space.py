@@ -1,4 +1,4 @@
-"""Space: the dotted paths that a search may choose, and the values they may take."""
+"""Space: the parameters of a search, by dotted path, with their distributions."""
 
 import itertools
 import math
@@ -11,16 +11,16 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 MAX_GRID = 10_000
-"""Points of a grid."""
+"""Largest number of points of a grid."""
 
 GridValues = Annotated[int, Range(2, MAX_GRID)]
-"""Number of values that a grid takes between two bounds, both included."""
+"""Number of grid values of a real number, both bounds included."""
 
 MAX_INTEGER = 2**53
-"""Magnitude of a bound: samplers compute with floating-point numbers, exact up to here."""
+"""Largest magnitude of an integer bound; floating-point numbers are exact up to it."""
 
 _MAX_PROBED = 1_000
-"""Values of an integer that are all tried when a space is checked; of more, the bounds are."""
+"""Integers with at most so many values are checked at each value, others at the bounds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,7 @@ class Real(Checked):
     low: float
     high: float
     is_log: bool
-    """Whether the logarithm is drawn evenly, instead of the number."""
+    """Whether the logarithm is uniform instead of the number."""
     num_values: GridValues | None = None
     """Number of evenly spaced values that a grid takes, both bounds included; None outside grids.
     """
@@ -45,7 +45,7 @@ class Real(Checked):
         require(self.low < self.high, "low < high", self, "low", "high")
 
     def values(self) -> tuple[float, ...] | None:
-        """Return the values of a grid, upwards; None if there is no grid."""
+        """Return the grid values in ascending order; None without a grid."""
         if self.num_values is None:
             return None
         low, high = (math.log(self.low), math.log(self.high)) if self.is_log else self.bounds
@@ -73,7 +73,7 @@ class Real(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Integer(Checked):
-    """An integer between two bounds, both included, in steps."""
+    """An integer between two bounds, both included, at equal steps."""
 
     low: int
     high: int
@@ -93,7 +93,7 @@ class Integer(Checked):
         require(fits, "step divides high - low", self, "low", "high", "step")
 
     def values(self) -> Sequence[int]:
-        """Return every value, upwards, without listing them."""
+        """Return all values in ascending order, as a range."""
         return range(self.low, self.high + 1, self.step)
 
     def holds(self, value: Any) -> bool:
@@ -109,10 +109,10 @@ class Integer(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Categorical(Checked):
-    """One of several values without an order of their own."""
+    """One of several unordered values."""
 
     choices: tuple[str | int | float | bool | None, ...]
-    """Distinct, at least one."""
+    """Distinct values, at least one."""
 
     def check(self) -> None:
         """Check the choices.
@@ -124,7 +124,7 @@ class Categorical(Checked):
         require(fits, "choices are distinct and at least one", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return every value, in the order of the file."""
+        """Return all values in the order of the file."""
         return self.choices
 
     def holds(self, value: Any) -> bool:
@@ -133,7 +133,7 @@ class Categorical(Checked):
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return every value: nothing lies between."""
+        """Return all values."""
         return self.choices
 
 
@@ -149,15 +149,15 @@ class Parameter:
     own path and its fields below."""
     distribution: Distribution
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Path of an earlier parameter to those of its values under which this one exists."""
+    """Conditions: path of an earlier parameter to the values for which this parameter exists."""
 
     def exists(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the earlier values of a point leave room for this parameter."""
+        """Return whether this parameter exists for the given values of earlier parameters."""
         return all(path in values and values[path] in among for path, among in self.when.items())
 
 
 class Draw(Protocol):
-    """Gives the value of a parameter that exists."""
+    """Function that draws the value of a parameter."""
 
     def __call__(self, parameter: Parameter) -> Any:
         """Return a value that the distribution of the parameter allows."""
@@ -165,7 +165,7 @@ class Draw(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Space:
-    """What a search may choose: parameters, those that others depend on before these."""
+    """Parameters of a search; a parameter stands after those it depends on."""
 
     parameters: tuple[Parameter, ...]
 
@@ -178,7 +178,7 @@ class Space:
         return values
 
     def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the point that a configuration lies at; None if it lies at none.
+        """Return the point at which a configuration lies; None if it lies at no point.
 
         Args:
             flat: Dotted path to value, paths that no parameter has included.
@@ -195,7 +195,7 @@ class Space:
 
     @property
     def is_countable(self) -> bool:
-        """Whether the points can be listed; a real number with grid values counts as these."""
+        """Whether the points can be enumerated; of a real number, its grid values count."""
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
@@ -219,7 +219,7 @@ class Space:
         return extend({}, self.parameters)
 
     def corners(self) -> Iterator[dict[str, Any]]:
-        """Yield points that together take any two extremes that can stand in one point.
+        """Yield points that together contain every possible pair of extremes.
 
         Integers take their other values too, unless they have very many: a rule that holds at both
         ends, such as that one number divides another, may fail between them.
@@ -235,7 +235,7 @@ class Space:
                 yield self.draw(_Among(allowed))
 
     def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-        """Return what values let a point have those of the target; none if nothing does."""
+        """Return values of earlier parameters for which the target can exist; empty if none."""
         allowed = {path: (value,) for path, value in target.items()}
         for parameter in reversed(self.parameters):  # those it depends on come before it
             if parameter.path in allowed:
@@ -245,7 +245,7 @@ class Space:
         return allowed
 
     def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return what points are sorted by from simple to complicated.
+        """Return a sort key that orders points from simple to complicated.
 
         Parameters count in the order of the file, small numbers and early choices first; a
         parameter that does not exist comes before all of its values.
@@ -261,7 +261,7 @@ def _place(distribution: Distribution, value: Any) -> float:
 
 
 def _between(distribution: Distribution) -> Sequence[int]:
-    """Return the values between the bounds of an integer that has not very many."""
+    """Return the values between the bounds of an integer, if they are few."""
     if not isinstance(distribution, Integer) or len(distribution.values()) > _MAX_PROBED:
         return ()
     return distribution.values()[1:-1]
