@@ -333,8 +333,10 @@ class SearchSource:
 
     @property
     def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
-        """Arm of a search point to its values. Arms of the study file are absent: no state is kept
-        for them to fork from."""
+        """Return the values of each search point by its arm.
+
+        Arms of the study file are absent: no state is kept for points to fork from.
+        """
         return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
