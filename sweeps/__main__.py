@@ -3,10 +3,12 @@
 from typing import NoReturn
 
 from sweeps.machine.signals import hear, leave_saying_so
+from sweeps.machine.streams import steady_streams
 
 
 def main() -> NoReturn:
     """Run the command line, whose imports alone take a quarter of a second."""
+    steady_streams()
     hear(leave_saying_so)
     from sweeps import cli
 

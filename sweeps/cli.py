@@ -3,8 +3,10 @@
 import errno
 import os
 import sys
+import tempfile
 import threading
-from contextlib import suppress
+import traceback
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -44,6 +46,7 @@ from sweeps.machine.databases import database_address
 from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.machine.streams import lost_output, steady_streams
 from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
@@ -65,11 +68,13 @@ def main() -> NoReturn:
     """
     os.umask(os.umask(0o022) | 0o022)
     hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
+    steady_streams()
     ending, is_cut = Ending(), False
     # Figures are drawn in our style, to files, whatever the user's other programs are to do.
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     try:
         hear()
+        _require_working_directory()
         code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as exited:
         code = exited.exit_code
@@ -88,9 +93,6 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         hear(leave)
         is_cut, code = True, _say(GOES_ON, INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = DONE
     except OSError as error:
         is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         place = f"{error.filename}: " if error.filename else ""
@@ -98,6 +100,8 @@ def main() -> NoReturn:
             f"{place}{'disk full' if is_full else error.strerror or error}",
             SOME_FAILED if is_full else BAD_INPUT,
         )
+    except Exception as error:
+        code = _say(_mistake(error), SOME_FAILED)
     _end(ending, code or DONE, is_cut=is_cut)
 
 
@@ -106,6 +110,10 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
 
     Where a launch was cut short nothing of it is waited for: it may wait for what is gone.
     """
+    if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
+        code = _say(
+            f"standard output: {lost.strerror}; what was written is incomplete", SOME_FAILED
+        )
     code = ending.close(code)
     hear(leave)
     if not (is_cut or ending.has_trained):
@@ -115,9 +123,35 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
             if not thread.daemon and thread is not threading.main_thread():
                 thread.join(_PATIENCE)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads any more
-            stream.flush()
+        stream.flush()
     os._exit(code)
+
+
+def _require_working_directory() -> None:
+    """Check that relative paths mean something.
+
+    Raises:
+        RefusedError: If the working directory was deleted or is closed to this user.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise RefusedError(f"the working directory is gone ({why}); change to another") from error
+
+
+def _mistake(error: Exception) -> str:
+    """Return a line on an error that nobody foresaw, and where its traceback is."""
+    told = "".join(traceback.format_exception(error))
+    reason = (str(error).strip().splitlines() or ["no message"])[0]
+    said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"
+    try:
+        number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:
+            traced.write(without_secrets(told))
+    except OSError:
+        return said
+    return f"{said}; what is stored stays; please report it with {file}"
 
 
 def _say_version(context: click.Context) -> NoReturn:

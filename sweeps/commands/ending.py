@@ -23,6 +23,8 @@ class Ending:
     study: str = ""
     report: Path | None = None
     """Folder of the report that was written; None if none was."""
+    leaves_files: bool = False
+    """Whether the result of the command is in files, and its output only shows it."""
     has_trained: bool = False
     """Whether the process has loaded all that trains."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sweeps.commands.ending import Ending
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.study.study import Study
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 )
 def report(request: Request, out: Path | None, watch: bool) -> int:
     """Write tables, figures and provenance of what is stored."""
+    click.get_current_context().ensure_object(Ending).leaves_files = True
     results = request.results()
     written, _ = write_report(request, request.grown, results, out)
     while watch and any(result.outcome not in _SETTLED for result in results):

@@ -20,6 +20,7 @@ from sweeps.commands.ending import Ending
 from sweeps.commands.housekeeping import state_bytes, take_stock
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import (
+    SOME_FAILED,
     AtLeastZero,
     RefusedError,
     Request,
@@ -92,7 +93,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     """Train the missing runs of a study, then write its report."""  # noqa: DOC501
     started_at = time.monotonic()
     ending = click.get_current_context().ensure_object(Ending)
-    ending.command, ending.study = on_finish, request.study.name
+    ending.command, ending.study, ending.leaves_files = on_finish, request.study.name, True
     is_inline = engine == "inline"
     if is_inline:
         _require_inline(request, slots, gpus_per_run, cpus_per_run, address)
@@ -169,6 +170,11 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         if arrived:
             keep(request, results, report)
     click.echo(report.markdown)
+    if tracker.refusal is not None:
+        click.echo(f"MLflow refused some of it: {tracker.refusal}", err=True)
+        click.echo(f"when that is mended: {request.spell('sync')}", err=True)
+        conclude(request, results, report)
+        return SOME_FAILED
     if not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)

@@ -30,6 +30,8 @@ def sync(request: Request) -> int:
             tracker.start(results)
             log_network(tracker, request.grown, request.store)
             arrived = tracker.close(results)
+    if tracker.refusal is not None:
+        raise RefusedError(f"MLflow refused some of it: {tracker.refusal}")
     if not arrived:
         raise RefusedError("the tracking server did not answer; try again when it is back")
     click.echo(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock, read_regular
-from sweeps.machine.databases import database_file
+from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
 """Of the names of the files that SQLite keeps beside a database while it is in use."""
@@ -31,9 +31,14 @@ def require_tracking(url: str, sync: str) -> None:
         sync: The command line that fills an empty database from the store.
 
     Raises:
-        DatabaseError: If the file is damaged, no file, not MLflow's or of another version of it, or
-            something is in the place of a file that is kept beside it.
+        DatabaseError: If it is a folder, or the file is damaged, no file, not MLflow's or of
+            another version of it, or something is in the place of a file that is kept beside it.
     """
+    if url.partition("://")[0] == url or url.startswith("file:"):
+        raise DatabaseError(
+            f"{database_address(url)}: MLflow keeps nothing in plain folders any more; give "
+            f"sqlite:///PATH or the address of a server, or unset MLFLOW_TRACKING_URI"
+        )
     file = database_file(url)
     require_companions(file)
     _require_lock(file)

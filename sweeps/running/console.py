@@ -202,17 +202,17 @@ class Board:
 class Console:
     """Draws a board on a stream: redrawn in place on a terminal, plain lines elsewhere."""
 
-    def __init__(self, board: Board, stream: TextIO = sys.stderr, *, is_live: bool = True) -> None:
+    def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
         """Draw nothing yet.
 
         Args:
             board: What is drawn.
-            stream: Where to.
+            stream: Where to; None: stderr.
             is_live: Whether a terminal shows one table that is redrawn in place.
         """
         self._board = board
-        self._stream = stream
-        self._live = is_live and stream.isatty()
+        self._stream = stream or sys.stderr
+        self._live = is_live and self._stream.isatty()
         self._drawn = 0
         self._last = -float("inf")
 

@@ -27,6 +27,7 @@ _STARTS = 4
 """Times Ray is started on this machine, which may be too busy for Ray's patience."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  Ray's own choice on Linux
 _OBJECT_STORE_BYTES = 100 * 2**20
 
 
@@ -120,7 +121,13 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
 
     Raises:
         HeadLostError: If it does not start.
+        PlacementError: If it cannot.
     """
+    if _SHARED_MEMORY.is_dir() and not os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
+        raise PlacementError(
+            f"{_SHARED_MEMORY} cannot be written by this user, and Ray keeps its objects there; "
+            "mount it writable, or train with --engine inline"
+        )
     variables = {
         "OMP_NUM_THREADS": "1",
         **{name: value for name, value in FIXED.items() if value is not None},

@@ -70,4 +70,6 @@ def _lacked_memory(error: object) -> bool:
 
 def _last_line(trial: Any) -> str:
     error = trial.get_error()
+    if error is None:
+        return "Ray kept no reason: the process was killed, or the disk for temporary files is full"
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -194,6 +194,7 @@ class Experiment:
         found = client.get_experiment_by_name(name)
         if found is None:
             return None
+        _require_name(found.name, name)
         entries: dict[Identity, Entry] = {}
         stray = []
         for run in _search(client, found.experiment_id):
@@ -228,6 +229,7 @@ class Experiment:
         if opened is None:
             client = _connect(uri)
             created = client.create_experiment(name, artifact_location=artifact_location)
+            _require_name(client.get_experiment(created).name, name)
             return cls(client=client, experiment_id=created, tags={}, entries={})
         if opened.is_deleted:
             opened.client.restore_experiment(opened.experiment_id)
@@ -265,6 +267,7 @@ class Experiment:
                 start_time=wanted.started_at_ms,
                 tags=wanted.created_tags,
             )
+            _require_name(created.info.experiment_id, self.experiment_id)
             entry = self.entries[wanted.identity] = _entry(created)
             rows = missing(()) if missing is not None else ()
         self.write(entry, rows=rows or (), tags=wanted.all_tags, params=wanted.params)
@@ -427,12 +430,33 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
             return dict(sorted(found.items()))
 
 
+class NotMlflowError(Exception):
+    """What answers at a tracking address is not an MLflow server."""
+
+
 def is_refusal(error: Exception) -> bool:
     """Return whether MLflow was reached and will not have what it was sent."""
     from mlflow.exceptions import MlflowException
 
+    if isinstance(error, NotMlflowError):
+        return True
     refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
-    return isinstance(error, MlflowException) and error.error_code in refusals
+    is_nonsense = "not in a valid JSON format" in str(error)
+    if not isinstance(error, MlflowException):
+        return False
+    return is_nonsense or error.error_code in refusals
+
+
+def _require_name(found: str, wanted: str) -> None:
+    """Check an answer of a server: many programs answer 200 to whatever they are asked.
+
+    Raises:
+        NotMlflowError: If it is not what an MLflow server answers.
+    """
+    if found != wanted:
+        raise NotMlflowError(
+            f"what answers there is no MLflow server: {wanted!r} was expected, got {found!r}"
+        )
 
 
 def _connect(uri: str) -> "MlflowClient":

@@ -68,7 +68,8 @@ class Tracker:
         self._summarised_at: dict[str, float] = {}
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
-        self._has_dropped = False
+        self.refusal: str | None = None
+        """Why MLflow refused a write although it was reached; None if it refused none."""
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {database_address(projection.uri)}",
@@ -141,7 +142,7 @@ class Tracker:
         """
         self.reconcile(results)
         self._outbox.post(("end", ""), rank=_LAST)
-        return self._outbox.close(timeout, patience) and not self._has_dropped
+        return self._outbox.close(timeout, patience) and self.refusal is None
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
         """End within seconds, after an interrupt: no run stays RUNNING, the rest is left to `sync`.
@@ -207,7 +208,7 @@ class Tracker:
         except Exception as error:
             if not is_refusal(error):
                 raise
-            self._has_dropped = True
+            self.refusal = self.refusal or self._describe(error)
             _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
 
     def _write(self, item: _Item) -> None:
@@ -244,6 +245,7 @@ class Untracked(Tracker):
 
     def __init__(self) -> None:
         """Take over nothing."""
+        self.refusal = None
 
     def start(self, results: Iterable[RunResult]) -> None:
         """Do nothing."""

@@ -1,0 +1,70 @@
+"""Streams: standard output and error of a command, neither of which can end it.
+
+Whoever reads a command may go away, a disk may be full, a terminal may know fewer characters, and a
+program may be started without any of the three streams.
+"""
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+_NUMBERS = (0, 1, 2)
+_lost: dict[int, OSError] = {}
+
+
+class _Steady(io.FileIO):
+    """Writes to a stream until that fails; what comes after goes nowhere, as does what fails."""
+
+    def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
+        """Return the number of bytes that need not be written again."""
+        try:
+            return super().write(data) or 0
+        except OSError as error:
+            _lost.setdefault(self.fileno(), error)
+            discard(self.fileno())
+            return memoryview(data).nbytes
+
+
+def steady_streams() -> None:
+    """Let nothing that happens to stdin, stdout or stderr end this process or those below it."""
+    for number in _NUMBERS:
+        try:
+            os.fstat(number)
+        except OSError:  # closed: the next file to be opened would get its number
+            discard(number)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  a number
+    sys.stdout = _steady(sys.stdout, 1)
+    sys.stderr = _steady(sys.stderr, 2)
+
+
+def lost_output() -> OSError | None:
+    """Return why standard output is incomplete; None if it is not, or its reader went away."""
+    with suppress(ValueError):
+        sys.stdout.flush()
+    error = _lost.get(1)
+    return None if error is None or error.errno == errno.EPIPE else error
+
+
+def discard(number: int) -> None:
+    """Let what is written to a stream from here on go nowhere."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
+def _steady(stream: TextIO | Any, number: int) -> io.TextIOWrapper:
+    is_terminal = os.isatty(number)
+    if stream is not None:
+        with suppress(OSError, ValueError):
+            stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Steady(number, "w", closefd=False)),
+        encoding="utf-8" if stream is None else stream.encoding,
+        errors="backslashreplace",
+        line_buffering=is_terminal or number == 2,
+    )

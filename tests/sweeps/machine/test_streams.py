@@ -1,0 +1,48 @@
+"""Streams: what happens to standard output and error ends no command."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import os, sys
+from sweeps.machine.streams import lost_output, steady_streams
+steady_streams()
+opened = os.open("/dev/null", os.O_RDONLY)
+print("out \\u2020")
+print("err \\u2020", file=sys.stderr)
+sys.stdout.flush()
+os.write(1, b"")
+lost = lost_output()
+with open(sys.argv[1], "w") as file:
+    print(opened > 2, lost.errno if lost else None, file=file)
+"""
+
+
+@pytest.mark.parametrize("stream", [0, 1, 2])
+@pytest.mark.parametrize(
+    "state", ["open", "<&-", ">&-", "> /dev/full", "| true", "ascii", "latin-1"]
+)
+def test_a_program_goes_on_whatever_its_streams_are(
+    tmp_path_factory: pytest.TempPathFactory, stream: int, state: str
+) -> None:
+    seen = tmp_path_factory.mktemp("seen") / "file"
+    encoding = state if state in {"ascii", "latin-1"} else "utf-8"
+    shell = f'{sys.executable} -c "$PROGRAM" {seen}'
+    if state == "| true":
+        swap = {0: "", 1: "", 2: "2>&1 >/dev/null"}[stream]
+        shell = f"set -o pipefail; {{ sleep 0.3; {shell}; }} {swap} | true"
+    elif "&-" in state or "/dev" in state:
+        shell = f"{shell} {stream}{state}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        env={"PROGRAM": PROGRAM, "PYTHONIOENCODING": encoding, "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr + done.stdout
+    is_full = stream == 1 and state == "> /dev/full"
+    assert seen.read_text() == f"True {28 if is_full else None}\n"
+    if encoding == "ascii":
+        assert done.stdout == b"out \\u2020\n"

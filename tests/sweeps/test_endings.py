@@ -1,0 +1,147 @@
+"""Endings: exit code, `--on-finish` and report are right whatever becomes of the streams."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = Path(__file__).parents[1] / "faults" / "closed-form.yaml"
+STATES = {
+    "open": "{command}",
+    "stdout closed": "{command} >&-",
+    "stderr closed": "{command} 2>&-",
+    "both closed": "{command} >&- 2>&-",
+    "stdout full": "{command} > /dev/full",
+    "stderr full": "{command} 2> /dev/full",
+    "stdout to nobody": "set -o pipefail; {command} | true",
+    "stderr to nobody": "set -o pipefail; {command} 2>&1 >/dev/null | true",
+    "stdout to who reads a line": "set -o pipefail; {command} | head -n 1",
+    "stdout in ascii": "PYTHONIOENCODING=ascii {command}",
+    "stdout in latin-1": "PYTHONIOENCODING=latin-1 {command}",
+}
+
+
+def ran(state: str, *arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    command = shlex.join([sys.executable, "-m", "sweeps.cli", *arguments])
+    shell = STATES[state].format(command=command)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MIX", "MLFLOW_", "RAY_"))}
+    done = subprocess.run(
+        ["bash", "-c", shell], env={**kept, "MIXSWEEP_HOME": str(home)},
+        capture_output=True, text=True, errors="replace", check=False, timeout=200,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "schema",
+        *(pytest.param(c, marks=pytest.mark.long) for c in ("plan", "status --json", "--version")),
+    ],
+)
+def test_a_command_that_only_shows_something_succeeds_unless_its_output_is_lost(
+    tmp_path: Path, command: str, state: str
+) -> None:
+    name, *options = command.split()
+    study = [str(STUDY)] if name in {"plan", "status"} else []
+    done = ran(state, name, *study, *options, home=tmp_path)
+    assert done.returncode == (1 if state == "stdout full" else 0), done.stderr
+    if state == "stdout full":
+        assert done.stderr.endswith("what was written is incomplete\n")
+
+
+def launched(state: str, home: Path, *options: str) -> tuple[int, str, bool]:
+    told = home.parent / "told"
+    done = ran(
+        state, "run", str(STUDY), "--set", "seeds=1", "--set", "base.draws=1000",
+        "--engine", "inline", "--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}", *options,
+        home=home,
+    )  # fmt: skip
+    is_reported = (home / "reports" / "closed-form" / "report.html").exists()
+    return done.returncode, told.read_text().strip(), is_reported
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("state", ["both closed", "stdout full"])
+def test_a_launch_ends_as_its_study_did(tmp_path: Path, state: str) -> None:
+    assert launched(state, tmp_path / "runs") == (0, "0", True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("state", STATES)
+def test_a_launch_ends_as_its_study_did_in_every_state(tmp_path: Path, state: str) -> None:
+    assert launched(state, tmp_path / "runs") == (0, "0", True)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("state", ["stdout closed", "stderr full", "stderr to nobody"])
+def test_bad_input_is_code_2_in_every_state(tmp_path: Path, state: str) -> None:
+    told = tmp_path / "told"
+    done = ran(
+        state, "run", str(STUDY), "--address", "junk", "--on-finish",
+        f"echo $MIXSWEEP_EXIT_CODE > {told}", home=tmp_path / "runs",
+    )  # fmt: skip
+    assert (done.returncode, told.read_text()) == (2, "2\n")
+
+
+MISTAKEN = """
+import sys
+from sweeps import cli
+from sweeps.commands import run
+
+def plan_study(*_, **__):
+    raise ZeroDivisionError("of ours")
+
+run.plan_study = plan_study
+sys.argv = ["mixsweep", "run", *sys.argv[1:]]
+cli.main()
+"""
+
+
+@pytest.mark.timeout(60)
+def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_path: Path) -> None:
+    told, place = tmp_path / "told", tmp_path / "tmp"
+    place.mkdir()
+    done = subprocess.run(
+        [
+            sys.executable, "-c", MISTAKEN, str(STUDY), "--engine", "inline",
+            "--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}",
+        ],
+        env={**os.environ, "TMPDIR": str(place), "MIXSWEEP_HOME": str(tmp_path / "runs")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, told.read_text()) == (1, "1\n")
+    (traced,) = place.glob("mixsweep-error-*.txt")
+    assert done.stderr == (
+        "an error in mixsweep itself (ZeroDivisionError: of ours); what is stored stays; please "
+        f"report it with {traced}\n"
+    )
+    assert "in plan_study\nZeroDivisionError: of ours" in traced.read_text()
+    assert traced.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("command", ["run digits", "schema"])
+def test_a_deleted_working_directory_is_named(tmp_path: Path, command: str) -> None:
+    shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m sweeps.cli"
+    done = subprocess.run(
+        ["bash", "-c", f"{shell} {command}"],
+        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(STUDY.parents[2])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("the working directory is gone")
+
+
+@pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///tmp/mlruns"])
+def test_a_folder_for_mlflow_is_refused_before_anything_starts(tmp_path: Path, uri: str) -> None:
+    done = ran("open", "run", str(STUDY), "--tracking-uri", uri, home=tmp_path / "runs")
+    assert done.returncode == 2
+    assert "MLflow keeps nothing in plain folders any more" in done.stderr
+    assert not (tmp_path / "runs").exists()

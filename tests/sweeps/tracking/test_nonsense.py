@@ -1,0 +1,50 @@
+"""A server that answers 200 to everything is no MLflow server, and no outage either."""
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from sweeps.tracking.experiment import Experiment, Wanted, is_refusal
+
+ANSWERS = (
+    b"{}", b"[]", b"hello", b"null", b"<html></html>", b"", b"3", b'{"experiment": []}',
+    b'{"experiment": {"name": "study", "experiment_id": "1"}}',
+)  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[Callable[[bytes], str]]:
+    with ExitStack() as servers:
+
+        def start(answer: bytes) -> str:
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def do_GET(self) -> None:
+                    self.rfile.read(int(self.headers.get("content-length") or 0))
+                    self.send_response(200)
+                    self.send_header("content-length", str(len(answer)))
+                    self.end_headers()
+                    self.wfile.write(answer)
+
+                do_POST = do_GET  # noqa: N815  the name that http.server calls
+
+                def log_message(self, *_: object) -> None:
+                    pass
+
+            started = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+            servers.callback(started.server_close)
+            servers.callback(started.shutdown)
+            threading.Thread(target=started.serve_forever, daemon=True).start()
+            return f"http://127.0.0.1:{started.server_port}"
+
+        yield start
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_nonsense_is_a_refusal(server: Callable[[bytes], str], answer: bytes) -> None:
+    wanted = Wanted(level="sweep", name=("study", "c"), tags={}, first_tags={})
+    with pytest.raises(Exception) as refused:  # noqa: PT011  MLflow's own or ours
+        Experiment.open(server(answer), "study", artifact_location=None).bring(wanted)
+    assert is_refusal(refused.value)
