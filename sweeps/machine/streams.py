@@ -37,8 +37,10 @@ def steady_streams() -> None:
             discard(number)
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  a number
-    sys.stdout = _steady(sys.stdout, 1)
-    sys.stderr = _steady(sys.stderr, 2)
+    if sys.stdout is sys.__stdout__:  # else somebody has put another in its place
+        sys.stdout = _steady(sys.stdout, 1)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _steady(sys.stderr, 2)
 
 
 def lost_output() -> OSError | None:
