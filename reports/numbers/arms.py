@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from mixup_core.keys import stage_keys
 from reports.numbers.families import BySeed, Family, Member, compare_pair
-from reports.numbers.runs import counted_runs
+from reports.numbers.runs import counted_runs, measures_of
 from reports.numbers.statistics import Summary, summarise
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
 
 
@@ -64,9 +63,10 @@ def equals(study: Study) -> dict[str, str]:
 
 
 def summarise_arm(
-    arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str], readout: Readout
+    study: Study, arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]
 ) -> ArmRow:
     """Return the row of an arm alone: its counts, and its summaries of each metric."""
+    readout = study.readout
     counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())
     numbers = {
@@ -82,7 +82,7 @@ def summarise_arm(
         seeds_expected=len(by_seed),
         diverged=outcomes["diverged"],
         summaries={
-            metric: summarise(values)
+            metric: summarise(values, measures_of(study, metric, readout)[arm])
             for metric, values in known.items()
             if values and len(values) == len(counted)
         },
@@ -110,7 +110,8 @@ def mark_best(
     sign = 1 if study.problem.metric(metric).is_lower_better else -1
     best = min(full, key=lambda row: sign * row.summaries[metric].mean)
     others = [row.arm for row in ranked if equal[row.arm] != equal[best.arm]]
-    compared = {arm: compare_pair((arm, best.arm), values) for arm in others}
+    measures = measures_of(study, metric, study.readout)
+    compared = {arm: compare_pair((arm, best.arm), values, measures) for arm in others}
     told = {arm for arm, c in compared.items() if c is not None and family.member(c).is_told}
     return [
         replace(

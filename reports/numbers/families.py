@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from reports.numbers.shares import ANY, Measure
 from reports.numbers.statistics import CONFIDENCE, Comparison, compare
 
 Pair = tuple[str, str | float]
@@ -102,7 +103,10 @@ class Family:
 
 
 def family_of(
-    pairs: Iterable[Pair], values: Mapping[str, BySeed], equal: Mapping[str, str]
+    pairs: Iterable[Pair],
+    values: Mapping[str, BySeed],
+    equal: Mapping[str, str],
+    measures: Mapping[str, Measure] | None = None,
 ) -> Family:
     """Return the comparisons of some pairs, each test counted once.
 
@@ -113,11 +117,12 @@ def family_of(
         pairs: Those to print.
         values: Arm to seed to value.
         equal: Arm to the arm that stands for all that compute the same (see `arms.equals`).
+        measures: Arm to what its values can be (`reports.numbers.runs.measures_of`).
     """
     compared = {
         pair: comparison
         for pair in dict.fromkeys(pairs)
-        if (comparison := compare_pair(pair, values)) is not None
+        if (comparison := compare_pair(pair, values, measures)) is not None
     }
     tests = {
         test
@@ -155,16 +160,21 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
     return sentences
 
 
-def compare_pair(pair: Pair, values: Mapping[str, BySeed]) -> Comparison | None:
+def compare_pair(
+    pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
+) -> Comparison | None:
     """Return the comparison over the seeds that both have; None if there is none."""
     arm, against = pair
-    ours = values.get(arm, {})
-    by_seed = isinstance(against, str)
-    theirs = values.get(str(against), {}) if by_seed else dict.fromkeys(ours, float(against))
+    known = measures or {}
+    ours, own = values.get(arm, {}), known.get(arm, ANY)
+    if not isinstance(against, str):
+        return compare(ours, against, own) if ours else None
+    theirs = values.get(against, {})
     shared = ours.keys() & theirs.keys()
     if not shared:
         return None
-    return compare({seed: ours[seed] for seed in shared}, {seed: theirs[seed] for seed in shared})
+    first, second = ({seed: of[seed] for seed in shared} for of in (ours, theirs))
+    return compare(first, second, own, known.get(against, ANY))
 
 
 def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mixup_core.problem import Config
 from mixup_core.tree.written_forms import flatten
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import ClaimReadout
@@ -50,6 +51,20 @@ def values_of(
             if (value := readout.of(result.records, metric)) is not None
         }
         for arm, by_seed in arranged.items()
+    }
+
+
+def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
+    """Return arm to what the number of one of its runs can be."""
+    least, most = readout.bounds(*study.problem.metric(metric).bounds)
+    is_share = (least, most) == (0, 1)
+    return {
+        arm: Measure(
+            least=least,
+            most=most,
+            size=study.problem.sample_size(config, metric) if is_share else None,
+        )
+        for arm, config in study.arms.items()
     }
 
 

@@ -1,14 +1,16 @@
 """Statistics over seeds: intervals, paired comparisons, multiplicity, effect sizes and power."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 # The distributions of `scipy.stats` are made of these, and it takes four times as long to load.
 from scipy import special
+
+from reports.numbers.shares import ANY, Measure, least_variance, share_limits
 
 CONFIDENCE = 0.95
 """Level of every interval; its complement is the level of every test."""
@@ -31,6 +33,12 @@ _ROUNDING = 1e-12
 _ROOT_BITS = 2 * 55
 """Of a fraction whose root has two bits more than a float."""
 
+_LEAST_LEVEL = 1e-12
+"""Error levels are not told apart below it."""
+
+_LEVEL_DIGITS = 1e-9
+"""Of the logarithm of a level that is searched for."""
+
 _LARGEST_T = 1e4
 """Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
 
@@ -49,14 +57,17 @@ class Summary:
     sd: float | None
     """Sample standard deviation, n - 1 in the denominator; None at n = 1."""
     ci_low: float | None
-    """Lower end of the 95 % t interval of the mean; None at n = 1."""
+    """Lower end of the 95 % interval of the mean; None at n = 1 and where no spread is known."""
     ci_high: float | None
     """Upper end, likewise."""
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval; None at n = 1."""
-        return None if self.ci_high is None else self.ci_high - self.mean
+        """Half the width of the interval; None without one, or if the mean is not its middle."""
+        if self.ci_low is None or self.ci_high is None:
+            return None
+        above, below = self.ci_high - self.mean, self.mean - self.ci_low
+        return above if math.isclose(above, below, rel_tol=1e-6) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,25 +82,45 @@ class Equivalence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One arm of a comparison: by what it is multiplied, and its values over the shared seeds."""
+
+    factor: float
+    mean: float
+    sd: float
+    measure: Measure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """An arm minus the baseline, paired by seed. What needs a spread is None at n = 1."""
+    """A weighted sum of arms minus a number, paired by seed: arm minus baseline, for example.
+
+    What needs a spread is None at n = 1, at two equal values, and where the values of all seeds are
+    equal but for rounding though nothing says how finely they are counted.
+    """
 
     n: int
     """Number of shared seeds, at least 1."""
     difference: float
-    """Mean of arm minus baseline, in the unit of the metric."""
+    """Mean over the seeds, in the unit of the metric."""
     sd: float | None
-    """Sample standard deviation of the differences."""
+    """Sample standard deviation over the seeds, as observed; None at n = 1."""
+    spread: float | None
+    """The standard deviation that intervals use: `sd`, or what counting makes at least
+    (`reports.numbers.shares.least_variance`)."""
+    sides: tuple[Side, ...]
+    number: float
+    """What is subtracted."""
+    is_exact: bool
+    """Whether limits of shares are used, as the t interval leaves the bounds or has no width."""
     ci_low: float | None
-    """Lower end of the 95 % t interval of the mean difference."""
+    """Lower end of the 95 % interval of the mean difference."""
     ci_high: float | None
     p: float | None
-    """Two-sided p of the paired t test, unadjusted; None at n = 1. Where the differences are all
-    equal it is the limit of that test: 1 if they are zero, as of two arms that compute the same,
-    else 0."""
+    """Two-sided, unadjusted: the level at which the interval ends at zero."""
     effect: float | None
-    """Hedges' g of the differences: mean / sd times `hedges_factor`. None below n = 3, where the
-    factor is not defined, and where the differences do not vary."""
+    """Hedges' g of the differences: mean over `spread` times `hedges_factor`. None below n = 3,
+    where the factor is not defined, and without a t interval."""
     effect_low: float | None
     """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
     effect_high: float | None
@@ -98,24 +129,68 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the differences of two seeds or more are all equal."""
-        return self.n > 1 and self.ci_low == self.ci_high
+        """Whether the values of two seeds or more are all equal and no interval is known."""
+        return self.n > 1 and self.spread is None and not self.is_exact
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value that the difference can have."""
+        ends = [
+            sorted((side.factor * side.measure.least, side.factor * side.measure.most))
+            for side in self.sides
+        ]
+        return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the t interval of the mean difference at a level in (0, 1); None at n = 1."""
-        if self.sd is None:
+        """Return the interval of the mean difference at a level in (0, 1), within its bounds."""
+        if self.is_exact:
+            return self._exact_interval(confidence)
+        if self.spread is None:
             return None
-        if self.is_constant:
-            return self.difference, self.difference
-        half = t_quantile(self.n, confidence) * self.sd / math.sqrt(self.n)
-        return self.difference - half, self.difference + half
+        half = t_quantile(self.n, confidence) * self.spread / math.sqrt(self.n)
+        least, most = self.bounds
+        return max(least, self.difference - half), min(most, self.difference + half)
+
+    def _exact_interval(self, confidence: float) -> tuple[float, float]:
+        """Return the sum of the limits of each side, each at its part of the error."""
+        each = 1 - (1 - confidence) / len(self.sides)
+        low = high = -self.number
+        for side in self.sides:
+            limits = share_limits(side.mean, side.sd, self.n, side.measure, each)
+            ends = sorted(side.factor * limit for limit in limits)
+            low, high = low + ends[0], high + ends[1]
+        return low, high
 
     def effect_interval(self, confidence: float) -> tuple[float, float] | None:
         """Return the interval of the standardised difference; None where `effect` is None."""
-        if self.effect is None or self.sd is None:
+        if self.effect is None or self.spread is None:
             return None
-        t = self.difference * math.sqrt(self.n) / self.sd
+        t = self.difference * math.sqrt(self.n) / self.spread
         return effect_interval(t, self.n, confidence)
+
+    def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
+        """Return the smallest error level at whose interval something is decided; None without one.
+
+        Args:
+            is_decided: Of the two ends of an interval; an interval inside a decided one is decided.
+        """
+        if self.interval(CONFIDENCE) is None:
+            return None
+
+        def decides(log_level: float) -> bool:
+            found = self.interval(1 - math.exp(log_level))
+            assert found is not None
+            return is_decided(*found)
+
+        low, high = math.log(_LEAST_LEVEL), math.log1p(-_LEAST_LEVEL)
+        if not decides(high):
+            return 1.0
+        if decides(low):
+            return _LEAST_LEVEL
+        while high - low > _LEVEL_DIGITS:
+            middle = (low + high) / 2
+            low, high = (low, middle) if decides(middle) else (middle, high)
+        return math.exp(high)
 
 
 @cache
@@ -124,14 +199,18 @@ def t_quantile(n: int, confidence: float) -> float:
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and the t interval `mean +- t(0.975, n - 1) sd / sqrt(n)`.
+
+    Where that interval has no width or leaves the bounds of the metric, it is the exact one of a
+    share (`reports.numbers.shares.share_limits`); where nothing bounds the metric, there is none.
 
     The interval leans on near-normal seeds: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so the order of the values is no matter.
 
     Args:
         values: One per seed.
+        measure: What they can be.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -142,7 +221,17 @@ def summarise(values: Sequence[float]) -> Summary:
     if sd is None:
         return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
     half = t_quantile(n, CONFIDENCE) * sd / math.sqrt(n)
-    return Summary(n=n, mean=centre, sd=sd, ci_low=centre - half, ci_high=centre + half)
+    low: float | None = centre - half
+    high: float | None = centre + half
+    has_spread = sd > _ROUNDING * max(map(abs, values))
+    is_inside = measure.least <= centre - half and centre + half <= measure.most
+    if measure.is_bounded and not (has_spread and is_inside):
+        low, high = share_limits(centre, sd if has_spread else 0.0, n, measure, CONFIDENCE)
+    elif not has_spread:
+        low = high = None
+    elif not is_inside:
+        low, high = max(measure.least, centre - half), min(measure.most, centre + half)
+    return Summary(n=n, mean=centre, sd=sd, ci_low=low, ci_high=high)
 
 
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
@@ -184,49 +273,103 @@ def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def compare(arm: Mapping[int, float], baseline: Mapping[int, float]) -> Comparison:
-    """Return the paired comparison of two arms over the same seeds.
+def compare(
+    arm: Mapping[int, float],
+    baseline: Mapping[int, float] | float,
+    ours: Measure = ANY,
+    theirs: Measure = ANY,
+) -> Comparison:
+    """Return the paired comparison of two arms over the same seeds, or of an arm and a number.
 
     Args:
         arm: Seed to value.
-        baseline: Seed to value, for the same seeds.
+        baseline: Seed to value, for the same seeds; or the number.
+        ours: What values of the arm can be.
+        theirs: What values of the baseline can be.
 
     Raises:
         IncompleteStudyError: If a seed is missing from either side; the text names each.
         ValueError: If there is no seed, or a value is not finite.
     """
+    if not isinstance(baseline, Mapping):
+        return contrast([(1.0, arm, ours)], float(baseline))
     if arm.keys() != baseline.keys():
         raise IncompleteStudyError(
             "`arm and baseline have the same seeds` must hold, got "
             f"(missing from arm={sorted(baseline.keys() - arm.keys())}, "
             f"missing from baseline={sorted(arm.keys() - baseline.keys())})."
         )
-    seeds = sorted(arm)
-    ours, theirs = [arm[seed] for seed in seeds], [baseline[seed] for seed in seeds]
-    summary = summarise([a - b for a, b in zip(ours, theirs, strict=True)])
+    return contrast([(1.0, arm, ours), (-1.0, baseline, theirs)])
+
+
+def contrast(
+    terms: Sequence[tuple[float, Mapping[int, float], Measure]], number: float = 0.0
+) -> Comparison:
+    """Return a weighted sum of arms minus a number, paired by seed.
+
+    Args:
+        terms: Factor, seed to value, and what values can be, of each arm; all with the same seeds.
+        number: What is subtracted.
+
+    Raises:
+        ValueError: If there is no seed, or a value is not finite.
+    """
+    seeds = sorted(terms[0][1])
+    values = [[factor * by_seed[seed] for seed in seeds] for factor, by_seed, _ in terms]
+    every = [*values, [-number] * len(seeds)] if number else values
+    differences = [sum(column) for column in zip(*every, strict=True)]
+    summary = summarise(differences)
     n, difference = summary.n, summary.mean
-    low, high, p, t = summary.ci_low, summary.ci_high, None, math.inf
-    rounding = _ROUNDING * max(map(abs, ours + theirs))
-    if summary.sd is not None and summary.sd > rounding:
-        t = difference * math.sqrt(n) / summary.sd
-        p = 2 * float(special.stdtr(n - 1, -abs(t)))
-    elif n > 1:
-        difference = 0.0 if abs(difference) <= rounding else difference
-        low = high = difference
-        p = 0.0 if difference else 1.0
+    if summary.sd is None:
+        return Comparison(
+            n=n, difference=difference, sd=None, spread=None, sides=(), number=number,
+            is_exact=False, ci_low=None, ci_high=None, p=None, effect=None, effect_low=None,
+            effect_high=None, sign_flip_p=None,
+        )  # fmt: skip
+    rounding = _ROUNDING * max(abs(value) for row in every for value in row)
+    if summary.sd <= rounding and abs(difference) <= rounding:
+        difference = 0.0
+    spread = summary.sd if summary.sd > rounding else 0.0
+    is_equal_pair = n == 2 and spread == 0
+    sizes = [measure.size for _, _, measure in terms]
+    if all(size is not None for size in sizes) and not is_equal_pair:
+        size = min(size for size in sizes if size is not None)
+        is_one = len(terms) == 1
+        counted = difference + number if is_one else difference
+        spread = max(spread, math.sqrt(least_variance(counted, size, is_difference=not is_one)))
+    sides = tuple(
+        Side(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
+        for factor, by_seed, measure in terms
+        for own in (summarise([by_seed[seed] for seed in seeds]),)
+    )
+    found = Comparison(
+        n=n, difference=difference, sd=summary.sd, spread=spread or None, sides=sides,
+        number=number, is_exact=False, ci_low=None, ci_high=None, p=None, effect=None,
+        effect_low=None, effect_high=None, sign_flip_p=_sign_flip_p(differences),
+    )  # fmt: skip
+    half = t_quantile(n, CONFIDENCE) * spread / math.sqrt(n)
+    least, most = found.bounds
+    is_outside = difference - half < least or difference + half > most
+    can_be_exact = all(measure.is_bounded for _, _, measure in terms) and not is_equal_pair
+    if (spread == 0 or is_outside) and can_be_exact:
+        found = replace(found, is_exact=True)
+        low, high = found.interval(CONFIDENCE) or (None, None)
+        p = found.level(lambda low, high: not low <= 0 <= high)
+        return replace(found, ci_low=low, ci_high=high, p=p)
+    if spread == 0:
+        return found
+    low, high = found.interval(CONFIDENCE) or (None, None)
+    t = difference * math.sqrt(n) / spread
     has_effect = n >= 3 and abs(t) <= _LARGEST_T
     effect_low, effect_high = effect_interval(t, n) if has_effect else (None, None)
-    return Comparison(
-        n=n,
-        difference=difference,
-        sd=summary.sd,
+    return replace(
+        found,
         ci_low=low,
         ci_high=high,
-        p=p,
+        p=2 * float(special.stdtr(n - 1, -abs(t))),
         effect=t / math.sqrt(n) * hedges_factor(n) if has_effect else None,
         effect_low=effect_low,
         effect_high=effect_high,
-        sign_flip_p=_sign_flip_p(ours, theirs),
     )
 
 
@@ -330,8 +473,7 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
     """Return how probable it is that the true difference is below, within or above a margin.
 
     The posterior of the mean of independent normal differences under the flat prior of its mean and
-    log sd: Student t with n - 1 degrees of freedom around the mean, scaled by sd / sqrt(n). A point
-    where the differences do not vary.
+    log sd: Student t with n - 1 degrees of freedom around the mean, scaled by spread / sqrt(n).
 
     Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0:
     seeds are independent, unlike folds.
@@ -342,15 +484,12 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
             the metric.
 
     Returns:
-        None at n = 1.
+        None at n = 1 and where nothing is known of the spread.
     """
-    if comparison.sd is None:
+    if comparison.spread is None:
         return None
     centre = comparison.difference
-    if comparison.is_constant:
-        low, high = float(centre < -margin), float(centre > margin)
-        return Equivalence(below=low, within=1 - low - high, above=high)
-    scale = comparison.sd / math.sqrt(comparison.n)
+    scale = comparison.spread / math.sqrt(comparison.n)
     low, high = (
         float(special.stdtr(comparison.n - 1, (-margin - side * centre) / scale))
         for side in (1, -1)
@@ -391,10 +530,9 @@ def _root(above: int, below: int) -> float:
     return float(root << shift) if shift >= 0 else root / (1 << -shift)
 
 
-def _sign_flip_p(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    if not MIN_SEEDS_SIGN_FLIP <= len(ours) <= MAX_SEEDS_SIGN_FLIP:
+def _sign_flip_p(differences: Sequence[float]) -> float | None:
+    if not MIN_SEEDS_SIGN_FLIP <= len(differences) <= MAX_SEEDS_SIGN_FLIP:
         return None
-    differences = np.subtract(ours, theirs)
     sums = np.zeros(1)
     for difference in differences:
         sums = np.concatenate([sums + difference, sums - difference])

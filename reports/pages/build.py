@@ -20,6 +20,7 @@ from reports.figures.series import draw_series
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import arrange, runs_csv
+from reports.numbers.verdicts import verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import Tracked, render_page
 from reports.tables.captions import FIXED_ARMS, Selection
@@ -32,7 +33,7 @@ from reports.tables.seeds import seeds_table
 from reports.tables.sensitivity import changed_by_readout, sensitivity_table
 from reports.tables.table import Table, tabulate
 from reports.tables.variation import variation_table
-from reports.tables.verdicts import verdict_table, verdicts_csv, verdicts_of
+from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult, ended_on_budget
 from sweeps.study.search import CONFIRM, SearchHistory
 from sweeps.study.study import Study
@@ -142,11 +143,11 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history=history,
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
-    verdicts = verdicts_of(parts.study, arranged, table, predicted)
-    claims = (verdict_table(parts.study, verdicts, table),) if verdicts else ()
+    verdicts = verdicts_of(parts.study, arranged, predicted)
+    claims = (verdict_table(parts.study, verdicts),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
-        sensitivity_table(arranged, table),
+        sensitivity_table(parts.study, arranged, table),
         seeds_table(arranged, table),
         equivalence_table(table, study.equivalence),
         reference_table(parts.study, arranged),
@@ -270,7 +271,11 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
         parts.results,
         made_with=made_with,
         selection=parts.selection,
-        notes=[*changed_by_readout(sensitivity_table(arranged, plain)), *short, *ended],
+        notes=[
+            *changed_by_readout(sensitivity_table(parts.study, arranged, plain)),
+            *short,
+            *ended,
+        ],
     )
 
 

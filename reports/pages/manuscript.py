@@ -366,7 +366,7 @@ def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
 def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
     """Return what a claim compares, and the difference of two arms that a source gives, if any."""
     compared = spell_compared(study, claim)
-    if not reference or not isinstance(claim.that.right, str):
+    if not reference or claim.that.number is not None:
         return compared
     shown = study.problem.metric(claim.that.metric)
     return (
@@ -380,7 +380,7 @@ def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
     if not value:
         return DASH
     shown = study.problem.metric(claim.that.metric)
-    unit = shown.difference_unit if isinstance(claim.that.right, str) else shown.unit
+    unit = shown.difference_unit if claim.that.number is None else shown.unit
     mean = shown.scale * float(value)
     if not low or not high:
         told = _spell_in(mean, unit)
@@ -390,7 +390,7 @@ def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
         ends = [shown.scale * float(end) for end in (low, high)]
         digits = next(d for d in range(4, 18) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}")
         told = f"{mean:.{digits}g} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}] {unit}".rstrip()
-    return f"{spell_judged(claim)}: {told}"
+    return f"{spell_judged(study, claim)}: {told}"
 
 
 def _spell_in(value: float, unit: str) -> str:

@@ -139,7 +139,7 @@ def spell_family(family: Family) -> str:
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
     """Return the warning that two seeds need; nothing with more, or with none to compare."""
-    if not any(comparison.n == 2 and not comparison.is_constant for comparison in comparisons):
+    if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
         "WARNING, two seeds: an interval is 12.7 standard errors to each side, and hides any "
@@ -159,9 +159,9 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
         shown: The metric compared.
     """
     varying = {
-        arm: detectable_difference(c.n, max(1, size)) * c.sd
+        arm: detectable_difference(c.n, max(1, size)) * c.spread
         for arm, c in tested.items()
-        if c.sd is not None and not c.is_constant
+        if c.spread is not None and not c.is_exact
     }
     if not varying:
         return []
@@ -226,10 +226,21 @@ def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
     parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
     if any(comparison.effect is not None for comparison in tested.values()):
         parts.append("d: mean over sd of the differences, times Hedges' factor")
+    if study.claims:
+        parts.append("the claims of the study are a family apart")
     power = spell_power(tested, table.family.size, shown)
-    constant = [arm for arm, c in tested.items() if c.is_constant]
+    constant = [arm for arm, c in compared.items() if c.is_constant]
     if constant:
-        parts.append(f"the difference of {', '.join(constant)} is the same at every seed")
+        parts.append(
+            f"the difference of {', '.join(constant)} is the same at every seed, which shows no "
+            "spread to judge it by"
+        )
+    exact = [arm for arm, c in tested.items() if c.is_exact]
+    if exact:
+        parts.append(
+            f"the interval of {', '.join(exact)} is the exact one of shares (Clopper-Pearson, by "
+            "seed), for the t interval leaves the bounds of the metric or has no width"
+        )
     return [*parts, *power, *few_seeds(tested.values())]
 
 

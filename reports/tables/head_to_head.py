@@ -1,12 +1,11 @@
 """Head to head: two arms on one metric, paired by seed, of one study or of two."""
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
-from reports.numbers.runs import arrange, complete_runs, values_of
+from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
 from reports.numbers.statistics import Comparison, compare, summarise
 from reports.tables.captions import spell_unpaired
@@ -48,7 +47,21 @@ class HeadToHead:
             "arms": list(self.names),
             "metric": self.metric,
             "values": [dict(values) for values in self.values],
-            **dataclasses.asdict(self.comparison),
+            **{
+                field: getattr(self.comparison, field)
+                for field in (
+                    "n",
+                    "difference",
+                    "sd",
+                    "ci_low",
+                    "ci_high",
+                    "p",
+                    "effect",
+                    "effect_low",
+                    "effect_high",
+                    "sign_flip_p",
+                )
+            },
         }
 
     def listings(self) -> tuple[Listing, Listing]:
@@ -138,8 +151,18 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
         metric=metric,
         shown=problem.metric(metric),
         values=(values[0], values[1]),
-        comparison=compare(*({seed: v[seed] for seed in sorted(shared)} for v in values)),
+        comparison=_compared(sides, metric, values),
     )
+
+
+def _compared(
+    sides: tuple[Side, Side], metric: str, values: Sequence[Mapping[int, float]]
+) -> Comparison:
+    """Return the comparison of two sides over the seeds that both have."""
+    shared = values[0].keys() & values[1].keys()
+    ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
+    own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
+    return compare(ours, theirs, own, other)
 
 
 def _why_none(side: Side, metric: str) -> str:

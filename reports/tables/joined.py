@@ -29,6 +29,7 @@ from reports.numbers.spelling import (
     upper_first,
 )
 from reports.numbers.statistics import Comparison, compare
+from reports.numbers.verdicts import Verdict, verdict_records, verdicts_of
 from reports.tables.captions import (
     SELECTION_RULE,
     few_seeds,
@@ -40,7 +41,7 @@ from reports.tables.captions import (
 from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
 from reports.tables.references import reference_table, spell_differing
 from reports.tables.table import Table, tabulate
-from reports.tables.verdicts import Verdict, spell_numbers, verdict_records, verdicts_of
+from reports.tables.verdicts import spell_numbers
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
@@ -66,14 +67,14 @@ class Column:
     predictions: ReadPredictions | None = None
     """Reads what a complete run predicts, for claims about that; None: nobody knows of any."""
 
-    def judge(self, table: Table) -> tuple[Verdict, ...]:
+    def judge(self) -> tuple[Verdict, ...]:
         """Return what the runs say of each claim of the study, as its own report does."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
         if is_asked and self.predictions is not None:
             predicted = gather_predictions(arranged, study.readout, self.predictions)
-        return verdicts_of(study, arranged, table, predicted)
+        return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
         """Return one fact of the environments that trained the runs; empty if none has it."""
@@ -460,7 +461,7 @@ def join(columns: Sequence[Column], *, command: str) -> Joined:
         heads=_heads(columns),
         columns=tuple(columns),
         tables=tuple(tables),
-        verdicts=tuple(column.judge(table) for column, table in zip(columns, tables, strict=True)),
+        verdicts=tuple(column.judge() for column in columns),
         provenances=tuple(
             describe(
                 column.study,

@@ -54,10 +54,16 @@ class Listing:
 
 
 def spell_summary(summary: Summary | None, metric: Metric) -> str:
-    """Return `22.22 ± 1.63`; a dash without a summary, and in place of a width there is not."""
+    """Return `22.22 ± 1.63`; `100.00 [88.43, 100.00]` where the mean is not in the middle.
+
+    A dash stands where there is no summary, and in place of a width that is not known.
+    """
     if summary is None:
         return DASH
     half = summary.half_width
+    if half is None and summary.ci_low is not None:
+        interval = spell_interval(summary.ci_low, summary.ci_high, metric.scale, metric.digits)
+        return f"{spell_number(summary.mean * metric.scale, metric.digits)}{interval}"
     spread = DASH if half is None else spell_number(half * metric.scale, metric.digits)
     return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {spread}"
 

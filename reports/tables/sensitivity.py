@@ -4,30 +4,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.numbers.families import Family, Member, changed_decisions, family_of, record_of
-from reports.numbers.runs import values_of
+from reports.numbers.runs import measures_of, values_of
 from reports.numbers.spelling import spell_heading, spell_p
 from reports.tables.listings import Listing, spell_member
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
+from sweeps.study.study import Study
 
 _FEW = 3
 """Evaluations whose mean is shown where the study names no number."""
 
 
 def sensitivity_table(
-    arranged: Mapping[str, Mapping[int, RunResult]], table: Table
+    study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
     """Return the differences from the baseline under each read-out; None if one was measured.
 
     Args:
+        study: The study of the table.
         arranged: Results of the arms of the table (`reports.numbers.runs.arrange`).
         table: Made of the same results.
     """
     families = {
         readout: family
         for readout in _readouts(table)
-        if (family := _family(arranged, table, readout)).members
+        if (family := _family(study, arranged, table, readout)).members
     }
     if len(families) < 2 or table.readout not in families:
         return None
@@ -90,12 +92,16 @@ def _readouts(table: Table) -> dict[Readout, None]:
 
 
 def _family(
-    arranged: Mapping[str, Mapping[int, RunResult]], table: Table, readout: Readout
+    study: Study,
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    table: Table,
+    readout: Readout,
 ) -> Family:
     if readout == table.readout:
         return table.family
     values = values_of(arranged, table.metric, readout)
-    return family_of(table.family.members, values, table.equal)
+    measures = measures_of(study, table.metric, readout)
+    return family_of(table.family.members, values, table.equal, measures)
 
 
 def _record_of(

@@ -6,9 +6,9 @@ from typing import Any
 
 from mixup_core.problem import Metric, Problem
 from reports.numbers.arms import ArmRow, equals, mark_best, summarise_arm
-from reports.numbers.families import Family, Member, Pair, family_of, record_of
+from reports.numbers.families import Family, Member, family_of, record_of
 from reports.numbers.provenance import public
-from reports.numbers.runs import arrange, metrics_of, values_of
+from reports.numbers.runs import arrange, measures_of, metrics_of, values_of
 from reports.numbers.spelling import (
     DASH,
     escape_latex,
@@ -31,7 +31,6 @@ from reports.tables.captions import (
 )
 from reports.tables.listings import spell_member, spell_summary
 from sweeps.state.results import Outcome, RunResult
-from sweeps.study.claims import Claim
 from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
 
@@ -268,10 +267,11 @@ def tabulate(
     metrics = metrics_of(study, arranged)
     values = values_of(arranged, metric, study.readout)
     equal = equals(study)
-    family = family_of(printed_pairs(study, selection.winner), values, equal)
+    measures = measures_of(study, metric, study.readout)
+    family = family_of(printed_pairs(study, selection.winner), values, equal, measures)
     rows = [
         replace(
-            summarise_arm(arm, by_seed, metrics, study.readout),
+            summarise_arm(study, arm, by_seed, metrics),
             compared=None if arm == baseline else family.members.get((arm, baseline)),
             tags=study.tags_of(arm),
         )
@@ -310,33 +310,17 @@ def tabulate(
     )
 
 
-def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return whether a claim is about arms that the study has, measured on the same data."""
-    arms = claim.that.arms
-    if not study.arms.keys() >= set(arms):
-        return False
-    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
+def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
+    """Return the comparisons of the headline in the tables of a report: the family of their tests.
 
-
-def printed_pairs(study: Study, winner: str | None) -> tuple[Pair, ...]:
-    """Return every comparison of the headline that a report prints: the family of its tests.
-
-    Each arm against the baseline, the winner of a search against each arm, and what claims compare.
-    Where the arms are measured on different data, what claims compare on the same alone.
+    Each arm against the baseline, and the winner of a search against each arm; none where the arms
+    are measured on different data. What claims compare is a family of its own.
     """
-    claimed = [
-        (claim.that.left, claim.that.right)
-        for claim in study.claims
-        if claim.that.metric == study.headline
-        and claim.that.readout in (None, study.readout)
-        and claim.that.times == 1
-        and can_be_judged(claim, study)
-    ]
     if has_differing_populations(study):
-        return tuple(dict.fromkeys(claimed))
+        return ()
     against = [(arm, study.baseline) for arm in study.arms if arm != study.baseline]
     won = [(winner, arm) for arm in study.arms if winner and arm != winner]
-    return tuple(dict.fromkeys([*against, *won, *claimed]))
+    return tuple(dict.fromkeys([*against, *won]))
 
 
 def _unfinished(result: RunResult, unit: str) -> UnfinishedRun:

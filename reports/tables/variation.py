@@ -149,7 +149,7 @@ def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> s
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
     """Return sqrt(p (1 - p) / N) at the mean error of the baseline."""
-    row = summarise_arm(study.baseline, arranged[study.baseline], (study.headline,), study.readout)
+    row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)
     if summary is None or size is None or not 0 <= summary.mean <= 1:

@@ -1,5 +1,6 @@
 """ClaimsReader: what a study file says of its arms and metrics by name, checked."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,9 +67,35 @@ class ClaimsReader:
         elif that.readout is not None:
             told = f"{that.metric} is of the last epoch, so it takes no readout of its own"
             self._read.report(at, told)
+        self._check_bounds(at, that)
         # Other metrics may be measured more often than the headline.
         if that.readout is not None and that.metric in problem.headline:
             self.check_readout(at, that.readout)
+
+    def _check_bounds(self, at: At, that: Comparison) -> None:
+        """Report a claim that the bounds of its metric decide, whatever the runs say."""
+        metric = self._problem.metric(that.metric)
+        least, most = metric.bounds
+        if that.readout is not None:
+            least, most = that.readout.bounds(least, most)
+        verdict = that.settled(least, most)
+        if verdict is None:
+            return
+        of = f", {that.readout}," if that.readout is not None else ""
+        ends = [
+            f"{word} {end * metric.scale:g}{' ' * bool(metric.unit)}{metric.unit}"
+            for word, end in (("at least", least), ("at most", most)) if math.isfinite(end)
+        ]  # fmt: skip
+        says = {
+            "holds": "cannot fail",
+            "fails": "cannot hold",
+            "undecided": "cannot hold: no interval lies wholly at a bound",
+        }[verdict]
+        self._read.report(
+            at,
+            f"the claim {says}, for {metric.label}{of} is {' and '.join(ends)} in every run; "
+            "compare with another arm, or write a number inside the bounds or a margin",
+        )
 
     def check_readout(self, at: At, readout: ClaimReadout) -> None:
         """Report the first arm whose runs are too short for a read-out."""

@@ -1,5 +1,7 @@
 """Claim: a sentence of a source made checkable; its verdict is computed from runs by `reports`."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -9,16 +11,24 @@ from mixup_core.tree.limits import PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
-"""`less`, `greater`: the left side differs from the right at 5 %. `at_least`, `at_most`: it is not
-told to be on the other side. `within`: it lies within the margin of the right side."""
+"""Which values a claim allows: those below the right side, above it, not below it by more than the
+margin, not above it by more than the margin, or within the margin of it."""
 
-Sides = tuple[str | float, ...]
-"""[ARM, ARM or number]."""
+Decision = Literal["holds", "fails", "undecided"]
+"""Whether an interval lies wholly among the allowed values, wholly outside of them, or neither."""
+
+Side = str | float | tuple[str, ...]
+"""An arm, a number, or the difference of two arms: [A, B] is A minus B."""
+
+Sides = tuple[Side, ...]
+"""[left, right]."""
+
+_NEEDS_MARGIN = ("within", "at_least", "at_most")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison(Checked):
-    """One relation of an arm to another arm, paired by seed, or to a number."""
+    """One relation of an arm, or a difference of two, to another or a number; paired by seed."""
 
     metric: str
     """Slashed name."""
@@ -27,13 +37,13 @@ class Comparison(Checked):
     greater: Sides | None = None
     """[A, B]: A has the larger value."""
     at_least: Sides | None = None
-    """[A, B]: A is not smaller."""
+    """[A, B]: A is not smaller than B by more than `margin`."""
     at_most: Sides | None = None
-    """[A, B]: A is not larger."""
+    """[A, B]: A is not larger than B by more than `margin`."""
     within: Sides | None = None
-    """[A, B]: they lie within `margin` of each other."""
+    """[A, B]: they lie within `margin` of each other: "equal", "no longer helps", "fits"."""
     margin: Positive | None = None
-    """Of `within`, in the unit of the metric."""
+    """What still counts as equal, in the unit of the metric."""
     factor: Positive | None = None
     """The second side, then an arm, counts this many times: 1000 asks for a ratio."""
     readout: ClaimReadout | None = None
@@ -43,20 +53,30 @@ class Comparison(Checked):
         """Check the relation and its sides.
 
         Raises:
-            RuleError: If there is not one, or a margin and its `within` do not stand together.
+            RuleError: If there is not one, sides or margin do not go with it, or no arm is left.
         """
         every = get_args(Relation)
         names = self._relations()
         if len(names) != 1:
             rule = f"one of {', '.join(every)} is given"
             raise RuleError(rule, dict.fromkeys(names, True), fields=(*names, *every))
-        sides = self._sides()
-        fits = len(sides) == 2 and isinstance(sides[0], str)
-        require(fits, f"{names[0]} compares [ARM, ARM or number]", self, names[0])
-        fits = (self.margin is not None) == (names == ["within"])
-        require(fits, "within, and it alone, has a margin", self, "margin", names[0])
+        (name,), sides = names, self._sides()
+        fits = len(sides) == 2 and not isinstance(sides[0], float | int)
+        require(fits, f"{name} compares [ARM, ARM or number]", self, name)
+        pairs = [side for side in sides if isinstance(side, tuple)]
+        fits = all(len(pair) == 2 for pair in pairs)
+        require(fits, "a difference is [ARM, ARM]", self, name)
+        if name in _NEEDS_MARGIN and self.margin is None:
+            other = {"at_least": "greater", "at_most": "less"}.get(name)
+            hint = "write `margin:`, what still counts as equal in the unit of the metric"
+            hint += f"; or `{other}` for a difference that is shown" if other else ""
+            rule = f"{name} has a margin, for what is merely not contradicted is not shown"
+            raise RuleError(rule, {name: sides}, fields=(name,), hint=hint)
+        fits = self.margin is None or name in _NEEDS_MARGIN
+        require(fits, f"{name} has no margin", self, "margin", name)
         fits = self.factor is None or isinstance(sides[1], str)
-        require(fits, "a factor is of a second arm", self, "factor", names[0])
+        require(fits, "a factor is of a second arm", self, "factor", name)
+        require(bool(self.terms), "the two sides are not the same arms", self, name)
 
     @property
     def relation(self) -> Relation:
@@ -64,13 +84,13 @@ class Comparison(Checked):
         return self._relations()[0]
 
     @property
-    def left(self) -> str:
-        """The first side: an arm."""
-        return str(self._sides()[0])
+    def left(self) -> Side:
+        """The first side: an arm, or a difference of two."""
+        return self._sides()[0]
 
     @property
-    def right(self) -> str | float:
-        """The second side: an arm, or a number in the unit of the metric."""
+    def right(self) -> Side:
+        """The second side: an arm, a difference of two, or a number in the unit of the metric."""
         return self._sides()[1]
 
     @property
@@ -80,8 +100,60 @@ class Comparison(Checked):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The sides that are arms."""
-        return tuple(side for side in self._sides() if isinstance(side, str))
+        """Every arm that is named, each once."""
+        named: list[str] = []
+        for side in self._sides():
+            named += _arms_of(side)
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Arm to its factor in the value that is judged: the arms of the left minus the right."""
+        found: dict[str, float] = {}
+        for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
+            for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
+                found[arm] = found.get(arm, 0.0) + factor
+        return {arm: factor for arm, factor in found.items() if factor}
+
+    @property
+    def number(self) -> float | None:
+        """The right side if it is a number."""
+        return float(self.right) if isinstance(self.right, float | int) else None
+
+    @property
+    def allowed(self) -> tuple[float, float]:
+        """The least and the largest value of `terms` at which the claim is true."""
+        middle, margin = self.number or 0.0, self.margin or 0.0
+        low = -math.inf if self.relation in ("less", "at_most") else middle - margin
+        high = math.inf if self.relation in ("greater", "at_least") else middle + margin
+        return low, high
+
+    def judge(self, low: float, high: float) -> Decision:
+        """Return what an interval of the value of `terms` says."""
+        least, most = self.allowed
+        if self.margin is None:
+            if low > least and high < most:
+                return "holds"
+            return "fails" if high <= least or low >= most else "undecided"
+        if low >= least and high <= most:
+            return "holds"
+        return "fails" if high < least or low > most else "undecided"
+
+    def settled(self, least: float, most: float) -> Decision | None:
+        """Return the verdict that bounds alone decide whatever the runs say; None if they do not.
+
+        `undecided` is a claim that no interval inside the bounds can support.
+
+        Args:
+            least: The least value that a run's number can have.
+            most: The largest.
+        """
+        ends = [sorted((factor * least, factor * most)) for factor in self.terms.values()]
+        low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
+        low_allowed, high_allowed = self.allowed
+        if max(low, low_allowed) >= min(high, high_allowed):
+            return "fails" if low > high_allowed or high < low_allowed else "undecided"
+        return "holds" if low_allowed <= low and high <= high_allowed else None
 
     def _relations(self) -> list[Relation]:
         return [name for name in get_args(Relation) if getattr(self, name) is not None]
@@ -89,6 +161,12 @@ class Comparison(Checked):
     def _sides(self) -> Sides:
         sides: Sides = getattr(self, self._relations()[0])
         return sides
+
+
+def _arms_of(side: Side) -> tuple[str, ...]:
+    if isinstance(side, tuple):
+        return side
+    return (side,) if isinstance(side, str) else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,10 @@ class Last:
         """Return the number of a finished run; None if it did not measure the metric."""
         return records[-1].metrics.get(metric)
 
+    def bounds(self, least: float, most: float) -> tuple[float, float]:
+        """Return the bounds of a run's number, from those of the metric."""
+        return least, most
+
     def __str__(self) -> str:
         """Return what captions call it."""
         return "last epoch"
@@ -43,6 +47,10 @@ class MeanOfLast(Checked):
         last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
+    def bounds(self, least: float, most: float) -> tuple[float, float]:
+        """Return the bounds of a run's number, from those of the metric."""
+        return least, most
+
     def __str__(self) -> str:
         """Return what captions call it."""
         return f"mean of the last {self.evaluations} evaluations"
@@ -58,6 +66,10 @@ class Averaged:
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if it averaged no weights."""
         return records[-1].metrics.get(f"{metric}_averaged")
+
+    def bounds(self, least: float, most: float) -> tuple[float, float]:
+        """Return the bounds of a run's number, from those of the metric."""
+        return least, most
 
     def __str__(self) -> str:
         """Return what captions call it."""
@@ -78,6 +90,10 @@ class Rise:
         """Return the number of a finished run; None if it did not measure the metric last."""
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
+
+    def bounds(self, least: float, most: float) -> tuple[float, float]:
+        """Return the bounds of a run's number, from those of the metric."""
+        return 0.0, most - least
 
     def __str__(self) -> str:
         """Return what captions call it."""

@@ -66,13 +66,16 @@ def decay_study(rates: Sequence[float] = (1.0, 2.0), *, epochs: int = 4, seeds: 
     )
 
 
-def decayed(run: Run) -> RunResult:
+def decayed(run: Run, varied: float = 0.0) -> RunResult:
+    """Return a finished run; arms differ by the same margin at every seed unless it is varied."""
     assert isinstance(run.config, DecayConfig)
     records = tuple(
         EpochRecord(
             epoch=epoch,
             metrics={
-                "margin": run.config.rate * (1 + epoch) + 0.01 * (run.seed - 1) ** 2,
+                "margin": run.config.rate * (1 + epoch)
+                + 0.01 * (run.seed - 1) ** 2
+                + varied * run.config.rate * run.seed,
                 "norm": float(epoch),
                 "time": 10.0**epoch,
             },

@@ -3,6 +3,7 @@ import pytest
 import scipy.stats
 
 from reports.numbers.families import Family, family_of
+from reports.numbers.shares import Measure
 
 
 def family(values: dict[str, list[float]], *pairs: tuple[str, str | float]) -> Family:
@@ -50,15 +51,22 @@ def test_arms_that_compute_the_same_are_no_test_and_those_beside_them_the_same_t
     found = family_of([("b", "erm"), ("twin", "erm"), ("twin", "b")], values, equal)
     assert found.size == 1
     assert found.members["twin", "erm"].p == found.members["b", "erm"].p
-    assert found.members["twin", "b"].p == 1
+    assert found.members["twin", "b"].p is None
 
 
-def test_differences_that_do_not_vary_stay_in_the_family() -> None:
+def test_differences_that_do_not_vary_and_that_nothing_counts_are_no_tests() -> None:
     shifted = {**DRAWN, "zero": DRAWN["erm"], "same": [value + 0.5 for value in DRAWN["erm"]]}
-    found = family(shifted, ("b", "erm"), ("zero", "erm"), ("same", "erm"))
-    assert found.size == 3
-    assert found.members["zero", "erm"].p == 1
-    assert found.members["same", "erm"].p == 0
+    pairs = [("b", "erm"), ("zero", "erm"), ("same", "erm")]
+    found = family(shifted, *pairs)
+    assert found.size == 1
+    assert found.members["zero", "erm"].p is found.members["same", "erm"].p is None
+    by_seed = {arm: dict(enumerate(numbers)) for arm, numbers in shifted.items()}
+    images = Measure(least=0.0, most=1.0, size=1000)
+    counted = family_of(
+        pairs, by_seed, {arm: arm for arm in shifted}, dict.fromkeys(shifted, images)
+    )
+    assert counted.size == 3
+    assert counted.members["zero", "erm"].p == 1
 
 
 def test_one_shared_seed_is_a_difference_and_no_test() -> None:

@@ -12,9 +12,9 @@ import scipy.stats
 from mixup_core.tree.building import with_values
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
+from reports.numbers.verdicts import verdicts_of
 from reports.tables.joined import Column, Joined, MixedProtocolsError, join
 from reports.tables.table import tabulate
-from reports.tables.verdicts import verdicts_of
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Comparison
 from sweeps.study.readouts import MeanOfLast
@@ -243,7 +243,7 @@ def test_claims_about_predictions_are_judged_by_those_of_each_column() -> None:
     joined = join([here, there], command="")
     arranged = arrange(study, here.results)
     predicted = gather_predictions(arranged, study.readout, reader())
-    (expected,) = verdicts_of(study, arranged, joined.tables[0], predicted)
+    (expected,) = verdicts_of(study, arranged, predicted)
     assert joined.verdicts[0] == (expected,)
     assert expected.value is not None
     assert joined.verdicts[1][0].verdict == "unfinished"

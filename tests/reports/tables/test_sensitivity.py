@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.records import EpochRecord
 from reports.numbers.families import family_of
-from reports.numbers.runs import arrange, values_of
+from reports.numbers.runs import arrange, measures_of, values_of
 from reports.tables.sensitivity import changed_by_readout, sensitivity_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
@@ -35,7 +35,7 @@ AVERAGED = {"erm": 0.2, "midpoint": 0.21, "uniform": 0.19}
 def test_every_comparison_is_there_under_every_readout_that_was_measured() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
-    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert listing is not None
     assert [cells[:2] for cells in listing.cells] == [
         (f"{arm} minus erm", readout)
@@ -51,7 +51,7 @@ def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
     arranged = arrange(study, results)
-    listing = sensitivity_table(arranged, tabulate(study, results))
+    listing = sensitivity_table(study, arranged, tabulate(study, results))
     assert listing is not None
     readouts = {
         str(readout): readout for readout in (Last(), MeanOfLast(evaluations=3), Averaged())
@@ -59,7 +59,9 @@ def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
     for record in listing.records:
         values = values_of(arranged, "test/error", readouts[record["readout"]])
         pairs = [("midpoint", "erm"), ("uniform", "erm")]
-        members = family_of(pairs, values, {arm: arm for arm in study.arms}).members
+        measures = measures_of(study, "test/error", readouts[record["readout"]])
+        equal = {arm: arm for arm in study.arms}
+        members = family_of(pairs, values, equal, measures).members
         member = members[record["arm"], record["baseline"]]
         assert record["p"] == member.p
         assert record["difference_ci_low"] == member.low
@@ -68,7 +70,7 @@ def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
 def test_a_sentence_says_where_sign_or_decision_changes() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
-    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert listing is not None
     assert "By the averaged weights, last epoch, midpoint minus erm has the other sign." in (
         listing.caption
@@ -80,7 +82,7 @@ def test_a_sentence_says_where_sign_or_decision_changes() -> None:
 def test_a_study_whose_answer_does_not_change_says_so() -> None:
     study = make_study()
     results = measured(study)
-    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert listing is not None
     assert listing.caption.endswith("No sign and no decision at 5 % changes.")
     assert changed_by_readout(listing) == []
@@ -92,7 +94,7 @@ def test_the_number_of_evaluations_is_the_study_s_and_one_readout_makes_no_table
 ) -> None:
     study = replace(make_study(), readout=MeanOfLast(evaluations=4))
     results = [finish(run, epochs=epochs) for run in study.runs()]
-    listing = sensitivity_table(arrange(study, results), tabulate(study, results))
+    listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     if epochs == 2:
         assert listing is None
     else:
@@ -103,4 +105,4 @@ def test_the_number_of_evaluations_is_the_study_s_and_one_readout_makes_no_table
 def test_records_along_another_axis_than_epochs_are_not_averaged(decay: None) -> None:
     study = decay_study()
     results = [decayed(run) for run in study.runs()]
-    assert sensitivity_table(arrange(study, results), tabulate(study, results)) is None
+    assert sensitivity_table(study, arrange(study, results), tabulate(study, results)) is None

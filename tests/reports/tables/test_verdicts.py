@@ -9,8 +9,9 @@ import scipy.stats
 
 from reports.numbers.predicted import MEASURES, gather_predictions
 from reports.numbers.runs import arrange
+from reports.numbers.verdicts import Verdict, verdicts_of
 from reports.tables.table import tabulate
-from reports.tables.verdicts import Verdict, verdict_table, verdicts_csv, verdicts_of
+from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Comparison, Relation
 from sweeps.study.readouts import Rise
@@ -37,7 +38,7 @@ def claim(
 def judged(study: Study, *claims: Claim, results: list[RunResult] | None = None) -> list[Verdict]:
     study = replace(study, claims=claims)
     results = ended(study, {}) if results is None else results
-    return list(verdicts_of(study, arrange(study, results), tabulate(study, results)))
+    return list(verdicts_of(study, arrange(study, results)))
 
 
 # uniform minus erm is -2.94 points, its interval over one comparison [-3.92, -1.96]
@@ -46,16 +47,18 @@ def judged(study: Study, *claims: Claim, results: list[RunResult] | None = None)
     [
         (claim("less"), "holds"),
         (claim("greater"), "fails"),
-        (claim("at_least"), "fails"),
-        (claim("at_most"), "holds"),
+        (claim("at_least", margin=0.001), "fails"),
+        (claim("at_most", margin=0.001), "holds"),
+        (claim("at_least", margin=0.03), "undecided"),
+        (claim("at_least", margin=0.06), "holds"),
         (claim("within", margin=0.06), "holds"),
         (claim("within", margin=0.03), "undecided"),
         (claim("within", margin=0.01), "fails"),
         (claim("less", right=0.3), "holds"),
-        (claim("at_least", right=0.196), "holds"),
+        (claim("at_least", right=0.196, margin=0.001), "undecided"),
+        (claim("at_least", right=0.196, margin=0.02), "holds"),
         (claim("greater", right=0.196), "undecided"),
         (claim("within", right=0.2, margin=0.03), "holds"),
-        (claim("less", left="erm", right="erm", metric="test/nll"), "undecided"),
     ],
 )
 def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
@@ -64,27 +67,79 @@ def test_a_claim_is_judged_by_its_interval(made: Claim, verdict: str) -> None:
     assert found.n == 5
 
 
-def test_a_claim_in_a_read_out_of_its_own_is_a_family_of_its_own_and_says_so() -> None:
-    rises = claim("greater", right=-0.001, readout=Rise())
+def test_claims_of_all_metrics_and_read_outs_are_one_family_apart_from_the_table() -> None:
+    rises = claim("greater", right="erm", readout=Rise())
     study = replace(make_study(), claims=(claim("less"), rises))
     results = [finish(run) for run in study.runs()]
     table = tabulate(study, results)
     plain = tabulate(replace(study, claims=()), results)
-    assert table.family.size == plain.family.size == 2
-    verdicts = verdicts_of(study, arrange(study, results), table)
-    by_hand = [
-        result.records[-1].metrics["test/error"]
+    assert table.family == plain.family
+    assert "the claims of the study are a family apart" in table.caption
+    verdicts = verdicts_of(study, arrange(study, results))
+    by_hand = {
+        result.run.arm: result.records[-1].metrics["test/error"]
         - min(record.metrics["test/error"] for record in result.records)
         for result in results
-        if result.run.arm == "uniform"
-    ]
-    assert verdicts[1].value == pytest.approx(sum(by_hand) / len(by_hand))
-    assert verdicts[1].n == len(by_hand)
-    listing = verdict_table(study, verdicts, table)
+        if result.run.seed == 0
+    }
+    assert verdicts[1].value == pytest.approx(by_hand["uniform"] - by_hand["erm"], abs=1e-3)
+    assert verdicts[1].n == 5
+    listing = verdict_table(study, verdicts)
     assert listing.cells[1][2].startswith(
         "test error, %, last epoch minus the least evaluation: uniform"
     )
-    assert "Each other metric, read-out or factor is a family of its own." in listing.caption
+    assert "The 2 tests of the claims are one family (Holm)" in listing.caption
+
+
+def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> None:
+    study = replace(
+        make_study(),
+        claims=(
+            claim("less"),
+            claim("less", left="midpoint"),
+            claim("less", left="uniform", right="midpoint"),
+            claim("greater", left="erm", right="uniform"),
+        ),
+    )
+    results = ended(study, {})
+    values = {
+        arm: [r.records[-1].metrics["test/error"] for r in by_seed.values()]
+        for arm, by_seed in arrange(study, results).items()
+    }
+    pairs = [("uniform", "erm"), ("midpoint", "erm"), ("uniform", "midpoint"), ("erm", "uniform")]
+    tests = [scipy.stats.ttest_rel(values[a], values[b]) for a, b in pairs]
+    found = verdicts_of(study, arrange(study, results))
+    order = sorted(range(3), key=lambda place: tests[place].pvalue)
+    reached = 0.0
+    for rank, place in enumerate(order):
+        reached = max(reached, (3 - rank) * tests[place].pvalue)
+        assert found[place].p == pytest.approx(min(1, reached), rel=1e-6)
+        level = 1 - 0.05 / (3 - rank)
+        assert found[place].confidence == pytest.approx(level)
+        interval = tests[place].confidence_interval(level)
+        assert (found[place].low, found[place].high) == pytest.approx((interval.low, interval.high))
+    assert (found[3].p, found[3].verdict) == (found[0].p, found[0].verdict), "one test, said twice"
+
+
+def test_an_interaction_is_the_paired_t_test_of_the_difference_of_differences() -> None:
+    made = claim("less", left=("uniform", "erm"), right=("midpoint", "erm"))  # type: ignore[arg-type]
+    big = claim("greater", left=("erm", "uniform"), right=0.01)  # type: ignore[arg-type]
+    study = replace(make_study(), claims=(made, big))
+    results = ended(study, {})
+    by_arm = arrange(study, results)
+    erm, uniform, midpoint = (
+        np.array([r.records[-1].metrics["test/error"] for r in by_arm[arm].values()])
+        for arm in ("erm", "uniform", "midpoint")
+    )
+    first, second = verdicts_of(study, by_arm)
+    test = scipy.stats.ttest_1samp((uniform - erm) - (midpoint - erm), 0)
+    assert first.value == pytest.approx(np.mean(uniform - midpoint))
+    assert first.p == pytest.approx(2 * test.pvalue) or first.p == pytest.approx(test.pvalue)
+    assert second.value == pytest.approx(np.mean(erm - uniform))
+    assert second.reference == 0.01
+    (cells, other) = verdict_table(study, (first, second)).cells
+    assert cells[2] == "test error, %: (uniform minus erm) less than (midpoint minus erm)"
+    assert other[2] == "test error, %: (erm minus uniform) greater than 1.00"
 
 
 def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
@@ -93,27 +148,13 @@ def test_a_factor_compares_with_a_multiple_of_the_second_arm() -> None:
     results = [finish(run) for run in study.runs()]
     table = tabulate(study, results)
     assert table.family.size == 2
-    plain, halved, doubled = verdicts_of(study, arrange(study, results), table)
+    plain, halved, doubled = verdicts_of(study, arrange(study, results))
     means = {row.arm: row.summaries["test/error"].mean for row in table.rows}
     assert plain.value == pytest.approx(means["uniform"] - means["erm"])
     assert halved.value == pytest.approx(means["uniform"] - 0.5 * means["erm"])
     assert [found.verdict for found in (plain, halved, doubled)] == ["holds", "fails", "holds"]
-    listing = verdict_table(study, (plain, halved, doubled), table)
+    listing = verdict_table(study, (plain, halved, doubled))
     assert listing.cells[1][2] == "test error, %: uniform less than 0.5 x erm"
-
-
-def test_the_numbers_behind_a_verdict_are_those_of_the_table_and_agree_with_its_p() -> None:
-    study = make_study()
-    study = replace(study, claims=(claim("less"), claim("less", left="midpoint")))
-    results = ended(study, {})
-    table = tabulate(study, results)
-    found = verdicts_of(study, arrange(study, results), table)
-    for verdict, row in zip(found, (table.rows[2], table.rows[1]), strict=True):
-        assert row.compared is not None
-        assert (verdict.value, verdict.low, verdict.high) == (
-            row.compared.comparison.difference, row.compared.low, row.compared.high,
-        )  # fmt: skip
-        assert (verdict.verdict == "holds") == row.compared.is_told
 
 
 def test_a_claim_about_a_number_has_the_mean_and_the_number_as_reference() -> None:
@@ -153,20 +194,29 @@ def test_a_claim_of_arms_measured_on_different_data_is_never_judged() -> None:
     assert [verdict.verdict for verdict in found] == ["unfinished", "holds", "holds"]
 
 
-def test_one_seed_decides_nothing_and_numbers_that_do_not_vary_do(decay: None) -> None:
-    one = decay_study(seeds=1)
+def test_one_seed_decides_nothing_and_neither_do_numbers_that_do_not_vary(decay: None) -> None:
     made = claim("greater", left="rate 2", right="rate 1", metric="margin")
-    assert judged(one, made, results=[decayed(r) for r in one.runs()])[0].verdict == "undecided"
-    three = decay_study(seeds=3)
-    (found,) = judged(three, made, results=[decayed(run) for run in three.runs()])
-    assert (found.verdict, found.low, found.high) == ("holds", found.value, found.value)
-    exact = claim("at_most", left="rate 1", right=0.0, metric="norm")
-    (found,) = judged(three, exact, results=[decayed(run) for run in three.runs()])
-    assert (found.verdict, found.value) == ("fails", 3.0)
+    for seeds in (1, 3):
+        study = decay_study(seeds=seeds)
+        (found,) = judged(study, made, results=[decayed(run) for run in study.runs()])
+        assert (found.verdict, found.low, found.p) == ("undecided", None, None)
+        assert found.value is not None
+
+
+def test_two_equal_differences_of_counted_images_decide_nothing() -> None:
+    study = make_study(seeds=(0, 1))
+    same = {
+        (arm, seed): {"error": 0.2 + 0.01 * (arm == "erm") + 0.03 * seed}
+        for arm in study.arms
+        for seed in study.seeds
+    }
+    (found,) = judged(study, claim("less"), results=ended(study, same))
+    assert found.value == pytest.approx(-0.01)
+    assert (found.verdict, found.low, found.p) == ("undecided", None, None)
 
 
 def test_verdicts_csv_has_its_columns_even_without_a_claim() -> None:
-    header = "says,verdict,value,low,high,reference,n"
+    header = "says,verdict,value,low,high,reference,n,p,confidence"
     assert verdicts_csv(()) == header + "\n"
     text = verdicts_csv(tuple(judged(make_study(), claim("less"))))
     assert text.splitlines()[0] == header
@@ -178,14 +228,13 @@ def test_verdicts_csv_has_its_columns_even_without_a_claim() -> None:
 def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
     study = replace(make_study(), claims=(claim("within", right=0.2, margin=0.03),))
     results = [finish(run) for run in study.runs()]
-    table = tabulate(study, results)
-    verdicts = verdicts_of(study, arrange(study, results), table)
-    listing = verdict_table(study, verdicts, table)
+    verdicts = verdicts_of(study, arrange(study, results))
+    listing = verdict_table(study, verdicts)
     assert listing.cells[0][:3] == (
         "uniform within 0.2 (a paper, table 1)", "holds",
         "test error, %: uniform within 20.00 ± 3.00",
     )  # fmt: skip
-    assert "3 comparisons" in listing.caption
+    assert "One claim, so nothing is adjusted." in listing.caption
 
 
 def test_a_claim_about_predictions_is_judged_by_them(
@@ -194,9 +243,8 @@ def test_a_claim_about_predictions_is_judged_by_them(
     metric = "predicted/calibration_error"
     study = replace(study, claims=(claim("less", metric=metric),))
     arranged = arrange(study, results)
-    table = tabulate(study, results)
     predicted = gather_predictions(arranged, study.readout, reader())
-    (verdict,) = verdicts_of(study, arranged, table, predicted)
+    (verdict,) = verdicts_of(study, arranged, predicted)
     raw = [
         [predicted.arms[arm].runs[seed].raw.error for seed in range(5)]
         for arm in ("uniform", "erm")
@@ -209,9 +257,9 @@ def test_a_claim_about_predictions_is_judged_by_them(
         pytest.approx(interval.high),
     )
     assert verdict.n == 5
-    (cells,) = verdict_table(study, (verdict,), table).cells
+    (cells,) = verdict_table(study, (verdict,)).cells
     assert cells[2] == "test calibration error, % after the last epoch: uniform less than erm"
-    assert verdicts_of(study, arranged, table)[0].verdict == "unfinished"
+    assert verdicts_of(study, arranged)[0].verdict == "unfinished"
 
 
 def test_measures_of_predictions_are_those_that_claims_may_name(study: Study) -> None:

@@ -1,9 +1,11 @@
+import math
 from pathlib import Path
 
 import pytest
 
+from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.study.claims import Claim, Comparison
-from sweeps.study.readouts import Averaged, Last, MeanOfLast, Rise
+from sweeps.study.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Rise
 from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 SOURCE = "source: arXiv:2210.13512, table 1"
@@ -100,7 +102,8 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
         (f"claims:\n{CLAIM}".replace("less", "lees"),
          "10: claims[0].that.lees: unknown key 'lees' (did you mean less?)"),
         (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, true"),
-         "10: claims[0].that.less[1]: expected text or a number, got the boolean true; quote it"),
+         "10: claims[0].that.less[1]: expected text, a number or a list of texts, got the boolean "
+         "true; quote it"),
         ("claims: [{says: a, that: {less: [erm, 1], metric: test/error}}]\n",
          "7: claims[0]: missing key 'source'"),
     ],
@@ -172,11 +175,11 @@ def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -
         ("less: [0.1, erm]",
          "less: `less compares [ARM, ARM or number]` must hold, got (less=(0.1, 'erm'))."),
         ("within: [uniform, erm]",
-         "within: `within, and it alone, has a margin` must hold, "
-         "got (margin=None, within=('uniform', 'erm'))."),
+         "within: `within has a margin, for what is merely not contradicted is not shown` must "
+         "hold, got (within=('uniform', 'erm')); write `margin:`, what still counts as equal in "
+         "the unit of the metric."),
         ("margin: 1, less: [uniform, erm]",
-         "margin: `within, and it alone, has a margin` must hold, "
-         "got (margin=1.0, less=('uniform', 'erm'))."),
+         "margin: `less has no margin` must hold, got (margin=1.0, less=('uniform', 'erm'))."),
         ("greater: [erm, uniform], less: [uniform, erm]",
          "less: `one of less, greater, at_least, at_most, within is given` must hold, "
          "got (less=True, greater=True)."),
@@ -188,3 +191,71 @@ def test_a_bad_relation_of_a_file_is_refused_at_its_key(
     claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}, metric: test/error}}\n"
     (line,) = refusals(tmp_path, ARMS + claim)
     assert line == f"10: claims[0].that.{problem}"
+
+
+BOUNDS = sorted(
+    {
+        metric.bounds
+        for problem in map(problem_named, PROBLEMS)
+        for metric in (*problem.metrics.values(), *problem.predicted.values())
+    }
+)
+STEPS = (0.0, 0.01, 0.05, 0.15, 0.2, 0.25, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("relation", ["less", "greater", "at_least", "at_most", "within"])
+@pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=2), Averaged(), Rise()])
+@pytest.mark.parametrize("sides", ["number", "arms", "interaction"])
+def test_claims_that_cannot_come_out_both_ways_are_settled_and_sound_ones_are_not(
+    relation: str, readout: ClaimReadout, sides: str
+) -> None:
+    """Numbers at, near and beyond each bound, by an independent look at intervals in the bounds."""
+    for bounds in BOUNDS:
+        check_settled(readout.bounds(*bounds), relation, sides)
+
+
+def check_settled(bounds: tuple[float, float], relation: str, sides: str) -> None:
+    """Compare `settled` with the verdicts of many intervals inside the bounds."""
+    least, most = bounds
+    width = most - least
+    reached = {"number": (least, most), "arms": (-width, width), "interaction": (-width, width)}
+    low_end, high_end = reached[sides]
+    ends = [end for end in (low_end, high_end) if math.isfinite(end)] or [0.0]
+    for number in {end + side * step for end in ends for step in STEPS for side in (-1, 1)}:
+        left: str | tuple[str, str] = "a" if sides == "number" else ("a", "b")
+        right: str | float = number
+        if sides == "arms":
+            left, right, number = "a", "b", 0.0
+        margin = None if relation in {"less", "greater"} else 0.2
+        that = Comparison(metric="any", margin=margin, **{relation: (left, right)})  # type: ignore[arg-type]
+        near = {
+            number + side * step
+            for step in (*STEPS, 0.001, 0.199, 0.201, 0.22, 3.0)
+            for side in (-1, 1)
+        }
+        points = sorted({min(high_end, max(low_end, point)) for point in near})
+        intervals = [(low, high) for low in points for high in points if low < high]
+        possible = {that.judge(low, high) for low, high in intervals}
+        assert (that.settled(least, most) is None) == ({"holds", "fails"} <= possible), number
+
+
+def test_the_reason_names_metric_read_out_and_bound(tmp_path: Path) -> None:
+    that = "greater: [erm, 0.0], metric: test/error, readout: rise"
+    claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}}}\n"
+    (line,) = refusals(tmp_path, ARMS + claim)
+    assert line == (
+        "8: claims[0]: the claim cannot fail, for test error, last epoch minus the least "
+        "evaluation, is at least 0 % and at most 100 % in every run; compare with another arm, or "
+        "write a number inside the bounds or a margin"
+    )
+
+
+def test_an_interaction_is_read_as_two_differences(tmp_path: Path) -> None:
+    arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
+    claim = CLAIM.replace("[uniform, erm]", "[[uniform, erm], [midpoint, erm]]")
+    (read_back,) = read(tmp_path, f"{arms}claims:\n{claim}").claims
+    assert read_back.that.less == (("uniform", "erm"), ("midpoint", "erm"))
+    (refusal,) = refusals(
+        tmp_path, f"{arms}claims:\n{claim.replace('[midpoint, erm]', '[mid, erm]')}"
+    )
+    assert "names no arm of the study, got 'mid'" in refusal

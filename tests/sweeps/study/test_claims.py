@@ -10,6 +10,7 @@ from sweeps.study.claims import Claim, Comparison, Relation
 
 LESS = Comparison(metric="test/error", less=("a", "b"))
 RELATIONS: tuple[str, ...] = get_args(Relation)
+NEED_MARGIN = {"within", "at_least", "at_most"}
 
 
 def broken(**values: Any) -> RuleError:
@@ -32,7 +33,7 @@ def test_no_text_changes_how_others_are_shown(field: str) -> None:
 def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
     relation: str, other: str | float
 ) -> None:
-    margin = 0.1 if relation == "within" else None
+    margin = 0.1 if relation in NEED_MARGIN else None
     sides: dict[str, Any] = {relation: ("a", other)}
     that = Comparison(metric="test/error", margin=margin, **sides)
     assert (that.relation, that.left, that.right) == (relation, "a", other)
@@ -61,20 +62,73 @@ def test_a_relation_has_two_sides_the_first_an_arm(
     assert error.fields == (relation,)
 
 
-@pytest.mark.parametrize("margin", [None, 0.0, -0.1, math.inf, math.nan])
-def test_within_has_a_margin_that_is_positive_and_finite(margin: float | None) -> None:
-    error = broken(within=("a", "b"), margin=margin)
-    is_given = margin is not None
-    joint = "within, and it alone, has a margin"
-    assert error.rule == ("0 < margin < inf" if is_given else joint)
-    assert error.fields == (("margin",) if is_given else ("margin", "within"))
+@pytest.mark.parametrize("relation", sorted(NEED_MARGIN))
+@pytest.mark.parametrize("margin", [0.0, -0.1, math.inf, math.nan])
+def test_a_margin_is_positive_and_finite(relation: str, margin: float) -> None:
+    error = broken(margin=margin, **{relation: ("a", "b")})
+    assert (error.rule, error.fields) == ("0 < margin < inf", ("margin",))
 
 
-@pytest.mark.parametrize("relation", sorted(set(RELATIONS) - {"within"}))
-def test_no_other_relation_has_a_margin(relation: str) -> None:
+@pytest.mark.parametrize(
+    ("relation", "other"), [("within", ""), ("at_least", "`greater`"), ("at_most", "`less`")]
+)
+def test_a_relation_that_holds_unless_contradicted_is_refused_with_what_to_write(
+    relation: str, other: str
+) -> None:
+    error = broken(**{relation: ("a", "b")})
+    assert error.fields == (relation,)
+    assert "what is merely not contradicted is not shown" in str(error)
+    assert "write `margin:`" in str(error)
+    assert other in str(error)
+
+
+@pytest.mark.parametrize("relation", sorted(set(RELATIONS) - NEED_MARGIN))
+def test_strict_relations_have_no_margin(relation: str) -> None:
     error = broken(margin=0.1, **{relation: ("a", "b")})
-    assert error.rule == "within, and it alone, has a margin"
+    assert error.rule == f"{relation} has no margin"
     assert error.fields == ("margin", relation)
+
+
+def test_a_side_may_be_the_difference_of_two_arms() -> None:
+    interaction = Comparison(metric="test/error", less=(("a", "b"), ("c", "d")))
+    assert interaction.arms == ("a", "b", "c", "d")
+    assert interaction.terms == {"a": 1, "b": -1, "c": -1, "d": 1}
+    assert interaction.allowed == (-math.inf, 0)
+    size = Comparison(metric="test/error", greater=(("a", "b"), 0.01))
+    assert (size.terms, size.number, size.allowed) == ({"a": 1, "b": -1}, 0.01, (0.01, math.inf))
+    shared = Comparison(metric="test/error", less=(("a", "b"), ("c", "b")))
+    assert shared.terms == {"a": 1, "c": -1}
+
+
+@pytest.mark.parametrize("sides", [("a", "a"), (("a", "b"), ("a", "b")), (("a", "a"), 0.5)])
+def test_sides_that_cancel_each_other_are_refused(sides: Any) -> None:
+    assert broken(less=sides).rule == "the two sides are not the same arms"
+
+
+@pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ()])
+def test_a_difference_is_of_two_arms(pair: tuple[str, ...]) -> None:
+    assert broken(less=(pair, "c")).rule == "a difference is [ARM, ARM]"
+
+
+INTERVALS = ((-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3), (-0.3, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("relation", "verdicts"),
+    [
+        ("less", "hhuffu"),
+        ("greater", "ffuhhu"),
+        ("at_least", "fuhhhu"),
+        ("at_most", "hhhufu"),
+        ("within", "fuhufu"),
+    ],
+)
+def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
+    relation: str, verdicts: str
+) -> None:
+    margin = 0.1 if relation in NEED_MARGIN else None
+    that = Comparison(metric="test/error", margin=margin, **{relation: ("a", "b")})  # type: ignore[arg-type]
+    assert "".join(that.judge(*interval)[0] for interval in INTERVALS) == verdicts
 
 
 @pytest.mark.parametrize(
