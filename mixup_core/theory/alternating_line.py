@@ -183,7 +183,6 @@ ALTERNATING_LINE = Problem(
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "classes"),
     setting=setting,
-    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.classes),
     work=lambda config: int(config.steps_per_epoch),
     work_unit="steps",

@@ -36,6 +36,9 @@ _ROOT_BITS = 2 * 55
 _LEAST_LEVEL = 1e-12
 """Error levels are not told apart below it."""
 
+_LEAST_CONFIDENCE = 1e-6
+"""An interval of less is a point."""
+
 _LEVEL_DIGITS = 1e-9
 """Of the logarithm of a level that is searched for."""
 
@@ -182,7 +185,7 @@ class Comparison:
             assert found is not None
             return is_decided(*found)
 
-        low, high = math.log(_LEAST_LEVEL), math.log1p(-_LEAST_LEVEL)
+        low, high = math.log(_LEAST_LEVEL), math.log1p(-_LEAST_CONFIDENCE)
         if not decides(high):
             return 1.0
         if decides(low):

@@ -1,0 +1,36 @@
+"""The index of claims is computed, and is the one that is committed."""
+
+import pytest
+
+from reports.pages.claims_index import PUBLISHED, claims_index
+from sweeps.reading.study_file import bundled_studies, load_study
+
+
+@pytest.fixture(scope="module")
+def index() -> str:
+    return claims_index()
+
+
+@pytest.mark.timeout(120)
+def test_the_committed_index_is_the_one_that_the_published_runs_give(index: str) -> None:
+    assert (PUBLISHED / "claims.md").read_text() == index
+
+
+@pytest.mark.timeout(120)
+def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
+    index: str,
+) -> None:
+    for name in bundled_studies():
+        study = load_study(name)
+        assert f"## {name}\n" in index
+        for claim in study.claims:
+            assert claim.says in index
+        if not study.claims:
+            assert "no claim" in study.description, name
+
+
+@pytest.mark.timeout(120)
+def test_every_bundled_study_that_claims_has_three_seeds_or_more() -> None:
+    for name in bundled_studies():
+        study = load_study(name)
+        assert not study.claims or len(study.seeds) >= 3, name
