@@ -108,9 +108,9 @@ def _rows(
             spell_p(verdict.p),
             _why(study, verdict, row, written.get(before or ""), now[claim.says]),
         )
-    for says, claim in written.items():
+    for says, stated in written.items():
         if says not in pairs.values():
-            reason = _weakness(study, claim["that"], told.get(says)) or "restated or left out"
+            reason = _weakness(study, stated["that"], told.get(says)) or "restated or left out"
             yield (says, told.get(says, {}).get("verdict", DASH), DASH, DASH, DASH, DASH, reason)
 
 
