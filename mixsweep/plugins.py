@@ -22,6 +22,7 @@ Import torch inside functions: a study is read without it.
 
 from pathlib import Path
 
+from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo
@@ -47,6 +48,7 @@ from mixup_core.tree.limits import (
 
 __all__ = [
     "Among",
+    "Augmentation",
     "Bundle",
     "Count",
     "DataError",

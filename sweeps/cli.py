@@ -16,10 +16,12 @@ from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.commands.bench import bench
+from sweeps.commands.check import check
 from sweeps.commands.compare import compare
 from sweeps.commands.data import data
 from sweeps.commands.ending import Ending
 from sweeps.commands.export import export
+from sweeps.commands.init import init
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.list import list_launched
 from sweeps.commands.publish import publish
@@ -194,6 +196,8 @@ for command in (
     status,
     stop,
     list_launched,
+    check,
+    init,
     compare,
     export,
     publish,

@@ -1,16 +1,15 @@
 """Single changes: every configuration that differs from another one in the value of one path."""
 
-import dataclasses
 from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
 from mixup_core.keys import run_key
 from mixup_core.problem import PROBLEMS, with_named_teacher
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
-from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import REQUIRED, leaves, limits, members, parts, words
+from mixup_core.tree.parts import leaves
+from mixup_core.tree.possible_values import values
 from mixup_core.tree.spelling_errors import SpellingError
 from tests.golden.freeze_keys import keyed_study
 from tests.golden.project import bundled_studies, load_study
@@ -42,45 +41,6 @@ FIXED = {
     "sufficiency": {"epochs", "data.views", "data.val_size", "data.oracle"},
 }
 """Problem to the paths that take one value alone."""
-
-_PLAIN: dict[Any, list[Any]] = {
-    type(None): [None],
-    bool: [False, True],
-    int: [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 64, 1000],
-    float: [0.0, 0.125, 0.25, 0.3, 0.5, 0.9, 1.0, 2.0, 4.0, 16.0, 20.0, 1000.0],
-    str: ["a", "b"],
-}
-
-
-def values(hint: Any) -> list[Any]:
-    """Return some values of a type as a study file writes them, within the limits of the type."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if known := words(hint):
-        return list(known)
-    if origin is Annotated:
-        marks = limits(hint)
-        more = [mark.inside for mark in marks if hasattr(mark, "inside")]
-        found = [*values(arguments[0]), *(int(v) if v == int(v) else v for v in more)]
-        return [value for value in found if all(mark.holds(value) for mark in marks)]
-    if origin is Literal:
-        return list(arguments)
-    if members(hint) != (hint,):
-        return [value for member in members(hint) for value in values(member)]
-    if origin is tuple:
-        items = values(arguments[0])
-        return [[], *([item] for item in items), items[:2]]
-    return _spellings(hint) if dataclasses.is_dataclass(hint) else list(_PLAIN[hint])
-
-
-def _spellings(kind: Any) -> list[Any]:
-    """Return the dataclass with its defaults, and with each further value of a required field."""
-    fields = parts(kind)
-    required = {p.name: values(p.hint) for p in fields if p.default is REQUIRED}
-    first = {name: known[0] for name, known in required.items()}
-    found = [first] + [first | {name: v} for name, known in required.items() for v in known[1:]]
-    if hasattr(kind, "tag"):
-        return [{kind.tag: given} if given else kind.tag for given in found]
-    return [{"name": kind.name, **given} if kind_name(kind) else given for given in found]
 
 
 @cache

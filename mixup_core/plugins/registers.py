@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.data.catalog import PUBLISHED
@@ -18,6 +19,7 @@ REGISTERS: Mapping[str, Register[Any]] = {
         Optimizer.catalogue,
         Objective.catalogue,
         Operation.catalogue,
+        Augmentation.catalogue,
         Probe.catalogue,
         PUBLISHED,
     )

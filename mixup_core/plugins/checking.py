@@ -1,0 +1,337 @@
+"""Checking: a plugin's entries are held to the contracts that ours keep, on tiny made-up images."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, get_args, get_origin
+
+import numpy as np
+import torch
+
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data.facts import Dataset, DatasetInfo
+from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data.pixels import Images
+from mixup_core.images.metrics import METRICS
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.loading import Plugin
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import built, parsed, with_values
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import leaves, members, parts, unmarked
+from mixup_core.tree.possible_values import spellings, values
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import flatten
+
+_EPOCHS = 3
+_BASE: Mapping[str, Any] = {
+    "data.name": "digits", "model": {"name": "mlp", "hidden": [8]}, "mix.law": {"beta": 1.0},
+    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": _EPOCHS, "batch_size": 16,
+}  # fmt: skip
+_INFO = DatasetInfo(
+    title="made up", num_train=64, num_test=32, num_classes=4, channels=1, image_size=16,
+    mean=(0.25,), std=(0.2,), smallest_class=16,
+)  # fmt: skip
+_MOST_TRAINED = 3
+"""Values of a field with equal stage keys whose bits are compared."""
+_NO_TEACHER = "learns from another run, which only a study trains: its training is not checked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What a check found of an entry."""
+
+    entry: str
+    """`model tiny`."""
+    contract: str
+    """What was checked, as a statement."""
+    broken: str = ""
+    """How it is broken; empty if it holds."""
+
+
+class _BrokenError(Exception):
+    """A contract is broken; the text says how."""
+
+
+def check_plugin(plugin: Plugin) -> Iterator[Finding]:
+    """Yield what each check finds of each entry of a plugin."""
+    for register, entry in plugin.entries:
+        name = f"{register.noun} {kind_name(entry)}"
+        checks = _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(entry)
+        for contract, check in checks:
+            broken = ""
+            try:
+                contract += check() or ""
+            except _BrokenError as error:
+                broken = str(error)
+            except Exception as error:
+                broken = f"{type(error).__name__}: {error}"
+            yield Finding(entry=name, contract=contract, broken=broken)
+
+
+Checks = Iterable[tuple[str, Callable[[], str | None]]]
+
+
+def _of_member(kind: Any) -> Checks:
+    path, member = _place(kind), parsed(kind, spellings(kind)[0])
+    config = _with(built(TrainConfig, _BASE), path, member)
+    yield "its written form is read as itself", lambda: _written(config)
+    yield (
+        "each of its fields moves the keys of what it changes",
+        lambda: _keyed(config, path, member),
+    )
+    if getattr(member, "teacher", None) is not None:
+        yield _NO_TEACHER, lambda: None
+        return
+    if isinstance(member, Model):
+        yield "the network gives logits, and `has_batch_norm` is right", lambda: _network(member)
+    if isinstance(member, Operation):
+        yield "weights of labels are in [0, 1], and the images given stay", lambda: _mixing(member)
+    yield "numbers do not depend on global random generators", lambda: _seeded(config)
+    yield "a run stopped after any epoch goes on with equal bits", lambda: _resumed(config)
+    yield "another batch size trains", lambda: _batches(config)
+    yield "no test image is seen in training", lambda: _blind(config)
+    yield "what it records is what it declares", lambda: _declared(config, member)
+    yield "time per epoch", lambda: _timed(config)
+
+
+def _of_dataset(dataset: Dataset) -> Checks:
+    config = built(TrainConfig, {**_BASE, "data.name": dataset.name, "epochs": 1})
+    if not is_present(dataset.name, data_root()):
+        yield (
+            f"not here: mixsweep data fetch {dataset.name} --plugin FILE, then check again",
+            (lambda: None),
+        )
+        return
+    yield "its images are what `info` says", lambda: _images(dataset)
+    yield "reading it again gives the same images", lambda: _read_again(config)
+    yield "a network trains on it", lambda: _trains(config)
+
+
+def _place(kind: Any) -> str:
+    """Return the first path of a configuration that may hold a member.
+
+    Raises:
+        _BrokenError: If there is none.
+    """
+    for path, leaf in leaves(TrainConfig).items():
+        if kind in leaf.part.options.values():
+            return path.removesuffix(".name") if leaf.part.is_named else path
+        hint = unmarked(leaf.part.hint)
+        if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
+            return path
+    raise _BrokenError(f"no path of a configuration holds a {kind.__name__}")
+
+
+def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
+    """Return a configuration that uses a member, with the views that it is for."""
+    is_list = path not in leaves(TrainConfig) or not leaves(TrainConfig)[path].part.options
+    is_list = is_list and f"{path}.name" not in leaves(TrainConfig)
+    views = getattr(member, "views", None)
+    return with_values(
+        config,
+        {path: (member,) if is_list else member} | ({"data.views": views} if views else {}),
+    )
+
+
+def _written(config: TrainConfig) -> None:
+    if built(TrainConfig, flatten(config)) != config:
+        raise _BrokenError(f"{flatten(config)} is read as something else")
+
+
+def _keyed(config: TrainConfig, path: str, member: Any) -> str:
+    """Check that changes of a field move the keys, and that equal stage keys mean equal bits.
+
+    Raises:
+        _BrokenError: If they do not, or no other value of a field could be found.
+    """
+    kind: Any = type(member)
+    for part in parts(kind):
+        others = list(_others(config, path, member, part.name))
+        if not others:
+            raise _BrokenError(f"no other value of `{part.name}` could be tried; widen its limits")
+        same = [c for c in others if stage_keys(c)[-1] == stage_keys(config)[-1]]
+        if len(same) == len(others) or any(run_key(c) == run_key(config) for c in others):
+            raise _BrokenError(f"another `{part.name}` leaves the last stage key as it is")
+        for other in same[:_MOST_TRAINED]:
+            if _trained(other)[-1] != _trained(config)[-1]:
+                raise _BrokenError(
+                    f"another `{part.name}` changes the weights and no stage key: `in_epoch` must "
+                    "return every field that matters in an epoch"
+                )
+    return f" ({len(parts(kind))} fields)"
+
+
+def _others(config: TrainConfig, path: str, member: Any, field: str) -> Iterator[TrainConfig]:
+    """Yield configurations that differ in one field of a member."""
+    part = next(part for part in parts(type(member)) if part.name == field)
+    for value in values(part.hint):
+        try:
+            other = _with(config, path, with_values(member, {field: value}))
+        except (RuleError, SpellingError):
+            continue
+        if other != config:
+            yield other
+
+
+def _network(model: Model) -> None:
+    network = model.initialised(2, 5, 16, seed=0)
+    logits = network.eval()(torch.zeros(3, 2, 16, 16))
+    if tuple(logits.shape) != (3, 5) or logits.dtype != torch.float32:
+        raise _BrokenError(
+            f"3 images in 5 classes gave {logits.dtype} of shape {tuple(logits.shape)}"
+        )
+    kinds = (torch.nn.modules.batchnorm._BatchNorm,)
+    normalises = any(isinstance(part, kinds) for part in network.modules())
+    if normalises != model.has_batch_norm:
+        raise _BrokenError(f"has_batch_norm is {model.has_batch_norm}, the network says otherwise")
+
+
+def _mixing(operation: Operation) -> None:
+    rng = np.random.default_rng(0)
+    for count in (1, 6):
+        own, beside = torch.rand(2, 6, 3, 16, 16).unbind()
+        kept = own.clone(), beside.clone()
+        lam = rng.random(count)
+        drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
+        weights = torch.from_numpy(lam).float().expand(6)
+        mixed, share = operation.mix(own, beside, weights, drawn)
+        if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
+            raise _BrokenError("`mix` changes the images that it is given")
+        if mixed.shape != own.shape or not bool(((share >= 0) & (share <= 1)).all()):
+            raise _BrokenError(f"images of shape {tuple(mixed.shape)}, weights {share.tolist()}")
+
+
+def _seeded(config: TrainConfig) -> None:
+    found = []
+    for seed in (1, 2):
+        before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter
+        torch.default_generator.manual_seed(seed)
+        try:
+            found.append(_trained(config)[-1])
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
+            torch.default_generator.set_state(before[2])
+    if found[0] != found[1]:
+        raise _BrokenError(
+            "two runs of one seed differ: draw only from the generator that is given (dropout and "
+            "stochastic depth draw from PyTorch's global one)"
+        )
+
+
+def _resumed(config: TrainConfig) -> None:
+    whole = _trained(config)
+    for epoch in range(1, config.epochs):
+        content, records = whole[epoch - 1]
+        state = TrainingState.initial(config, _INFO, torch.device("cpu"))
+        state.load_bytes(content, records)
+        if state.to_bytes() != content:
+            raise _BrokenError(
+                f"the state after epoch {epoch} is written otherwise once it is read"
+            )
+        if _trained(config, resume=state)[-1] != whole[-1]:
+            raise _BrokenError(
+                f"resumed after epoch {epoch} it ends with other weights: something is remembered "
+                "outside of the network and the optimizer"
+            )
+
+
+def _batches(config: TrainConfig) -> None:
+    _trained(replace(config, epochs=1, batch_size=7))
+
+
+def _blind(config: TrainConfig) -> None:
+    own, noise = _trained(config)[-1][0], _trained(config, splits=_splits(noise=True))[-1][0]
+    hidden = with_values(config, {"data.test": False})
+    if not own == noise == _trained(hidden, splits=replace(_splits(), test=None))[-1][0]:
+        raise _BrokenError("with other test images, or none, the weights are others")
+
+
+def _declared(config: TrainConfig, member: Any) -> str:
+    names = {name for _, records in _trained(config)[-1:] for r in records for name in r.metrics}
+    if unknown := sorted(names - METRICS.keys()):
+        raise _BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
+    absent = sorted(set(getattr(member, "metrics", ())) - names)
+    heads = ("val/", "test/")
+    if lost := [name for name in absent if not name.startswith(heads)]:
+        raise _BrokenError(f"{', '.join(lost)} is declared and never recorded")
+    return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"
+
+
+def _timed(config: TrainConfig) -> str:
+    own, ours = (_seconds(c) for c in (config, built(TrainConfig, _BASE)))
+    return f": {own * 1e3:.1f} ms on made-up images, {ours * 1e3:.1f} ms of a plain one of ours"
+
+
+def _seconds(config: TrainConfig) -> float:
+    splits, times = _splits(), []
+    started = time.perf_counter()
+    for _ in fit(config, splits):
+        times.append(time.perf_counter() - started)
+        started = time.perf_counter()
+    return median(times)
+
+
+def _images(dataset: Dataset) -> None:
+    data = built(TrainConfig, {**_BASE, "data.name": dataset.name}).data
+    splits = load(data)
+    fewest = int(torch.bincount(splits.train.labels).min())
+    if fewest != dataset.info.smallest_class:
+        raise _BrokenError(f"smallest_class is {dataset.info.smallest_class}, not {fewest}")
+
+
+def _read_again(config: TrainConfig) -> None:
+    first = load(config.data)
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002, TID251  the generator that must not matter
+    again = load(config.data)
+    for split in ("train", "test"):
+        one, other = getattr(first, split), getattr(again, split)
+        if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
+            raise _BrokenError(f"the {split} images differ from one reading to the next")
+
+
+def _trains(config: TrainConfig) -> None:
+    next(iter(fit(config, load(config.data))))
+
+
+def _trained(
+    config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
+) -> list[tuple[bytes, list[EpochRecord]]]:
+    """Return the state and the records so far after each epoch."""
+    state = resume or TrainingState.initial(config, _INFO, torch.device("cpu"))
+    return [
+        (state.to_bytes(), list(state.records)) for _ in fit(config, splits or _splits(), state)
+    ]
+
+
+def _splits(*, noise: bool = False) -> Splits:
+    """Return made-up images: a bright pixel tells the class.
+
+    Args:
+        noise: Whether the test images are noise.
+    """
+
+    def split(count: int, seed: int, blank: bool) -> Images:
+        rng, labels = np.random.default_rng(seed), np.arange(count) % _INFO.num_classes
+        pixels = rng.integers(0, 128, (count, 1, 16, 16), dtype=np.uint8)
+        if not blank:
+            pixels[np.arange(count), 0, labels, labels] = 255
+        return Images.of_arrays(pixels, labels)
+
+    return Splits(
+        info=_INFO,
+        train=split(_INFO.num_train, 0, blank=False),
+        val=None,
+        test=split(_INFO.num_test, 2 if noise else 1, blank=noise),
+    )

@@ -1,0 +1,43 @@
+"""check: hold a plugin to the contracts that our own models, operations, ... keep."""
+
+import sys
+
+import click
+
+from sweeps.commands.request import DONE, SOME_FAILED
+
+
+@click.command()
+@click.argument("plugin", metavar="FILE")
+def check(plugin: str) -> int:
+    """Check that a plugin file keeps our contracts, on made-up images, in less than a minute.
+
+    Its fields enter the keys, a stopped run resumes with equal bits, nothing draws from global
+    generators, no test image is seen in training. Exit codes: 0 every contract holds, 1 one is
+    broken, 2 the plugin cannot be loaded.
+    """
+    from mixup_core.plugins.loading import use
+    from sweeps.reading.schema import study_schema
+
+    had_torch = "torch" in sys.modules
+    loaded = use(plugin)
+    click.echo(f"holds   {loaded.source.name} loads: {', '.join(loaded.names)}")
+    if "torch" in sys.modules and not had_torch:
+        click.echo(
+            "advice  import torch inside functions: at the top of a plugin it slows every command"
+        )
+    study_schema()
+    click.echo("holds   the JSON Schema of a study file has its fields")
+    from mixup_core.plugins.checking import check_plugin
+
+    num_broken = 0
+    for finding in check_plugin(loaded):
+        num_broken += bool(finding.broken)
+        verdict, detail = ("BROKEN", f": {finding.broken}") if finding.broken else ("holds ", "")
+        click.echo(f"{verdict}  {finding.entry}: {finding.contract}{detail}")
+    click.echo(
+        "every contract holds"
+        if num_broken == 0
+        else f"{num_broken} broken {'contract' if num_broken == 1 else 'contracts'}"
+    )
+    return SOME_FAILED if num_broken else DONE

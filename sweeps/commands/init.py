@@ -1,0 +1,41 @@
+"""init: write a study, a plugin and its test, which check and run as they are."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from sweeps.commands.request import DONE, RefusedError, program
+
+_FILES = ("study.yaml", "plugin.py", "test_plugin.py")
+_SCHEMA = "study.schema.json"
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+def init(folder: Path) -> int:
+    """Write study.yaml, plugin.py and test_plugin.py into FOLDER; they check and run as they are.
+
+    study.schema.json, which the first line of study.yaml names, lets editors complete study files.
+    No file is replaced.
+    """  # noqa: DOC501
+    there = [name for name in (*_FILES, _SCHEMA) if (folder / name).exists()]
+    if there:
+        raise RefusedError(
+            f"{folder / there[0]}: exists already and is not replaced; name another folder"
+        )
+    from mixup_core.plugins.loading import use
+    from sweeps.reading.schema import study_schema
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _FILES:
+        template = resources.files("sweeps.templates").joinpath(name)
+        (folder / name).write_bytes(template.read_bytes())
+    use(folder / "plugin.py")
+    (folder / _SCHEMA).write_text(json.dumps(study_schema(), indent=1) + "\n")
+    plugin, study = folder / "plugin.py", folder / "study.yaml"
+    click.echo(f"wrote  {', '.join(str(folder / name) for name in (*_FILES, _SCHEMA))}")
+    click.echo(f"next   {program()} check {plugin}")
+    click.echo(f"       {program()} run {study} --plugin {plugin}")
+    return DONE

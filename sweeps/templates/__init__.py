@@ -1,0 +1,1 @@
+"""Templates: the files that `mixsweep init` writes."""

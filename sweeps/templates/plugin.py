@@ -1,0 +1,76 @@
+"""A plugin: an operation, a network and a dataset. Check it with `mixsweep check plugin.py`.
+
+Every public class that extends a base class of `mixsweep.plugins` can be named in study files.
+Import torch inside functions: studies are read without it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixsweep.plugins import Count, Dataset, DatasetInfo, Images, Model, Operation
+
+value = dataclass(frozen=True, kw_only=True, slots=True)
+
+
+@value
+class Halves(Operation):
+    """The lower rows of an image are replaced by those of its partner."""
+
+    tag = "halves"
+
+    least: Count = 1
+    """Fewest rows of either image."""
+
+    def mix(self, own, beside, lam, drawn):
+        """Return the mixed images and the weight of the label of `own`."""
+        import torch
+
+        height = own.shape[2]
+        rows = (lam * height).round().clamp(self.least, height - self.least)
+        stays = torch.arange(height, device=own.device)[:, None] < rows[:, None, None, None]
+        return torch.where(stays, own, beside), rows / height
+
+
+@value
+class Tiny(Model):
+    """One convolution, pooled and read by a linear layer."""
+
+    name = "tiny"
+    has_batch_norm = False
+
+    channels: Count = 8
+    """Channels of the convolution."""
+
+    def network(self, in_channels, num_classes, image_size):
+        """Return the network with the initial weights that PyTorch draws."""
+        from torch import nn
+
+        return nn.Sequential(
+            nn.Conv2d(in_channels, self.channels, 3, padding=1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
+            nn.Linear(16 * self.channels, num_classes),
+        )
+
+
+def read(root, split, size):
+    """Return the images of a split: a bright square in one of four corners, in noise."""
+    rng = np.random.default_rng(0 if split == "train" else 1)
+    labels = np.arange(400 if split == "train" else 200) % 4
+    pixels = rng.integers(0, 160, (len(labels), 1, 8, 8), dtype=np.uint8)
+    for image, label in zip(pixels[:, 0], labels, strict=True):
+        row, column = 4 * (label // 2), 4 * (label % 2)
+        image[row : row + 4, column : column + 4] += 40
+    return Images.of_arrays(pixels, labels)
+
+
+CORNERS = Dataset(
+    name="corners",
+    info=DatasetInfo(
+        title="bright corners", num_train=400, num_test=200, num_classes=4, channels=1,
+        image_size=8, mean=(0.35,), std=(0.2,), smallest_class=100,
+    ),
+    read=read,
+)  # fmt: skip

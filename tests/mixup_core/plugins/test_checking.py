@@ -1,0 +1,113 @@
+"""The check passes what keeps our contracts and names each contract that a plugin breaks."""
+
+import pytest
+
+from mixup_core.plugins.checking import check_plugin
+from mixup_core.plugins.loading import use
+from tests.plugin_files import DOTS, MARGIN, TINY, Write
+
+DROPOUT = TINY.replace("nn.GELU(),", "nn.Dropout(0.5),")
+FORGETFUL = """
+@value
+class Doubled(Objective):
+    tag = "doubled"
+    times: Count = 2
+    def in_epoch(self, law, epoch, epochs):
+        return law, Doubled()
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=self.times * batch.losses(student(batch.mixed), loss).mean())
+"""
+LATE = """
+@value
+class Late(Objective):
+    tag = "late"
+    start: Count = 1
+    def in_epoch(self, law, epoch, epochs):
+        from mixup_core.images.objectives.plain import Plain
+        return law, {late} if epoch >= self.start else Plain()
+    def on(self, batch, student, loss, teacher):
+        return Minimised(loss=self.start * batch.losses(student(batch.mixed), loss).mean())
+"""
+HALF = """
+@value
+class Half(Operation):
+    tag = "half"
+    def mix(self, own, beside, lam, drawn):
+        return {images}, lam * 0 + {weight}
+"""
+PEEKING = """
+@value
+class Peek(Probe):
+    tag = "peek"
+    metrics = {"train/peek": Metric(label="peek"), "train/never": Metric(label="never")}
+    def measure(self, subject):
+        import torch
+        with torch.no_grad():
+            for part in subject.network.parameters():
+                part.add_(subject.held_out["test"][slice(0, 9)].mean() * 1e-3)
+        return {"train/peek": 1.0, "train/other": 2.0}
+"""
+REMEMBERING = """
+STEPS = []
+@value
+class Counted(Optimizer):
+    name = "counted"
+    def over(self, parameters):
+        import torch
+        class Own(torch.optim.SGD):
+            def step(self):
+                STEPS.append(1)
+                for group in self.param_groups:
+                    group["lr"] /= len(STEPS)
+                super().step()
+        return Own(parameters, lr=self.lr)
+"""
+
+
+def _broken(file: object) -> dict[str, str]:
+    return {found.contract: found.broken for found in check_plugin(use(str(file))) if found.broken}
+
+
+def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
+    half = HALF.format(images="(own + beside) / 2", weight="0.5")
+    late = LATE.format(late="self")
+    file = plugin(TINY, MARGIN, DOTS, half, late)
+    found = list(check_plugin(use(file)))
+    assert not [each for each in found if each.broken]
+    assert {each.entry for each in found} == {
+        "model tiny", "probe margin", "dataset dots", "operation half", "objective late",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "contract", "message"),
+    [
+        (DROPOUT, "numbers do not depend on global random generators", "dropout"),
+        (FORGETFUL, "each of its fields moves", "another `times` leaves the last stage key"),
+        (HALF.format(images="own.mul_(0.5)", weight="0.5"), "weights of labels", "`mix` changes"),
+        (HALF.format(images="own", weight="1.5"), "weights of labels", "1.5"),
+        (PEEKING, "what it records is what it declares", "train/other is recorded"),
+        (
+            PEEKING.replace(', "train/other": 2.0', ""),
+            "what it records is what it declares", "train/never is declared and never recorded",
+        ),
+        (REMEMBERING, "numbers do not depend", "two runs of one seed differ"),
+        (TINY.replace("False", "True"), "the network gives logits", "has_batch_norm is True"),
+        (TINY.replace("self.width, num_classes", "self.width, 3"), "the network gives", "(3, 3)"),
+        (DOTS.replace("smallest_class=50", "smallest_class=9"), "its images are", "not 50"),
+        (DOTS.replace("num_train=200", "num_train=100"), "its images are", "must be uint8"),
+        (
+            DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if"),
+            "reading it again", "the train images differ",
+        ),
+    ],
+)  # fmt: skip
+def test_a_broken_contract_is_named(plugin: Write, code: str, contract: str, message: str) -> None:
+    found = _broken(plugin(code))
+    assert any(message in broken for name, broken in found.items() if contract in name), found
+
+
+def test_a_probe_that_changes_weights_by_test_images_is_found(plugin: Write) -> None:
+    peek = PEEKING.replace('held_out["test"]', 'held_out.get("test", torch.zeros(9))')
+    broken = _broken(plugin(peek))["no test image is seen in training"]
+    assert broken == "with other test images, or none, the weights are others"

@@ -1,0 +1,32 @@
+"""The command check: what it prints and how it ends."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.plugin_files import TINY, Write
+
+Line = Callable[..., CommandLine]
+
+
+@pytest.mark.parametrize(
+    ("parts", "code", "expected"),
+    [
+        ((TINY,), 0, "every contract holds"),
+        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "3 broken contracts"),
+        ((TINY, "import torch\n"), 0, "advice  import torch inside functions"),
+        (("1 / 0",), 2, ""),
+    ],
+)
+def test_the_exit_code_says_whether_contracts_hold(
+    command_line: Line,
+    plugin: Write,
+    parts: tuple[str, ...],
+    code: int,
+    expected: str,
+) -> None:
+    mixsweep = command_line()
+    told = mixsweep("check", str(plugin(*parts)), code=code)
+    assert expected in told.stdout
+    assert ("fails in line 9: ZeroDivisionError" in told.stderr) == (code == 2)

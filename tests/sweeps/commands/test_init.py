@@ -1,0 +1,37 @@
+"""What init writes checks and runs as it is; no file is replaced."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.conftest import CommandLine
+
+Line = Callable[..., CommandLine]
+
+
+@pytest.mark.slow
+def test_the_files_check_and_run_as_they_are(command_line: Line, tmp_path: Path) -> None:
+    mixsweep = command_line()
+    folder = tmp_path / "new"
+    assert "next   " in mixsweep("init", str(folder)).stdout
+    plugin, study = str(folder / "plugin.py"), str(folder / "study.yaml")
+    checked = mixsweep("check", plugin).stdout
+    assert checked.endswith("every contract holds\n")
+    assert "operation halves: each of its fields moves the keys" in checked
+    assert mixsweep.json("plan", study, "--plugin", plugin)["to_run"] == 9
+    named = (folder / "study.yaml").read_text().splitlines()[0]
+    assert named == "# yaml-language-server: $schema=study.schema.json"
+    schema = json.loads((folder / "study.schema.json").read_text())
+    jsonschema.validate(yaml.safe_load((folder / "study.yaml").read_text()), schema)
+
+
+def test_a_file_that_is_there_is_not_replaced(command_line: Line, tmp_path: Path) -> None:
+    mixsweep = command_line()
+    (tmp_path / "plugin.py").write_text("mine")
+    assert "plugin.py: exists already" in mixsweep("init", str(tmp_path), code=2).stderr
+    assert [file.name for file in tmp_path.iterdir() if file.suffix] == ["plugin.py"]
+    assert (tmp_path / "plugin.py").read_text() == "mine"
