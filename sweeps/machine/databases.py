@@ -7,6 +7,9 @@ from urllib.request import url2pathname
 from mixup_core.addresses import Address, web_address
 
 _SQLITE = "sqlite:///"
+_SQLITE_QUOTED = "sqlite+pysqlite:///"
+"""The same to SQLAlchemy. For a URL with the other prefix MLflow makes the folder of the database,
+from the path as it is quoted."""
 
 
 def sqlite_url(file: Path) -> str:
@@ -17,12 +20,12 @@ def sqlite_url(file: Path) -> str:
     """
     plain = f"{_SQLITE}{file}"
     try:
-        quoted = f"{_SQLITE}{quote(str(file), safe=' +/')}"
+        path = quote(str(file), safe=" +/")
     except UnicodeEncodeError as error:
         raise ValueError(f"{str(file)!r}: a name in it is not UTF-8") from error
-    if plain == quoted:
+    if path == str(file):
         return plain
-    for url in (quoted, plain):  # SQLAlchemy before 2.1 takes the path as it is
+    for url in (f"{_SQLITE_QUOTED}{path}", plain):  # SQLAlchemy before 2.1 takes the path as it is
         if _database(url) == str(file):
             return url
     raise ValueError(f"{file}: SQLAlchemy has no URL for this path")
@@ -82,7 +85,7 @@ def _database(url: str) -> str | None:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
     except ImportError:  # a machine that only trains
-        return unquote(url.partition("?")[0].removeprefix(_SQLITE))
+        return unquote(url.partition("?")[0].partition(":///")[2])
     try:
         return make_url(url).database
     except (ArgumentError, ValueError):

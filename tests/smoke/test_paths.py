@@ -1,0 +1,124 @@
+"""Paths: a home works wherever it lies, or is refused in one line before anything is written."""
+
+import json
+import os
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.head import free_ports
+from tests.conftest import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+ODD = ("a::b", "h?1", "what?mode=ro", "w%201", "a#b", "results[2026]", "a\\b", "me@site:x", "~x",
+       "$HOME", "é 'x'")  # fmt: skip
+REFUSED = {
+    "too long": "/".join(["x" * 200] * 3),
+    "not UTF-8": os.fsdecode(b"n\xff"),
+    "a line break": "a\nb",
+}
+STUDY = """
+study: odd
+base: {data: {name: digits, val_size: 200}, model: {name: mlp}, epochs: 1, batch_size: 512}
+arms: {erm: {mix.law: erm}}
+seeds: 1
+search:
+  space: {mix.law: {beta: {log_uniform: [0.5, 2.0]}}}
+  points: 1
+  objective: val/error
+"""
+COMMANDS = (
+    "plan {study}", "status {study}", "run {study} --engine inline", "run {study} --engine inline",
+    "report {study}", "sync {study}", "export {study} --out {out}", "list", "store list {study}",
+    "store verify", "store prune {study} --yes", "compare {study} --arms erm point-0000",
+    "stop {study}", "doctor",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/".join(ODD), *(pytest.param(name, marks=pytest.mark.long) for name in ODD)],
+    ids=["all", *ODD],
+)
+def test_every_command_works_on_a_home_of_any_name(
+    command_line: Callable[..., CommandLine],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    home, study = tmp_path / "place" / name, tmp_path / "odd.yaml"
+    home.parent.mkdir(parents=True)
+    study.write_text(STUDY)
+    monkeypatch.chdir(home.parent)
+    mixsweep = command_line(home)
+    for command in COMMANDS:
+        arguments = [part.format(study=study, out=tmp_path / "out.csv") for part in command.split()]
+        code, said = _run(mixsweep, *arguments)
+        assert code in ({0, 1, 2} if arguments[0] in _MAY_FAIL else {0}), (command, said)
+        assert "Traceback" not in said, command
+    assert _beside(home, tmp_path / "place") == []
+    assert {"store", "mlflow.db", "optuna.db", "reports"} <= {path.name for path in home.iterdir()}
+    (experiment,) = _shown_by_ui(mixsweep)
+    assert experiment["name"] == "odd"
+    assert experiment["artifact_location"] == f"{(home / 'artifacts').as_uri()}"
+    assert _beside(home, tmp_path / "place") == []
+
+
+@pytest.mark.parametrize("name", REFUSED.values(), ids=REFUSED)
+def test_a_home_that_no_library_could_name_is_refused_before_anything_is_written(
+    command_line: Callable[..., CommandLine], tmp_path: Path, name: str
+) -> None:
+    mixsweep = command_line(MIXSWEEP_HOME=os.fspath(tmp_path / name))
+    for command in (*COMMANDS, "ui", "submit digits --address http://127.0.0.1:1"):
+        arguments = [part.format(study="digits", out=tmp_path / "x") for part in command.split()]
+        ran = mixsweep(*arguments, code=2)
+        assert len(ran.stderr.splitlines()) == 1, command
+        assert ran.stderr.startswith(("--home ", "--home:"))
+    assert list(tmp_path.iterdir()) == []
+
+
+_MAY_FAIL = {"compare", "stop"}
+"""Commands that say that there is nothing to compare or to stop."""
+
+
+def _run(mixsweep: CommandLine, *arguments: str) -> tuple[int, str]:
+    process = mixsweep.start(*arguments)
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out + err
+
+
+def _beside(home: Path, place: Path) -> list[str]:
+    """Return what lies in a place but the home and the folders above it."""
+    own = {home, *home.parents}
+    found = (
+        Path(folder) / name for folder, names, files in os.walk(place) for name in names + files
+    )
+    return [os.fspath(path) for path in found if path not in own and home not in path.parents]
+
+
+def _shown_by_ui(mixsweep: CommandLine) -> list[dict[str, str]]:
+    """Return the experiments that MLflow's pages have of a home, but its default one."""
+    (port,) = free_ports(1)
+    server = mixsweep.start("ui", "--port", str(port))
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/api/2.0/mlflow/experiments/search?max_results=9"
+    )
+    give_up_at = time.monotonic() + 120
+    try:
+        while True:
+            assert server.poll() is None, server.communicate()
+            try:
+                with urllib.request.urlopen(request, timeout=20) as answer:
+                    found: list[dict[str, str]] = json.load(answer)["experiments"]
+                break
+            except OSError:
+                assert time.monotonic() < give_up_at, "the server does not answer"
+                time.sleep(0.5)
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+    return [experiment for experiment in found if experiment["name"] != "Default"]
