@@ -12,6 +12,7 @@ from mixup_core.images.data.needs import (
     shared_images,
 )
 from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_classes
+from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
@@ -87,6 +88,8 @@ def method(config: TrainConfig) -> str | None:
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     if changes != (None, None, None) or config.objective != Plain() or config.data.oracle:
+        return None
+    if isinstance(config.loss, CrossEntropy) and config.loss.smoothing > 0:
         return None
     usual = replace(mix, law=Erm(), lam_scope="batch", partner=FromDataset()) == MixConfig()
     is_plain = usual and mix.partner.pairing is not None

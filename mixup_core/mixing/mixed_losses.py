@@ -13,7 +13,7 @@ def mixed_cross_entropy(
 
 
 def mixed_cross_entropies(
-    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
+    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor, smoothing: float = 0.0
 ) -> Tensor:
     """Return the cross entropy of each image of a mixed batch: nats, (batch,).
 
@@ -31,9 +31,12 @@ def mixed_cross_entropies(
         labels: (batch,), int64, each in [0, classes).
         partner_labels: (batch,), as `labels`, for the images mixed in.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
+        smoothing: Share of each target that is spread over all classes alike.
     """
-    own = cross_entropy(logits, labels, reduction="none")
-    partner = cross_entropy(logits, partner_labels, reduction="none")
+    own, partner = (
+        cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
+        for target in (labels, partner_labels)
+    )
     return torch.lerp(partner, own, lam.expand_as(own))
 
 

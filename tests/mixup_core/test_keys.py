@@ -15,6 +15,7 @@ from mixup_core import keys
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.keys import changes, rounded, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.mixing.partners import FromBatch
 from mixup_core.problem import Keying, Problem, problem_named
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig
@@ -122,7 +123,7 @@ def test_a_longer_run_continues_the_stages_of_a_shorter_one() -> None:
 
 def test_a_run_that_never_mixes_shares_with_erm_whatever_its_law() -> None:
     for law in (Beta(alpha=0.3), Midpoint()):
-        mix = MixConfig(law=law, switch_epoch=0, lam_scope="sample", partner="permutation")
+        mix = MixConfig(law=law, switch_epoch=0, lam_scope="sample", partner=FromBatch())
         config = dataclasses.replace(BASE, mix=mix)
         assert stage_keys(config) == stage_keys(BASE)
         assert run_key(config) != run_key(BASE)

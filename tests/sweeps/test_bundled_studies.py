@@ -9,6 +9,7 @@ from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.choices.optimizers import Adam
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.mixing.partners import FromDataset
 from sweeps.reading.study_file import bundled_studies, load_study
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
@@ -62,7 +63,7 @@ def test_quickstart_is_the_measured_cpu_variant() -> None:
         data=DataConfig(name="fashion-mnist", views="concat", num_train=4000, pool=2),
         model=NarrowResNet(),
         optimizer=Adam(lr=0.001),
-        mix=MixConfig(law=Beta(alpha=1.0), lam_scope="batch", partner="dataset"),
+        mix=MixConfig(law=Beta(alpha=1.0), lam_scope="batch", partner=FromDataset()),
         epochs=50,
         batch_size=125,
         eval_every=10,
@@ -85,7 +86,7 @@ def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None
     assert (midpoint.model.name, midpoint.model.width) == ("resnet18", None)
     assert midpoint.optimizer == Adam(lr=0.001, weight_decay=0.0)
     assert (midpoint.epochs, midpoint.batch_size, midpoint.eval_every) == (100, 750, 1)
-    assert (midpoint.mix.lam_scope, midpoint.mix.partner) == ("batch", "dataset")
+    assert (midpoint.mix.lam_scope, midpoint.mix.partner) == ("batch", FromDataset())
     assert "Table 1" in study.description
     assert "arXiv:2210.13512" in study.description
 

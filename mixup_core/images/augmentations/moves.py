@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 PADDING = 4
@@ -15,8 +14,8 @@ Border = Literal["black", "reflect"]
 
 
 def draw_moves(
-    shape: tuple[int, ...], rng: np.random.Generator, *, mirrors: bool
-) -> NDArray[np.int64]:
+    shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool
+) -> "NDArray[np.int64]":
     """Return moves as `moved` takes them, uniform: (*shape, 3).
 
     Args:
@@ -24,6 +23,8 @@ def draw_moves(
         rng: Source of the draws; the same crops whether images are mirrored or not.
         mirrors: Whether every second image is mirrored, on average.
     """
+    import numpy as np
+
     corner = rng.integers(2 * PADDING + 1, size=(*shape, 2))
     mirrored = rng.integers(2, size=(*shape, 1)) * mirrors
     return np.concatenate([corner, mirrored], axis=-1)

@@ -4,16 +4,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from mixup_core.laws import Law
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Share
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CrossEntropy:
+class CrossEntropy(Checked):
     """In nats; see `mixup_core.mixing.mixed_losses.mixed_cross_entropies`."""
 
     tag: ClassVar = "cross-entropy"
+
+    smoothing: Share = 0.0
+    """Share of each label that is spread over all classes alike: label smoothing, the control for
+    what mixing does to labels. Source: Szegedy et al. 2016, arXiv:1512.00567, section 7."""
 
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
@@ -21,7 +27,7 @@ class CrossEntropy:
         """Return the loss of each image, (batch,)."""
         from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
-        return mixed_cross_entropies(logits, labels, partner_labels, lam)
+        return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
 
     def floor(
         self,
@@ -29,8 +35,13 @@ class CrossEntropy:
         labels: "Tensor",
         partner: Literal["dataset", "permutation"],
         batch_size: int,
-    ) -> float:
-        """Return the infimum of the mean over all functions (`mixup_core.mixing.loss_floor`)."""
+    ) -> float | None:
+        """Return the infimum of the mean over all functions (`mixup_core.mixing.loss_floor`).
+
+        None is known of smoothed labels.
+        """
         from mixup_core.mixing.loss_floor import loss_floor
 
+        if self.smoothing > 0:
+            return None
         return loss_floor(law, labels, partner, batch_size)

@@ -3,7 +3,7 @@
 Each has a `tag` and
 
     per_image(logits, labels, partner_labels, lam)    the loss of each image
-    floor(law, labels, partner, batch_size)           the infimum of its mean
+    floor(law, labels, partner, batch_size)           the infimum of its mean, if known
 
 A file is read when a study is: it imports torch where it computes.
 """

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.losses.squared_error import SquaredError
-from mixup_core.laws import Erm, Midpoint
+from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.loss_floor import label_entropy
 
 
@@ -32,3 +32,15 @@ def test_a_function_of_mixed_images_can_have_no_squared_error_but_an_entropy() -
     entropy = 0.75 * label_entropy(Midpoint())
     assert CrossEntropy().floor(Midpoint(), labels, "dataset", 2) == pytest.approx(entropy)
     assert CrossEntropy().floor(Erm(), labels, "dataset", 2) == 0
+
+
+def test_smoothed_labels_have_their_share_on_all_classes() -> None:
+    logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    labels, partners = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 1, 0, 2, 0])
+    lam = torch.linspace(0, 1, 5)
+    target = lam[:, None] * one_hot(labels, 4) + (1 - lam[:, None]) * one_hot(partners, 4)
+    expected = -((0.8 * target + 0.2 / 4) * logits.log_softmax(1)).sum(1)
+    loss = CrossEntropy(smoothing=0.2)
+    torch.testing.assert_close(loss.per_image(logits, labels, partners, lam), expected)
+    assert loss.floor(Beta(alpha=1.0), labels, "dataset", 5) is None
+    assert CrossEntropy().floor(Beta(alpha=1.0), labels, "dataset", 5) is not None

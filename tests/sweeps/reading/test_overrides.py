@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mixup_core.images.config import MixConfig
 from mixup_core.laws import Beta, Midpoint
+from mixup_core.mixing.partners import FromBatch
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
 from sweeps.study.readouts import MeanOfLast
@@ -220,7 +221,7 @@ def test_overrides_replace_add_and_keep_the_rest(tmp_path: Path) -> None:
     second: Any
     first, second = study.arms.values()
     assert first.mix == MixConfig(law=Beta(alpha=2.0))
-    assert second.mix == MixConfig(law=Midpoint(), partner="permutation")
+    assert second.mix == MixConfig(law=Midpoint(), partner=FromBatch())
     assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
 
 

@@ -19,6 +19,7 @@ from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
 from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Law, Midpoint
+from mixup_core.mixing.partners import FromBatch, FromDataset
 from mixup_core.problem import MAX_SEED
 from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
@@ -566,7 +567,7 @@ def configs(draw: st.DrawFn) -> TrainConfig:
             switch_epoch=switch,
             law_after=Erm() if switch is None else draw(laws),
             lam_scope=draw(st.sampled_from(["batch", "sample"])),
-            partner=draw(st.sampled_from(["dataset", "permutation"])),
+            partner=draw(st.sampled_from([FromDataset(), FromBatch()])),
         ),
         epochs=epochs,
         batch_size=draw(st.integers(1, 600)),
@@ -589,6 +590,8 @@ def written(value: Any) -> Any:
         return value
     names = [field.name for field in dataclasses.fields(value)]
     nested = {name: written(getattr(value, name)) for name in names if name not in RESERVED}
+    if hasattr(value, "tag"):
+        return {value.tag: nested}
     return {"name": value.name, **nested} if isinstance(value, Mlp | Adam | Sgd) else nested
 
 
