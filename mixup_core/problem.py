@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from mixup_core.laws import PLAIN_METHODS, Law
+from mixup_core.laws import Law
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.limits import Range
@@ -426,8 +426,8 @@ class Problem:
     one protocol may differ in."""
     law_at: Callable[[Any, int], Law] | None = None
     """(config, 0-based epoch) to the mixing law in force; None: its law never changes."""
-    method: Callable[[Any], str | None] = lambda config: PLAIN_METHODS.get(
-        getattr(config, "law", None)
+    method: Callable[[Any], str | None] = lambda config: getattr(
+        getattr(config, "law", None), "method", None
     )
     """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
     colour in all figures; None for any other. By default that of a field `law`."""

@@ -26,6 +26,7 @@ WITNESSES: dict[str, list[dict[str, Any]]] = {
         {"mix.schedule": {"phases": [{"law": "midpoint", "until": 1}, {"beta": 0.5}]}},
         {"mix.law": {"beta": 0.5}, "mix.switch_epoch": 1, "mix.law_after": {"beta": 2.0}},
     ],
+    "support-vectors": [{"nodes": 8}],
     "rare-features": [{"law": {"beta": 0.5}, "switch_epoch": 1, "law_after": {"beta": 2.0}}],
     "sufficiency": [
         {"data.train_fraction": None, "data.num_train": 100},
@@ -57,15 +58,21 @@ def configurations() -> dict[str, list[Any]]:
     for name, bases in found.items():
         bases[:] = list(dict.fromkeys(bases))
         first = bases[0]
-        bases += [with_values(first, witness) for witness in WITNESSES.get(name, [])]
-        bases += [
-            other
-            for base in (first, *bases[-2:])
-            for path, leaf in leaves(type(base)).items()
-            if leaf.part.options
-            for _, other in changed(base, path)
-        ]
+        witnesses = [with_values(first, witness) for witness in WITNESSES.get(name, [])]
+        bases += witnesses
+        bases += [other for base in (first, *witnesses) for other in _with_each_member(base)]
     return found
+
+
+def _with_each_member(config: Any) -> Iterator[Any]:
+    """Yield the configuration with each choice replaced by each of its members that is legal."""
+    for path, leaf in leaves(type(config)).items():
+        met = set()
+        for value, other in changed(config, path) if leaf.part.options else ():
+            kind = str(value.get("name", next(iter(value)))) if isinstance(value, dict) else value
+            if kind not in met:
+                met.add(kind)
+                yield other
 
 
 def changed(config: Any, path: str) -> Iterator[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.views import draw_view_partners, pair_classes
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Law
 
 
 class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
@@ -45,7 +45,7 @@ def batches(
     """Yield mixed images, labels, labels of the partners and the weight of the images."""
     for images, labels in DataLoader(data, batch_size=batch_size, shuffle=True):
         lam = _weight(law)
-        if isinstance(law, Erm):
+        if not law.mixes:
             yield images, labels, labels, lam
             continue
         drawn = torch.randint(len(data), (len(labels),)).tolist()
@@ -54,13 +54,7 @@ def batches(
 
 
 def _weight(law: Law) -> float:
-    match law:
-        case Erm():
-            return 1.0
-        case Midpoint():
-            return 0.5
-        case Beta(alpha=alpha):
-            return float(torch.distributions.Beta(alpha, alpha).sample())
+    return float(law.quantiles(torch.rand((), dtype=torch.float64).numpy()))
 
 
 def train_epoch(  # noqa: PLR0913  each is a thing of its own

@@ -19,12 +19,12 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Erm, Law
+from mixup_core.laws.schedules import Schedule, epoch_after
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
 from mixup_core.problem import Seed
 from mixup_core.rules import RuleError, require
-from mixup_core.schedules import Phases, Schedule, epoch_after
 from mixup_core.seeding import Purpose, Seeds
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
@@ -195,14 +195,14 @@ class MixConfig(Checked):
             "switch_epoch",
         )
         require(
-            epoch is not None or fraction is not None or self.law_after == Erm(),
+            epoch is not None or fraction is not None or not self.law_after.mixes,
             "a law_after has a switch_epoch",
             self,
             "switch_epoch",
             "law_after",
         )
         require(
-            self.schedule is None or self.law == Erm(),
+            self.schedule is None or not self.law.mixes,
             "a schedule stands in the place of mix.law",
             self,
             "schedule",
@@ -287,13 +287,12 @@ class TrainConfig(Checked):
                 "mix.switch_epoch <= epochs",
                 {"mix.switch_epoch": switch_epoch, "epochs": self.epochs},
             )
-        if isinstance(mix.schedule, Phases):
-            last = mix.schedule.last_change
-            if last >= self.epochs:
-                raise RuleError(
-                    "mix.schedule.phases until < epochs",
-                    {"mix.schedule.phases": last, "epochs": self.epochs},
-                )
+        last = 0 if mix.schedule is None else mix.schedule.last_change
+        if last >= self.epochs:
+            raise RuleError(
+                "mix.schedule.phases until < epochs",
+                {"mix.schedule.phases": last, "epochs": self.epochs},
+            )
         for path, operation in (("operation", mix.operation), ("second", mix.second)):
             deepest = 0 if operation is None else operation.deepest_layer
             if deepest > self.model.depth:
@@ -305,7 +304,7 @@ class TrainConfig(Checked):
                 "lr_schedule.warm_up < epochs",
                 {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
             )
-        mixes = (mix.law, mix.law_after, mix.schedule) != (Erm(), Erm(), None)
+        mixes = mix.law.mixes or mix.law_after.mixes or mix.schedule is not None
         if self.objective.has_to_mix and not mixes:
             tag = self.objective.tag
             raise RuleError(f"{tag} has a mix.law that mixes", {"objective": tag, "mix.law": "erm"})
@@ -339,8 +338,8 @@ class TrainConfig(Checked):
         """Return what decides a 0-based epoch."""
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
-        if law == Erm():
-            return Epoch(objective=objective, rate=rate)
+        if not law.mixes:
+            return Epoch(law=law, objective=objective, rate=rate)
         return Epoch(
             law=law,
             lam_scope=self.mix.lam_scope,

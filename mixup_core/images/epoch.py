@@ -51,7 +51,7 @@ class Epoch:
     @property
     def is_mixed(self) -> bool:
         """Whether partners are mixed in."""
-        return self.law != Erm()
+        return self.law.mixes
 
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
         """Return the infimum of the mean loss of the mixed images over all functions.
@@ -75,10 +75,9 @@ class Epoch:
     @property
     def key(self) -> Any:
         """The epoch as JSON. Its form is that of the first version, so that old keys stay."""
-        mixing: Any = "erm"
-        if self.is_mixed:
-            partner = spelled(self.partner, brief=True)
-            mixing = [spelled(self.law, brief=True), self.lam_scope, partner]
+        law = spelled(self.law, brief=True)
+        partner = spelled(self.partner, brief=True)
+        mixing = [law, self.lam_scope, partner] if self.is_mixed else law
         usual = Epoch()
         beyond = {
             part.name: spelled(getattr(self, part.name), brief=True)

@@ -16,7 +16,7 @@ from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
-from mixup_core.laws import PLAIN_METHODS, Erm
+from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
@@ -93,7 +93,7 @@ def method(config: TrainConfig) -> str | None:
         return None
     usual = replace(mix, law=Erm(), lam_scope="batch", partner=FromDataset()) == MixConfig()
     is_plain = usual and mix.partner.pairing is not None
-    return PLAIN_METHODS.get(mix.law) if is_plain or mix.law == Erm() else None
+    return mix.law.method if is_plain or not mix.law.mixes else None
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.needs import ImageData, described, memory, shared_images
 from mixup_core.images.feasibility import transparent
-from mixup_core.laws import Beta, Erm, Law
+from mixup_core.laws import Beta, Law
 from mixup_core.problem import Keying, Metric, OneRecord, Problem, Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
@@ -46,7 +46,7 @@ class SufficiencyConfig(Checked):
             given = getattr(self.data, name)
             if given != value:
                 raise RuleError(f"data.{name} is {value} in sufficiency", {f"data.{name}": given})
-        require(self.law != Erm(), "sufficiency has a law that mixes", self, "law")
+        require(self.law.mixes, "sufficiency has a law that mixes", self, "law")
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:

@@ -5,15 +5,14 @@ import torch
 from torch import Tensor
 
 from mixup_core.laws import Law
-from mixup_core.weights import draw_weights
 
 
 def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
     """Return weights lam drawn from a law: (count,), float32, each in [0, 1].
 
     Args:
-        law: ERM and midpoint draw nothing: lam is 1 and 1/2.
+        law: A constant law draws nothing.
         count: One for each batch of an epoch or for each image, as `mix.lam_scope` says.
-        rng: Source of a Beta law's draws.
+        rng: Source of the draws.
     """
-    return torch.from_numpy(draw_weights(law, count, rng).astype(np.float32))
+    return torch.from_numpy(law.draw(count, rng).astype(np.float32))

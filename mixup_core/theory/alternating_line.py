@@ -10,11 +10,11 @@ Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public co
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
@@ -88,29 +88,11 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
         else:
             ends = sorted((middle + side * config.radius - j) / (i - j) for side in (-1, 1))
             low, high = (min(max(end, 0.0), 1.0) for end in ends)
-            mass, first = _moments(config.law, low, high) if low < high else (0.0, 0.0)
+            mass, first = config.law.moments_within(low, high) if low < high else (0.0, 0.0)
         matches = labels[i] == labels[middle], labels[j] == labels[middle]
         own += first * matches[0] + (mass - first) * matches[1]
         all_labels += mass
     return own / all_labels
-
-
-def _moments(law: Law, low: float, high: float) -> tuple[float, float]:
-    """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""
-    match law:
-        case Erm():
-            is_in = float(low <= 1 <= high)
-            return is_in, is_in
-        case Midpoint():
-            is_in = float(low <= 0.5 <= high)
-            return is_in, is_in / 2
-        case Beta(alpha=a):
-            from scipy.special import betainc
-
-            mass = betainc(a, a, high) - betainc(a, a, low)
-            return float(mass), float(betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
-        case _:
-            assert_never(law)
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Metric, OneRecord, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Range
-from mixup_core.weights import Floats, draw_weights, label_entropy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ def entropy_floor(law: Law, classes: int) -> float:
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, which states a = 1: (C - 1) / (2 C). The
     general law follows from E[-2 lam ln lam] over Beta(a, a).
     """
-    return (classes - 1) / classes * label_entropy(law)
+    return (classes - 1) / classes * law.label_entropy()
 
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
@@ -59,7 +59,7 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
     rng = stream(config.seed, "mixing")
     labels = rng.integers(config.classes, size=(2, config.draws))
-    lam = draw_weights(config.law, config.draws, rng)
+    lam = config.law.draw(config.draws, rng)
     return np.where(labels[0] != labels[1], entr(lam) + entr(1 - lam), 0.0)
 
 

@@ -18,13 +18,13 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from mixup_core.laws import PLAIN_METHODS, Erm, Law
+from mixup_core.arrays import Floats
+from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
-from mixup_core.weights import Floats, draw_weights
 
 EXTENT = 2.0
 """x ~ U[-EXTENT, EXTENT]."""
@@ -82,7 +82,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
         rng = stream(config.seed, "training points")
         first, second = rng.uniform(-EXTENT, EXTENT, size=(2, config.draws))
         chances = rng.random((4, config.draws))
-        lam = draw_weights(config.law, config.draws, stream(config.seed, "mixing"))
+        lam = config.law.draw(config.draws, stream(config.seed, "mixing"))
         at_first, at_second = probability(first, steepness), probability(second, steepness)
         own = probability(lam * first + (1 - lam) * second, steepness)
         mixed = lam * at_first + (1 - lam) * at_second
@@ -131,7 +131,7 @@ LABEL_NOISE_BOUND = Problem(
     unsearchable=("truth", "first_steepness"),
     setting=setting,
     sample_size=lambda config, metric: config.draws if metric.endswith("failures") else None,
-    method=lambda config: PLAIN_METHODS.get(config.law) if config.truth == "sampled" else None,
+    method=lambda config: config.law.method if config.truth == "sampled" else None,
     work=lambda config: int(config.draws),
     work_unit="pairs",
 )

@@ -17,13 +17,14 @@ from typing import Annotated, Any, ClassVar, assert_never
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import NonNegative, Positive, Range
-from mixup_core.weights import Floats, draw_weights, weight_quantiles
 
 BETA_RANGE = (0.1, 0.9)
 """Of the share beta of a point's first feature."""
@@ -81,11 +82,22 @@ class LinearViewsConfig(Checked):
     """Scale of the first record. It is gamma, which multiplies the model, for the excess; C for the
     gap; c of Delta = c log k for the gradients."""
     nodes: Annotated[int, Range(1, 100_000)] = 200
-    """Quantiles that stand for a Beta law in closed forms and in sums over pairs."""
+    """Quantiles that stand for a random law in closed forms and in sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
     """Records; each doubles the scale."""
     seed: Seed = 0
     """Names the points and draws."""
+
+    def check(self) -> None:
+        """Check what no limit says.
+
+        Raises:
+            RuleError: If the nodes do not stand for the law.
+        """
+        fits = self.law.has_nodes(self.nodes)
+        require(
+            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+        )
 
     def scale_at(self, epoch: int) -> float:
         """Return the scale of a 0-based record."""
@@ -175,7 +187,7 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
     Source: as `equal_gap`; the second term is that of a pair of one class.
     """
-    apart = float(equal_gap(correlation, weight_quantiles(law, nodes), classes).mean())
+    apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
     same = math.log1p((classes - 1) * math.exp(-correlation))
     return (classes - 1) / classes * apart + same / classes
 
@@ -261,7 +273,7 @@ def gradient_correlations(
     betas, weights = low + (high - low) * (places + 1) / 2, weights / 2
     own, partner, weight = betas[:, None], betas[None, :], weights[:, None] * weights
     totals = np.zeros(2)
-    quantiles = weight_quantiles(law, nodes)
+    quantiles = law.nodes(nodes)
     for lam in quantiles:
         apart, same = _pulls(delta, classes, own, partner, lam)
         swapped, _ = _pulls(delta, classes, own, partner, 1 - lam)
@@ -278,7 +290,7 @@ def sampled_correlations(
     """Return `gradient_correlations` estimated from drawn pairs, averaged over the classes."""
     labels = rng.integers(classes, size=(2, draws))
     own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))
-    lam = draw_weights(law, draws, rng)
+    lam = law.draw(draws, rng)
     is_same = labels[0] == labels[1]
     first, same = _pulls(delta, classes, own, partner, lam)
     second, _ = _pulls(delta, classes, partner, own, 1 - lam)
@@ -317,7 +329,7 @@ def _excess(config: LinearViewsConfig, model: Excess, gamma: float) -> dict[str,
     own_logit = gamma * factor * (share * model.first + (1 - share) * model.second)
     logits = np.zeros((model.points, config.classes))
     logits[np.arange(model.points), labels] = own_logit
-    nodes = weight_quantiles(config.law, config.nodes)
+    nodes = config.law.nodes(config.nodes)
     mean = float(np.mean([pair_excess(logits, labels, lam).mean() for lam in nodes]))
     if model.first == model.second and model.first_class == 1:
         exact = equal_excess(gamma * model.first, config.law, config.classes, config.nodes)
@@ -326,9 +338,9 @@ def _excess(config: LinearViewsConfig, model: Excess, gamma: float) -> dict[str,
 
 
 def _gap(config: LinearViewsConfig, gap: Gap, correlation: float) -> dict[str, float]:
-    nodes = weight_quantiles(config.law, config.nodes)
+    nodes = config.law.nodes(config.nodes)
     exact, best = least_gap(nodes, config.classes)
-    drawn = draw_weights(config.law, gap.draws, stream(config.seed, "mixing"))
+    drawn = config.law.draw(gap.draws, stream(config.seed, "mixing"))
     measured = {
         "gap/minimum": exact,
         "gap/sampled": least_gap(drawn, config.classes)[0],
@@ -348,7 +360,7 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
         "gradient/second_times_k2": exact * classes**2,
         "gradient/difference": difference,
         "gradient/difference_exact": exact_difference,
-        "gradient/bound": classes ** (1 - 0.1 * c) if law == Erm() else 1 / classes**2,
+        "gradient/bound": classes ** (1 - 0.1 * c) if not law.mixes else 1 / classes**2,
     }
 
 

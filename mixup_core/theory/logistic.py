@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mixup_core.weights import Floats
+from mixup_core.arrays import Floats
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed, Series
 from mixup_core.rules import require
@@ -25,7 +26,6 @@ from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
-from mixup_core.weights import Floats
 
 EXTENT = 2.0
 """Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""

@@ -28,13 +28,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
-from mixup_core.weights import Floats, draw_weights
 
 INITIAL_SD = 0.1
 """theta_0 ~ N(0, INITIAL_SD^2 I)."""
@@ -152,7 +152,7 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
     """Return all mixed inputs (n^2, d0), their labels (n^2,) and the noise Z in these (n^2,)."""
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
-    lam = draw_weights(config.law, (config.points, config.points), stream(config.seed, "mixing"))
+    lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
     inputs = lam[..., None] * points[:, None] + (1 - lam[..., None]) * points
     values = (points**2).sum(axis=1)
     labels = lam * values[:, None] + (1 - lam) * values

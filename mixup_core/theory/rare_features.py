@@ -26,7 +26,8 @@ from typing import Annotated, Any, ClassVar, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from mixup_core.laws import PLAIN_METHODS, Erm, Law
+from mixup_core.arrays import Floats
+from mixup_core.laws import Erm, Law
 from mixup_core.mixing.cells import draw_kept
 from mixup_core.problem import Axis, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
@@ -36,7 +37,6 @@ from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.tree.written_forms import spelled
-from mixup_core.weights import Floats, draw_weights
 
 NUM_FEATURES = 4
 """The first coordinates: v, u, v', u'."""
@@ -94,7 +94,7 @@ class RareFeaturesConfig(Checked):
         switch = self.switch_epoch
         within = switch is None or switch <= self.epochs
         require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
-        has_use = switch is not None or self.law_after == Erm()
+        has_use = switch is not None or not self.law_after.mixes
         require(has_use, "a law_after has a switch_epoch", self, "switch_epoch", "law_after")
         fits = self.noise_features < self.patches
         require(fits, "noise_features < patches", self, "noise_features", "patches")
@@ -165,7 +165,7 @@ def draw_mixings(
     """Return the mixing of each step: a fresh permutation and a weight for each point."""
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
-    lam = draw_weights(law, shape, rng)
+    lam = law.draw(shape, rng)
     match config.operation:
         case Linear():
             own = np.broadcast_to(lam[..., None], (*shape, config.patches))
@@ -283,15 +283,14 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
     """Return what decides a record: how it mixes, nothing more under ERM."""
     law = config.law_at(epoch)
-    if law == Erm():
-        return "erm"
-    return [spelled(law, brief=True), spelled(config.operation, brief=True)]
+    found = spelled(law, brief=True)
+    return [found, spelled(config.operation, brief=True)] if law.mixes else found
 
 
 def method(config: RareFeaturesConfig) -> str | None:
     """Return the name of a plain law that mixes linearly and never changes."""
     is_plain = config.switch_epoch is None and config.operation == Linear()
-    return PLAIN_METHODS.get(config.law) if is_plain or config.law == Erm() else None
+    return config.law.method if is_plain or not config.law.mixes else None
 
 
 def setting(config: RareFeaturesConfig, metric: str) -> str:

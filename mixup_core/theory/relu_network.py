@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Law
 from mixup_core.theory.array_process import Arrays
-from mixup_core.weights import Floats, draw_weights
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
@@ -128,7 +128,7 @@ class MixedSteps:
         """
         points = len(self.inputs)
         partners = rng.integers(points, size=(self.num, points))
-        lams = draw_weights(self.law, self.num, rng)
+        lams = self.law.draw(self.num, rng)
         losses = np.empty(self.num)
         for step, (partner, lam) in enumerate(zip(partners, lams, strict=True)):
             losses[step], gradient = self.network.gradient(

@@ -5,8 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mixup_core.arrays import Floats
 from mixup_core.rules import RuleError
-from mixup_core.weights import Floats
 
 
 def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:

@@ -19,6 +19,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
@@ -28,7 +29,6 @@ from mixup_core.theory.logistic import minimiser
 from mixup_core.theory.support_vectors import max_margin_direction
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
-from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class SeparabilityConfig(Checked):
     first_points: int = 32
     """n of the first record, above the dimension."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Quantiles that stand for a Beta law, an even number."""
+    """Quantiles that stand for a random law, an even number."""
     epochs: Annotated[int, Range(1, 12)] = 6
     """Records; each doubles the points."""
     seed: Seed = 0
@@ -59,11 +59,15 @@ class SeparabilityConfig(Checked):
         """Check what no limit says.
 
         Raises:
-            RuleError: If the first points are too few, or the nodes not even.
+            RuleError: If the first points are too few, or the nodes do not stand for the law.
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
         require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
+        fits = self.law.has_nodes(self.nodes)
+        require(
+            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+        )
 
     @property
     def mean(self) -> Floats:
@@ -107,11 +111,11 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
     Where ERM's points are separable its loss has no minimum: gradient descent tends to the
     direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345).
     """
-    if isinstance(config.law, Erm):
+    if not config.law.mixes:
         margin = max_margin_direction(inputs, labels)
         if margin is not None:
             return margin, 0.0
-    return minimiser(inputs, labels, upper_quantiles(config.law, config.nodes))
+    return minimiser(inputs, labels, config.law.nodes_of_pairs(config.nodes))
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:

@@ -20,6 +20,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
@@ -28,7 +29,6 @@ from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.logistic import minimiser
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
-from mixup_core.weights import Floats, upper_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class SpuriousFeatureConfig(Checked):
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Quantiles that stand for a Beta law, an even number."""
+    """Quantiles that stand for a random law, an even number."""
     epochs: Annotated[int, Range(1, 30)] = 6
     """Records; each halves the spurious sd."""
     seed: Seed = 0
@@ -62,9 +62,13 @@ class SpuriousFeatureConfig(Checked):
         """Check what no limit says.
 
         Raises:
-            RuleError: If the nodes are not even.
+            RuleError: If the nodes are not even or do not stand for the law.
         """
         require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
+        fits = self.law.has_nodes(self.nodes)
+        require(
+            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+        )
 
     def spurious_sd_at(self, epoch: int) -> float:
         """Return s of a 0-based record."""
@@ -107,7 +111,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
     labels[:2] = 1.0, -1.0  # neither class is empty
     noise = rng.normal(size=(config.points, 2))
     means = np.array([config.core_mean, config.spurious_mean])
-    lams = upper_quantiles(config.law, config.nodes)
+    lams = config.law.nodes_of_pairs(config.nodes)
 
     def record(epoch: int) -> Mapping[str, float]:
         sd = config.spurious_sd_at(epoch)

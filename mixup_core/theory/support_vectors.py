@@ -17,6 +17,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
 from mixup_core.rules import require
@@ -25,7 +26,6 @@ from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.logistic import floor, slopes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Range
-from mixup_core.weights import Floats, weight_quantiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class SupportVectorsConfig(Checked):
     shift: NonNegative = 0.0
     """Each point is moved by shift times its label along the first axis."""
     nodes: Annotated[int, Range(1, 1000)] = 9
-    """Quantiles that stand for a Beta law."""
+    """Quantiles that stand for a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
     """Step of gradient descent in units of 1 / L, L the largest curvature of the ERM loss, which
     bounds that of every mixed loss."""
@@ -58,9 +58,13 @@ class SupportVectorsConfig(Checked):
         """Check what no limit says.
 
         Raises:
-            RuleError: If the points are not even.
+            RuleError: If the points are not even, or the nodes do not stand for the law.
         """
         require(self.points % 2 == 0, "points is even", self, "points")
+        fits = self.law.has_nodes(self.nodes)
+        require(
+            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+        )
 
 
 def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
@@ -120,7 +124,7 @@ def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> 
     known: dict[str, float] = {}
     if config.dimension >= config.points:
         known["support/fraction"] = support_fraction(inputs, labels)
-    lams, certain = weight_quantiles(config.law, config.nodes), np.ones(1)
+    lams, certain = config.law.nodes(config.nodes), np.ones(1)
     lowest = floor(labels, lams)
     curvature = float(np.linalg.eigvalsh(inputs @ inputs.T)[-1]) / (4 * len(labels))
     step = config.lr / curvature

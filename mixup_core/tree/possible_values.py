@@ -31,16 +31,21 @@ def values(hint: Any) -> list[Any]:
         return [value for member in members(hint) for value in values(member)]
     if origin is tuple:
         items = values(arguments[0])
-        return [[], *([item] for item in items), items[:2]]
+        return [[], *([item] for item in items), items[:2], *([item, item] for item in items)]
     return spellings(hint) if dataclasses.is_dataclass(hint) else list(_PLAIN[hint])
 
 
 def spellings(kind: Any) -> list[Any]:
-    """Return a dataclass with its defaults, and with each further value of a required field."""
+    """Return a dataclass with its defaults, and with each further value of a required field.
+
+    A dataclass whose required fields depend on each other has legal ones as its `example`.
+    """
     fields = parts(kind)
     required = {p.name: values(p.hint) for p in fields if p.default is REQUIRED}
     first = {name: known[0] for name, known in required.items()}
     found = [first] + [first | {name: v} for name, known in required.items() for v in known[1:]]
+    if example := getattr(kind, "example", None):
+        found.append(dict(example))
     if hasattr(kind, "tag"):
         return [{kind.tag: given} if given else kind.tag for given in found]
     return [{"name": kind.name, **given} if kind_name(kind) else given for given in found]

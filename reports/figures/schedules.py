@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from mixup_core.laws import Law, lambda_quantiles
+from mixup_core.laws import Law
 from mixup_core.tree.written_forms import spelled
 from reports.figures.canvas import PANEL_INCHES, Figure, finished, styled
 from reports.figures.colours import Look
@@ -40,12 +41,22 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
                 name="schedules",
                 title="Schedules",
                 caption="Weight lam of an image by the law of each epoch, of the arms whose law "
-                "changes: median, and band from the 5 % to the 95 % quantile. 1 is no mixing; laws "
-                "are symmetric about 1/2, so a band around it is a wide law and a line a narrow "
-                "one. Not measured: it follows from the study file.",
+                "changes: median, and band from the 5 % to the 95 % quantile. 1 is no mixing; "
+                f"{_shape_of_bands(changing)} Not measured: it follows from the study file.",
                 numbers=_numbers(changing, drawn),
             ),
         )
+
+
+def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
+    """Return what a caption says of the bands: which laws are not symmetric, if any."""
+    mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
+    skewed = [law.caption for law in mixing if not law.is_symmetric]
+    if skewed:
+        return f"laws are symmetric about 1/2 except {', '.join(skewed)}."
+    return (
+        "laws are symmetric about 1/2, so a band around it is a wide law and a line a narrow one."
+    )
 
 
 def _laws(study: Study, arm: str) -> tuple[Law, ...]:
@@ -56,7 +67,7 @@ def _laws(study: Study, arm: str) -> tuple[Law, ...]:
 
 
 def _quantiles(laws: tuple[Law, ...]) -> list[tuple[float, ...]]:
-    known = {law: lambda_quantiles(law, LEVELS) for law in dict.fromkeys(laws)}
+    known = {law: tuple(map(float, law.quantiles(np.array(LEVELS)))) for law in dict.fromkeys(laws)}
     return [known[law] for law in laws]
 
 

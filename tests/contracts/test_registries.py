@@ -24,11 +24,11 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
+from mixup_core.laws.schedules import Schedule
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import Partner
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
-from mixup_core.schedules import Schedule
 from mixup_core.tree.building import parsed, with_values
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members
@@ -53,7 +53,13 @@ def _spellings(options: Any, *given: Any) -> list[Any]:
 
 
 # What has no default is given here; all else that a choice holds is found.
-LAWS = _spellings(Law, {"beta": 0.5})
+LAWS = _spellings(
+    Law,
+    {"beta": 0.5},
+    {"beta-ab": {"a": 2.0, "b": 0.5}},
+    {"discrete": {"values": [0.5, 1.0], "shares": [0.7, 0.3]}},
+    {"truncated": {"alpha": 1.0, "low": 0.5}},
+)
 SCHEDULES = _spellings(
     Schedule,
     {"phases": [{"law": "midpoint", "until": 1}, {"beta": 1.0}]},

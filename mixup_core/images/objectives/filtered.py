@@ -10,9 +10,9 @@ from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
+from mixup_core.laws.schedules import epoch_after
 from mixup_core.problem import Metric
 from mixup_core.rules import require
-from mixup_core.schedules import epoch_after
 from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:

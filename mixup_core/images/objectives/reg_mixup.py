@@ -38,7 +38,9 @@ class RegMixup(Objective):
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
         del epoch, epochs
-        return (Erm(), Plain()) if self.eta == 0 or law == Erm() else (law, self)
+        if self.eta == 0:
+            return Erm(), Plain()
+        return law, self if law.mixes else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.array_process import Arrays
 from mixup_core.theory.two_layer.rkc import Velocity
-from mixup_core.weights import Floats
 
 
 class DescentSolver:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
-from mixup_core.weights import Floats
 
 LEARNED_ACCURACY = 0.95
 """A feature is learned if the accuracy on it alone is at least this."""

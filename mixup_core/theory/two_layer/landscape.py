@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
-from mixup_core.weights import Floats
 
 
 class Landscape:

@@ -11,11 +11,10 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from mixup_core.laws import Erm
+from mixup_core.arrays import Floats
 from mixup_core.seeding import Purpose, stream
 from mixup_core.theory.operations import CutMix, Linear, Mask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
-from mixup_core.weights import Floats, draw_weights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,13 +163,13 @@ def fresh_points(config: TwoLayerConfig) -> PatchSet:
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
     """Return what the loss is a mean over: the points under ERM, otherwise the mixed pairs."""
-    if isinstance(config.law, Erm):
+    if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes
     num_points = points.targets.shape[1]
     pairs = stream(config.seed, "mixed pairs").integers(num_points, size=(2, num_pairs))
     rng = stream(config.seed, "mixing")
-    lam = draw_weights(config.law, num_pairs, rng)
+    lam = config.law.draw(num_pairs, rng)
     match config.operation:
         case Linear():
             return mixed(points, pairs, lam)

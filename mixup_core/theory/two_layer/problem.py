@@ -1,6 +1,5 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.laws import PLAIN_METHODS, Erm
 from mixup_core.problem import Axis, Keying, Metric, Problem, Series
 from mixup_core.theory.operations import Linear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
@@ -43,8 +42,8 @@ that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}
 
 def method(config: TwoLayerConfig) -> str | None:
     """Return the name of a plain law that mixes linearly: `erm`, `midpoint`, `uniform`, or none."""
-    is_plain = config.operation == Linear() or config.law == Erm()
-    return PLAIN_METHODS.get(config.law) if is_plain else None
+    is_plain = config.operation == Linear() or not config.law.mixes
+    return config.law.method if is_plain else None
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.array_process import Arrays
-from mixup_core.weights import Floats
 
 Velocity = Callable[[Floats], Floats]
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 import numpy as np
 
+from mixup_core.arrays import Floats
 from mixup_core.problem import DivergedError
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.two_layer.config import Descent, Rkc, TwoLayerConfig
@@ -21,7 +22,6 @@ from mixup_core.theory.two_layer.linear_models import is_linearly_separable
 from mixup_core.theory.two_layer.network import PatchOutputs, initial_weights
 from mixup_core.theory.two_layer.points import fresh_points, training_points, training_set
 from mixup_core.theory.two_layer.rkc import RkcSolver
-from mixup_core.weights import Floats
 
 
 class Training:

@@ -17,7 +17,6 @@ from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.problem import problem_of
 from mixup_core.seeding import stream
-from mixup_core.weights import draw_weights
 from tests.mixup_core.small_files import folder_config, write_images
 
 CPU = torch.device("cpu")
@@ -75,7 +74,7 @@ def test_distances_are_those_of_normalised_pixels_from_the_mixed_images_of_the_s
     )
     rng = stream(3, "mixing")
     ends = rng.integers(len(train), size=(2, len(train)))
-    lam = draw_weights(law, len(train), rng)[:, None]
+    lam = law.draw(len(train), rng)[:, None]
     mixed = lam * train[ends[0]] + (1 - lam) * train[ends[1]]
     labels = splits.train.labels.numpy()
     expected = {}

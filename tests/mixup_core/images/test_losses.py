@@ -8,7 +8,6 @@ from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.laws import Beta, Erm, Midpoint
-from mixup_core.mixing.loss_floor import label_entropy
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()])
@@ -29,7 +28,7 @@ def test_the_loss_of_an_image_is_that_of_its_mixed_label(loss: Loss) -> None:
 def test_a_function_of_mixed_images_can_have_no_squared_error_but_an_entropy() -> None:
     labels = torch.arange(4)
     assert SquaredError().floor(Midpoint(), labels, "dataset", 2) == 0
-    entropy = 0.75 * label_entropy(Midpoint())
+    entropy = 0.75 * Midpoint().label_entropy()
     assert CrossEntropy().floor(Midpoint(), labels, "dataset", 2) == pytest.approx(entropy)
     assert CrossEntropy().floor(Erm(), labels, "dataset", 2) == 0
 

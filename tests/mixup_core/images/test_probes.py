@@ -19,7 +19,6 @@ from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.mixing.loss_floor import label_entropy
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
@@ -210,7 +209,7 @@ def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
     """One image per class, so that each pair of labels is known from the mixed image."""
     subject = _subject(linear, splits)
     measured = _measured("mixup-loss", subject)
-    floor = 0.75 * label_entropy(linear.mix.law)
+    floor = 0.75 * linear.mix.law.label_entropy()
     assert measured["train/mixup_floor"] == pytest.approx(floor)
     assert measured["train/mixup_excess"] == measured["train/mixup_loss"] - floor
     layer = _layer(subject)

@@ -21,7 +21,6 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
-from mixup_core.mixing.loss_floor import label_entropy
 from mixup_core.predictions import AVERAGED, Predictions
 from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
@@ -169,7 +168,7 @@ def test_a_schedule_trains_each_epoch_under_its_own_law(
         for record in fit(ramped, splits):
             floor = record.metrics["train/loss"] - record.metrics["train/excess_loss"]
             law = ramped.law_at(record.epoch)
-            assert floor == pytest.approx(0.75 * label_entropy(law), abs=1e-6)
+            assert floor == pytest.approx(0.75 * law.label_entropy(), abs=1e-6)
 
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
@@ -200,7 +199,7 @@ def test_one_epoch_is_the_one_written_out_by_hand(
     assert record.metrics["train/loss"] == pytest.approx(float(loss), rel=1e-5)
     floor = record.metrics["train/loss"] - record.metrics["train/excess_loss"]
     differ = 0.75 if partner == "dataset" else (1 - 1 / 96) * 72 / 95
-    assert floor == pytest.approx(differ * label_entropy(config.mix.law))
+    assert floor == pytest.approx(differ * config.mix.law.label_entropy())
 
 
 def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]:

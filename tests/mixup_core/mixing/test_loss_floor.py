@@ -6,7 +6,7 @@ import torch
 from scipy import integrate, stats
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
-from mixup_core.mixing.loss_floor import label_entropy, loss_floor
+from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.mixing.partners import FromBatch
 
 
@@ -21,7 +21,7 @@ def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
         return entropy * float(stats.beta(alpha, alpha).pdf(lam))
 
     expected = 2 * integrate.quad(weighted, 0, 0.5)[0]
-    assert label_entropy(Beta(alpha=alpha)) == pytest.approx(expected, rel=1e-5)
+    assert Beta(alpha=alpha).label_entropy() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_one_image_of_every_batch_meets_itself_the_short_last_one_included() -> 
     alone = torch.tensor([0])
     assert loss_floor(Midpoint(), alone, "permutation", 4) == 0
     assert loss_floor(Midpoint(), alone, "dataset", 4) == 0
-    assert label_entropy(Erm()) == 0
+    assert Erm().label_entropy() == 0

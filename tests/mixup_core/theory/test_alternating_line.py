@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.alternating_line import AlternatingLineConfig, optimal_probability
 from mixup_core.tree.building import built
-from mixup_core.weights import draw_weights
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
@@ -28,7 +27,7 @@ def test_the_share_of_the_own_label_is_that_of_drawn_mixtures(
     config = replace(CONFIG, law=law, points=points, classes=classes, radius=0.3)
     rng = np.random.default_rng(0)
     i, j = rng.integers(points, size=(2, 400_000))
-    lam = draw_weights(law, 400_000, rng)
+    lam = law.draw(400_000, rng)
     near = np.abs(lam * i + (1 - lam) * j - config.middle) <= 0.3
     own = config.middle % classes
     labels = lam * (i % classes == own) + (1 - lam) * (j % classes == own)
@@ -82,3 +81,13 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         built(AlternatingLineConfig, values)
+
+
+def test_the_optimum_under_an_asymmetric_law_is_that_of_drawn_pairs() -> None:
+    config = AlternatingLineConfig(law=BetaAb(a=2.0, b=0.5), points=3, radius=0.2)
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(3, size=(2, 10**6))
+    lam = config.law.draw(10**6, rng)
+    near = abs(lam * first + (1 - lam) * second - config.middle) <= config.radius
+    own = lam * (first == 1) + (1 - lam) * (second == 1)
+    assert optimal_probability(config) == pytest.approx(own[near].mean(), abs=3e-3)

@@ -10,7 +10,6 @@ from mixup_core.mixing.loss_floor import loss_floor
 from mixup_core.rules import RuleError
 from mixup_core.theory.entropy_floor import EntropyFloorConfig, entropy_floor
 from mixup_core.tree.building import built
-from mixup_core.weights import weight_quantiles
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, last
 
 CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)
@@ -35,7 +34,7 @@ def test_midpoint_is_the_limit_and_erm_has_no_floor() -> None:
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=0.7)])
 def test_all_pairs_of_a_balanced_set_have_the_floor_as_their_mean_entropy(law: Law) -> None:
     labels = np.repeat(np.eye(4), 3, axis=0)
-    lams, entropies = weight_quantiles(law, 5000)[:, None], []
+    lams, entropies = law.nodes(5000)[:, None], []
     for own, partner in product(labels, labels):
         soft = lams * own + (1 - lams) * partner
         entropies.append(-np.sum(soft * np.log(np.clip(soft, 1e-300, 1))) / len(soft))

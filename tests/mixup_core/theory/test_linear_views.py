@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, xlogy
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.theory.linear_views import (
     Excess,
@@ -23,7 +23,6 @@ from mixup_core.theory.linear_views import (
     sampled_correlations,
 )
 from mixup_core.tree.building import built
-from mixup_core.weights import weight_quantiles
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)
@@ -67,7 +66,7 @@ def test_the_expected_excess_is_the_mean_over_all_pairs_of_a_balanced_set() -> N
     labels = np.repeat(np.arange(4), 2)
     logits = 3.0 * np.eye(4)[labels]
     for law in (Erm(), Midpoint(), Beta(alpha=0.5)):
-        pairs = [pair_excess(logits, labels, lam).mean() for lam in weight_quantiles(law, 50)]
+        pairs = [pair_excess(logits, labels, lam).mean() for lam in law.nodes(50)]
         assert equal_excess(3.0, law, 4, 50) == pytest.approx(np.mean(pairs), rel=1e-12)
 
 
@@ -127,7 +126,7 @@ def test_equal_correlations_tend_to_the_floor_and_unequal_ones_do_not() -> None:
     ],
 )
 def test_the_least_gap_is_that_of_the_specification(alpha: float, best: float, gap: float) -> None:
-    found, where = least_gap(weight_quantiles(Beta(alpha=alpha), 4000), 10)
+    found, where = least_gap(Beta(alpha=alpha).nodes(4000), 10)
     assert found == pytest.approx(gap, abs=6e-5)
     assert where == pytest.approx(best, abs=6e-3)
 
@@ -142,14 +141,14 @@ def test_the_least_gap_is_what_a_search_of_the_integral_finds() -> None:
         return quad(integrand, 0, 1, epsabs=1e-12)[0]
 
     found = minimize_scalar(gap, bounds=(0, 20), method="bounded", options={"xatol": 1e-7})
-    least, where = least_gap(weight_quantiles(Beta(alpha=1.0), 4000), 4)
+    least, where = least_gap(Beta(alpha=1.0).nodes(4000), 4)
     assert least == pytest.approx(found.fun, abs=1e-7)
     assert where == pytest.approx(found.x, abs=1e-3)
 
 
 @pytest.mark.parametrize("law", [Midpoint(), Erm()])
 def test_midpoint_and_erm_leave_no_gap(law: Law) -> None:
-    assert least_gap(weight_quantiles(law, 10), 10) == (0.0, math.inf)
+    assert least_gap(law.nodes(10), 10) == (0.0, math.inf)
     metrics = last(LinearViewsConfig(law=law, quantity=Gap(), classes=10, first_scale=20, epochs=1))
     assert "gap/best_scale" not in metrics
     assert metrics["gap/minimum"] == 0 < metrics["gap/at_scale"] < 2e-4
@@ -165,7 +164,7 @@ def _finite_difference(law: Law, k: int, delta: float, betas: list[float]) -> tu
             points.append(x)
             labels.append(y)
     inputs, targets = np.array(points), np.eye(k)[labels]
-    lams = weight_quantiles(law, 7)
+    lams = law.nodes(7)
 
     def loss(weights: np.ndarray) -> float:
         total = 0.0
@@ -258,3 +257,10 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         built(LinearViewsConfig, values)
+
+
+def test_correlations_of_an_asymmetric_law_are_those_of_drawn_pairs() -> None:
+    law = BetaAb(a=2.0, b=0.5)
+    exact = gradient_correlations(law, 5, 3.0, 400)
+    sampled = sampled_correlations(law, 5, 3.0, 400_000, np.random.default_rng(0))
+    assert sampled == pytest.approx(exact, rel=0.02)

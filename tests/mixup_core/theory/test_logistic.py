@@ -6,14 +6,13 @@ from sklearn.linear_model import LogisticRegression
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.theory import logistic
 from mixup_core.theory.logistic import floor, minimiser, slopes
-from mixup_core.weights import upper_quantiles, weight_quantiles
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
 def test_the_gradient_is_the_slope_of_the_loss_written_out(law: Law) -> None:
     rng = np.random.default_rng(0)
     scores, labels = rng.normal(size=6), np.array([1.0, -1.0] * 3)
-    lams = weight_quantiles(law, 5)
+    lams = law.nodes(5)
 
     def loss(values: np.ndarray) -> float:
         total = 0.0
@@ -54,7 +53,7 @@ def test_without_mixing_the_minimiser_is_that_of_logistic_regression() -> None:
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_the_minimiser_is_what_a_general_search_finds(law: Law, decay: float) -> None:
     inputs, labels = _points(20, 3)
-    lams = weight_quantiles(law, 4)
+    lams = law.nodes(4)
 
     def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
         loss, gradient = slopes(inputs @ weights, labels, lams)
@@ -69,7 +68,7 @@ def test_the_minimiser_is_what_a_general_search_finds(law: Law, decay: float) ->
 
 def test_a_loss_never_goes_below_its_floor() -> None:
     inputs, labels = _points(20, 3)
-    lams = weight_quantiles(Beta(alpha=1.0), 9)
+    lams = Beta(alpha=1.0).nodes(9)
     found, _ = minimiser(inputs, labels, lams)
     loss, _ = slopes(inputs @ found, labels, lams)
     assert floor(labels, lams) < loss < np.log(2)
@@ -99,6 +98,6 @@ def test_a_search_that_has_arrived_takes_no_further_steps(monkeypatch: pytest.Mo
         labels = rng.choice([-1.0, 1.0], 40)
         inputs = labels[:, None] + rng.normal(size=(40, 3)) / 8
         calls = 0
-        _, left = minimiser(inputs, labels, upper_quantiles(Beta(alpha=1.0), 8))
+        _, left = minimiser(inputs, labels, Beta(alpha=1.0).nodes_of_pairs(8))
         assert calls <= 25
         assert left < 1e-13

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
-from mixup_core.theory.logistic import slopes
+from mixup_core.theory.logistic import minimiser, slopes
 from mixup_core.theory.separability import SeparabilityConfig, draw_points, error, trained
 from mixup_core.tree.building import built
-from mixup_core.weights import weight_quantiles
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)
@@ -59,7 +58,7 @@ def test_mixed_training_ends_where_all_quantiles_have_no_slope() -> None:
     config = replace(CONFIG, law=Beta(alpha=0.7))
     inputs, labels = draw_points(config, 1)
     direction, _ = trained(config, inputs, labels)
-    _, slope = slopes(inputs @ direction, labels, weight_quantiles(config.law, config.nodes))
+    _, slope = slopes(inputs @ direction, labels, config.law.nodes(config.nodes))
     assert np.abs(inputs.T @ slope).max() < 1e-10
 
 
@@ -112,3 +111,23 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         built(SeparabilityConfig, values)
+
+
+def test_an_asymmetric_law_has_the_minimiser_of_all_of_its_nodes() -> None:
+    """A pair mixed by 1 - lam is the reversed pair: half of the nodes stand for symmetric laws."""
+    law = BetaAb(a=2.0, b=1.0)
+    config = replace(CONFIG, law=law)
+    inputs, labels = draw_points(config, 1)
+    direction, _ = trained(config, inputs, labels)
+    nodes = law.nodes(config.nodes)
+    _, slope = slopes(inputs @ direction, labels, nodes)
+    assert np.abs(inputs.T @ slope).max() < 1e-10
+    other, _ = minimiser(inputs, labels, nodes[nodes >= 0.5])
+    assert np.abs(other - direction).max() > 1e-3
+
+
+def test_nodes_that_do_not_stand_for_a_discrete_law_are_refused() -> None:
+    law = Discrete(values=(0.5, 1.0), shares=(0.7, 0.3))
+    with pytest.raises(RuleError, match="multiple of 1/nodes"):
+        SeparabilityConfig(law=law)
+    assert SeparabilityConfig(law=law, nodes=10).law.nodes(10).tolist() == [0.5] * 7 + [1.0] * 3

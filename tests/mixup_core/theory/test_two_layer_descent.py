@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.descent import DescentSolver
 from mixup_core.theory.two_layer.network import initial_weights
 from mixup_core.theory.two_layer.rkc import RkcSolver
-from mixup_core.weights import Floats
 from tests.mixup_core.theory.small_flow import small_flow
 
 RATES = np.array([[0.0, 0.25, 1.0], [2.0, 3.0, 4.0]])

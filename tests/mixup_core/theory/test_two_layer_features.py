@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
 from mixup_core.theory.two_layer.features import correlations, feature_accuracy, is_right
 from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import fresh_points
-from mixup_core.weights import Floats
 
 CONFIG = TwoLayerConfig(
     epochs=1,

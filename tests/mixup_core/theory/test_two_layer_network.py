@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer import network
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig
 from mixup_core.theory.two_layer.network import (
@@ -10,7 +11,6 @@ from mixup_core.theory.two_layer.network import (
     initial_weights,
 )
 from mixup_core.theory.two_layer.points import training_points
-from mixup_core.weights import Floats
 
 
 def written_out(inputs: Floats, rho: float, power: int) -> Floats:

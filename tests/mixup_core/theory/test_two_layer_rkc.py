@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from mixup_core.arrays import Floats
 from mixup_core.theory.two_layer.network import initial_weights
 from mixup_core.theory.two_layer.rkc import RkcSolver, rkc_step, stages_of
-from mixup_core.weights import Floats
 from tests.mixup_core.theory.small_flow import small_flow
 
 RATES = np.array([0.0, 0.1, 1.0, 30.0])

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from mixup_core.laws import Law
+from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.tree.building import with_values
 from mixup_core.tree.limits import Among, Range
 from mixup_core.tree.spelling_errors import SpellingError, expected
@@ -29,7 +29,7 @@ from tests.mixup_core.tree.journeys import JOURNEY, Bike, Leg, Ramp
         (tuple[float, ...] | None, "a list of numbers or null"),
         (tuple[str, ...], "a list of texts"),
         (tuple[Leg, ...], "a list of ({law: LAW, until: UNTIL})"),
-        (Law, "erm, midpoint or {beta: ALPHA}"),
+        (Erm | Midpoint | Beta, "erm, midpoint or {beta: ALPHA}"),
         (Ramp, "{ramp: {shape: SHAPE, steps: STEPS, law: LAW}}"),
         (Bike, "{name: bike, speed: SPEED}"),
     ],

@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 from mixup_core.images.config import MixConfig
-from mixup_core.laws import Beta, Erm, Midpoint
-from mixup_core.schedules import EasyHardEasy, Phase, Phases
+from mixup_core.laws import Beta, BetaAb, Erm, Midpoint
+from mixup_core.laws.schedules import EasyHardEasy, Phase, Phases
 from reports.figures.colours import arm_looks
 from reports.figures.schedules import draw_schedules
 from sweeps.study.study import Study
@@ -44,3 +44,15 @@ def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_nu
     widths = [float(row["lam_q95"]) - float(row["lam_q05"]) for row in ramp]
     assert widths.index(min(widths)) == 5
     assert draw_schedules(study, arm_looks(study.arms)) == (figure,)
+
+
+def test_the_caption_names_laws_that_are_not_symmetric() -> None:
+    study = with_schedules()
+    assert (
+        "so a band around it is a wide law"
+        in draw_schedules(study, arm_looks(study.arms))[0].caption
+    )
+    skewed = MixConfig(law=BetaAb(a=2.0, b=0.5), switch_epoch=3)
+    arms = study.arms | {"uniform": replace(study.arms["uniform"], mix=skewed)}
+    (figure,) = draw_schedules(replace(study, arms=arms), arm_looks(study.arms))
+    assert "laws are symmetric about 1/2 except Beta(2, 0.5)." in figure.caption

@@ -67,7 +67,7 @@ BAD = {
     "alpha without a beta law": (
         ALPHA,
         "mix.law_after.alpha: {uniform: [1, 2]}",
-        "13: search.space.mix.law_after.alpha: `alpha belongs to beta` must hold, *",
+        "13: search.space.mix.law_after.alpha: `alpha belongs to beta and truncated` must hold, *",
     ),
     "no choice of the parent": (
         SWITCH,
@@ -131,7 +131,8 @@ BAD = {
     "choice of nothing": (
         ALPHA,
         "mix.law: {}",
-        "13: search.space.mix.law: expected {beta: ...} or {categorical: [...]}, got {}",
+        "13: search.space.mix.law: expected {beta: ...} or *{truncated: ...} or {categorical: "
+        "*, got {}",
     ),
     "choice without choices": (
         ALPHA,

@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Beta, Erm, Midpoint
-from mixup_core.rules import RuleError
-from mixup_core.schedules import (
-    Cosine,
+from mixup_core.laws import Beta, Erm, Midpoint
+from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA
+from mixup_core.laws.schedules import (
+    CosineRamp,
     Easy,
     EasyHardEasy,
     Hard,
-    Linear,
+    LinearRamp,
     Phase,
     Phases,
     Schedule,
     epoch_after,
 )
+from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed, with_values
 
 BASE = TrainConfig(epochs=12, batch_size=8)
@@ -84,7 +85,7 @@ def test_the_ends_of_every_range_belong_to_it() -> None:
     first = Phases(phases=(Phase(law=Midpoint(), until=1), Erm()))
     assert [first.law_at(epoch, 2) for epoch in range(2)] == [Midpoint(), Erm()]
     assert (first.last_change, Phases(phases=(Erm(),)).last_change) == (1, 0)
-    for ramp in (Linear, Cosine):
+    for ramp in (LinearRamp, CosineRamp):
         assert ramp(start=MAX_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MAX_ALPHA)
         assert ramp(start=MIN_ALPHA, end=1.0).law_at(0, 2) == Beta(alpha=MIN_ALPHA)
         assert ramp(start=1.0, end=MAX_ALPHA).law_at(0, 2) == Beta(alpha=1.0)
@@ -110,10 +111,16 @@ def test_ramps_begin_turn_and_end_where_they_should() -> None:
     assert _alphas(Hard(), 4) == pytest.approx([0.1, 10**-0.5, 1, 10**0.5])
     assert _alphas(EasyHardEasy(), 4) == pytest.approx([0.1, 1, 10, 1])
     assert _alphas(Hard(base=2.0, low=0.0, high=3.0), 3) == pytest.approx([1, 2, 4])
-    assert _alphas(Linear(start=0.25, end=4.0), 4) == pytest.approx([0.25, 0.5, 1, 2])
+    assert _alphas(LinearRamp(start=0.25, end=4.0), 4) == pytest.approx([0.25, 0.5, 1, 2])
     middle = 10 ** (math.cos(math.pi / 4))
-    assert _alphas(Cosine(start=10.0, end=0.1), 4) == pytest.approx([10, middle, 1, 1 / middle])
-    for one in (Easy(), Hard(), EasyHardEasy(), Linear(start=2, end=3), Cosine(start=2, end=3)):
+    assert _alphas(CosineRamp(start=10.0, end=0.1), 4) == pytest.approx([10, middle, 1, 1 / middle])
+    for one in (
+        Easy(),
+        Hard(),
+        EasyHardEasy(),
+        LinearRamp(start=2, end=3),
+        CosineRamp(start=2, end=3),
+    ):
         assert len(_alphas(one, 1)) == 1
 
 
@@ -126,7 +133,7 @@ def test_ramps_begin_turn_and_end_where_they_should() -> None:
 def test_ramps_stay_in_their_range_and_move_one_way(
     epochs: int, start: float, end: float, base: float
 ) -> None:
-    for rising in (Linear(start=start, end=end), Cosine(start=start, end=end)):
+    for rising in (LinearRamp(start=start, end=end), CosineRamp(start=start, end=end)):
         alphas = _alphas(rising, epochs)
         for before, after in pairwise(alphas):
             is_on_its_way = (after - before) * (end - start) >= 0

@@ -2,6 +2,7 @@
 
 Each has a `tag`, its fields, and
 
+    last_change              first epoch (0-based) of its last phase, 0 if it has none
     law_at(epoch, epochs)    the law of a 0-based epoch of `epochs`
 """
 
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from mixup_core.keys import rounded
-from mixup_core.laws import MAX_ALPHA, MIN_ALPHA, Alpha, Beta, Erm, Law, Midpoint
+from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA, Alpha, Beta
+from mixup_core.laws.law import Law
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Range
@@ -31,7 +33,7 @@ class Phases(Checked):
 
     tag: ClassVar = "phases"
 
-    phases: tuple[Phase | Erm | Midpoint | Beta, ...]
+    phases: tuple[Phase | Law, ...]
     """At least one. A law alone is a phase without end, so it stands last."""
 
     def check(self) -> None:
@@ -76,6 +78,8 @@ class _PowerRamp(Checked):
     Source: the exponential alpha-scheduler of SCIENCE.md, F1; at the defaults alpha is 1 after half
     of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
     """
+
+    last_change: ClassVar = 0
 
     base: Annotated[float, Range(1, math.inf, "()")] = 10.0
     """What is raised to the exponent."""
@@ -142,6 +146,8 @@ class EasyHardEasy(_PowerRamp):
 class _LogRamp(Checked):
     """Beta(alpha) with alpha from `start` to `end`, in log alpha, whose base cancels out."""
 
+    last_change: ClassVar = 0
+
     start: Alpha
     """Alpha of the first epoch."""
     end: Alpha
@@ -153,7 +159,7 @@ class _LogRamp(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Linear(_LogRamp):
+class LinearRamp(_LogRamp):
     """From start to end, linear in log alpha."""
 
     tag: ClassVar = "linear"
@@ -164,7 +170,7 @@ class Linear(_LogRamp):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cosine(_LogRamp):
+class CosineRamp(_LogRamp):
     """From start to end along half a cosine in log alpha: slow, fast, slow."""
 
     tag: ClassVar = "cosine"
@@ -174,7 +180,7 @@ class Cosine(_LogRamp):
         return self._between((1 - math.cos(math.pi * epoch / epochs)) / 2)
 
 
-Schedule = Phases | Easy | Hard | EasyHardEasy | Linear | Cosine
+Schedule = Phases | Easy | Hard | EasyHardEasy | LinearRamp | CosineRamp
 """To add one is to write it and to name it here."""
 
 

@@ -1,0 +1,77 @@
+"""BetaAb: a random weight that favours one of the two images."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.laws.beta import Alpha
+from mixup_core.laws.law import Law
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from mixup_core.arrays import Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BetaAb(Law):
+    """Random weight of a Beta law with two shapes: lam ~ Beta(a, b), mean a / (a + b)."""
+
+    tag: ClassVar = "beta-ab"
+
+    a: Alpha
+    """First shape parameter: the larger it is, the more the image itself weighs."""
+    b: Alpha
+    """Second shape parameter: the larger it is, the more the partner weighs."""
+
+    def quantiles(self, levels: "Floats") -> "Floats":
+        """Return the quantiles of lam."""
+        from scipy.special import betaincinv
+
+        found: Floats = betaincinv(self.a, self.b, levels)
+        return found
+
+    def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
+        """Return drawn weights of a shape."""
+        return rng.beta(self.a, self.b, shape)
+
+    @property
+    def mean(self) -> float:
+        """The ratio a / (a + b)."""
+        return self.a / (self.a + self.b)
+
+    @property
+    def variance(self) -> float:
+        """The ratio a b / ((a + b)^2 (a + b + 1))."""
+        total = self.a + self.b
+        return self.a * self.b / (total**2 * (total + 1))
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether both shapes are equal."""
+        return self.a == self.b
+
+    @property
+    def caption(self) -> str:
+        """What a caption calls the law."""
+        return f"Beta({self.a:g}, {self.b:g})"
+
+    def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
+        """Return the mean label entropy in nats.
+
+        psi(a + b + 1) - (a psi(a + 1) + b psi(b + 1)) / (a + b)
+        """
+        import numpy as np
+        from scipy.special import psi
+
+        a, b = self.a, self.b
+        both, first, second = (digamma or psi)(np.array([a + b + 1, a + 1, b + 1]))
+        return float(both - (a * first + b * second) / (a + b))
+
+    def moments_within(self, low: float, high: float) -> tuple[float, float]:
+        """Return I(a, b) and mean times I(a + 1, b) between the bounds."""
+        from scipy.special import betainc
+
+        a, b = self.a, self.b
+        mass = betainc(a, b, high) - betainc(a, b, low)
+        return float(mass), self.mean * float(betainc(a + 1, b, high) - betainc(a + 1, b, low))

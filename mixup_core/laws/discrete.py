@@ -1,0 +1,89 @@
+"""Discrete: a weight that takes one of a few values."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from mixup_core.laws.law import Law
+from mixup_core.rules import require
+from mixup_core.tree.limits import Distinct, Range, Share
+
+if TYPE_CHECKING:
+    from mixup_core.arrays import Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Discrete(Law):
+    """Random weight with few values: `{values: [0.5, 1.0], shares: [0.7, 0.3]}`."""
+
+    tag: ClassVar = "discrete"
+    example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}
+
+    values: Annotated[tuple[Share, ...], Distinct()]
+    """At least two values of lam, in growing order."""
+    shares: tuple[Annotated[float, Range(0, 1, "()")], ...]
+    """Probability of each value; their sum is 1."""
+
+    def check(self) -> None:
+        """Check that values and shares belong together.
+
+        Raises:
+            RuleError: If they do not.
+        """
+        require(len(self.values) >= 2, "a discrete law has two values", self, "values")
+        grows = list(self.values) == sorted(self.values)
+        require(grows, "values grow", self, "values")
+        fits = len(self.values) == len(self.shares)
+        require(fits, "each value has a share", self, "values", "shares")
+        is_whole = abs(math.fsum(self.shares) - 1) < 1e-9
+        require(is_whole, "the sum of shares is 1", self, "shares")
+
+    def quantiles(self, levels: "Floats") -> "Floats":
+        """Return the quantiles of lam."""
+        import numpy as np
+
+        steps = np.cumsum(self.shares)[:-1]
+        return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
+
+    def has_nodes(self, count: int) -> bool:
+        """Return whether each share is a multiple of 1 / count."""
+        return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether each value and its mirror image about 1/2 have the same share."""
+        ends = zip(self.values, reversed(self.values), strict=True)
+        shares = zip(self.shares, reversed(self.shares), strict=True)
+        is_mirrored = all(abs(first + last - 1) < 1e-9 for first, last in ends)
+        return is_mirrored and all(abs(first - last) < 1e-9 for first, last in shares)
+
+    @property
+    def mean(self) -> float:
+        """The sum of values by their shares."""
+        return math.fsum(v * share for v, share in zip(self.values, self.shares, strict=True))
+
+    @property
+    def variance(self) -> float:
+        """The sum of squared distances from the mean by their shares."""
+        pairs = zip(self.values, self.shares, strict=True)
+        return math.fsum((v - self.mean) ** 2 * share for v, share in pairs)
+
+    @property
+    def caption(self) -> str:
+        """What a caption calls the law."""
+        pairs = zip(self.values, self.shares, strict=True)
+        return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
+
+    def label_entropy(self, digamma: object = None) -> float:
+        """Return the mean label entropy in nats, exactly."""
+        del digamma
+        from scipy.special import entr
+
+        pairs = zip(self.values, self.shares, strict=True)
+        return math.fsum(share * float(entr(v) + entr(1 - v)) for v, share in pairs)
+
+    def moments_within(self, low: float, high: float) -> tuple[float, float]:
+        """Return P(low <= lam <= high) and E[lam; low <= lam <= high], exactly."""
+        pairs = zip(self.values, self.shares, strict=True)
+        inside = [(v, share) for v, share in pairs if low <= v <= high]
+        return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

@@ -1,0 +1,19 @@
+"""Erm: no mixing."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mixup_core.laws.law import ConstantLaw
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Erm(ConstantLaw):
+    """No mixing: lam = 1 always (empirical risk minimisation)."""
+
+    tag: ClassVar = "erm"
+    constant: ClassVar = 1.0
+
+    @property
+    def caption(self) -> str:
+        """What a caption calls the law."""
+        return "no mixing"

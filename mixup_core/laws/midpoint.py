@@ -1,0 +1,22 @@
+"""Midpoint: equal weights."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mixup_core.laws.law import ConstantLaw
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Midpoint(ConstantLaw):
+    """Equal mixing: lam = 1/2 always, the limit of Beta(alpha, alpha) as alpha grows.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
+    """
+
+    tag: ClassVar = "midpoint"
+    constant: ClassVar = 0.5
+
+    @property
+    def caption(self) -> str:
+        """What a caption calls the law."""
+        return "lam = 1/2"

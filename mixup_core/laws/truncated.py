@@ -1,0 +1,80 @@
+"""Truncated: a symmetric Beta law restricted to an interval."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.laws.beta import Alpha
+from mixup_core.laws.law import Law
+from mixup_core.rules import require
+from mixup_core.tree.limits import Share
+
+if TYPE_CHECKING:
+    from mixup_core.arrays import Floats
+
+_LEAST_MASS = 1e-6
+"""Below it the quantiles of the interval lose their digits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Truncated(Law):
+    """Random weight: lam ~ Beta(alpha, alpha), given that low <= lam <= high.
+
+    With low = 1/2 the image itself always has the larger weight.
+    """
+
+    tag: ClassVar = "truncated"
+
+    alpha: Alpha
+    """Both shape parameters of the law before it is restricted."""
+    low: Share = 0.0
+    """Least weight, below `high`."""
+    high: Share = 1.0
+    """Greatest weight."""
+
+    def check(self) -> None:
+        """Check the interval.
+
+        Raises:
+            RuleError: If it is empty, or the law has next to no mass there.
+        """
+        require(self.low < self.high, "low < high", self, "low", "high")
+        first, last = self._levels()
+        rule = "P(low <= lam <= high) >= 1e-6"
+        require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high")
+
+    def quantiles(self, levels: "Floats") -> "Floats":
+        """Return the quantiles of lam."""
+        from scipy.special import betaincinv
+
+        first, last = self._levels()
+        found: Floats = betaincinv(self.alpha, self.alpha, first + (last - first) * levels)
+        return found.clip(self.low, self.high)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the interval is symmetric about 1/2."""
+        return self.low == 1 - self.high
+
+    @property
+    def caption(self) -> str:
+        """What a caption calls the law."""
+        return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
+
+    def moments_within(self, low: float, high: float) -> tuple[float, float]:
+        """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""
+        from scipy.special import betainc
+
+        a = self.alpha
+        low, high = max(low, self.low), min(high, self.high)
+        if low > high:
+            return 0.0, 0.0
+        first, last = self._levels()
+        mass = betainc(a, a, high) - betainc(a, a, low)
+        part = (betainc(a + 1, a, high) - betainc(a + 1, a, low)) / 2
+        return float(mass / (last - first)), float(part / (last - first))
+
+    def _levels(self) -> tuple[float, float]:
+        """Return the probabilities of the unrestricted law up to both ends."""
+        from scipy.special import betainc
+
+        return tuple(float(betainc(self.alpha, self.alpha, end)) for end in (self.low, self.high))  # type: ignore[return-value]

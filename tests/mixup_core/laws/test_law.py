@@ -1,0 +1,225 @@
+"""Every law against SciPy: quantiles, draws, moments and label entropy agree with one another."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.integrate import quad
+from scipy.special import entr
+
+from mixup_core.laws import Beta, BetaAb, Discrete, Erm, Law, Midpoint, Truncated
+from mixup_core.laws.beta import MIN_ALPHA
+from mixup_core.mixing.loss_floor import loss_floor
+from mixup_core.rules import RuleError
+from mixup_core.seeding import stream
+from mixup_core.tree.building import parsed
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import spelled
+
+LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999])
+
+
+def _within(alpha: float, low: float, high: float) -> Any:
+    """Return a Beta law given an interval as SciPy's density, normalised by quadrature."""
+    whole = scipy.stats.beta(alpha, alpha)
+    mass = whole.cdf(high) - whole.cdf(low)
+
+    class Within(scipy.stats.rv_continuous):
+        def _pdf(self, x: Any) -> Any:
+            return whole.pdf(x) / mass
+
+        def _cdf(self, x: Any) -> Any:
+            return (whole.cdf(x) - whole.cdf(low)) / mass
+
+    return Within(a=low, b=high, name="within")()
+
+
+CONTINUOUS: list[tuple[Law, Any]] = [
+    (Beta(alpha=0.3), scipy.stats.beta(0.3, 0.3)),
+    (Beta(alpha=1.0), scipy.stats.beta(1, 1)),
+    (Beta(alpha=8.0), scipy.stats.beta(8, 8)),
+    (Beta(alpha=1024.0), scipy.stats.beta(1024, 1024)),
+    (BetaAb(a=2.0, b=0.5), scipy.stats.beta(2, 0.5)),
+    (BetaAb(a=0.7, b=3.0), scipy.stats.beta(0.7, 3)),
+    (BetaAb(a=4.0, b=4.0), scipy.stats.beta(4, 4)),
+    (Truncated(alpha=1.0, low=0.5), scipy.stats.uniform(0.5, 0.5)),
+    (Truncated(alpha=2.0, low=0.1, high=0.6), _within(2.0, 0.1, 0.6)),
+    (Truncated(alpha=3.0, low=0.25, high=0.75), _within(3.0, 0.25, 0.75)),
+]
+DISCRETE = Discrete(values=(0.5, 1.0), shares=(0.7, 0.3))
+EVERY = [law for law, _ in CONTINUOUS] + [Erm(), Midpoint(), DISCRETE]
+
+
+def test_every_law_of_the_catalogue_is_tested() -> None:
+    assert {kind_name(type(law)) for law in EVERY} == set(Law.catalogue)
+
+
+@pytest.mark.parametrize(("law", "expected"), CONTINUOUS, ids=str)
+def test_quantiles_draws_and_moments_are_those_of_scipy(law: Law, expected: Any) -> None:
+    np.testing.assert_allclose(law.quantiles(LEVELS), expected.ppf(LEVELS), atol=1e-7)
+    drawn = law.draw((100, 100), stream(0, "mixing"))
+    assert drawn.shape == (100, 100)
+    assert scipy.stats.kstest(drawn.ravel(), expected.cdf).pvalue > 1e-3
+    assert law.mean == pytest.approx(expected.mean(), abs=1e-6)
+    assert law.variance == pytest.approx(expected.var(), rel=2e-3)
+    low, high = expected.support()
+    entropy, _ = quad(lambda p: float(entr(p) + entr(1 - p)) * expected.pdf(p), low, high)
+    assert law.label_entropy() == pytest.approx(entropy, abs=1e-5)
+
+
+@pytest.mark.parametrize(("law", "expected"), CONTINUOUS, ids=str)
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.2, 0.55), (0.5, 0.9)])
+def test_moments_within_an_interval_are_those_of_scipy(
+    law: Law, expected: Any, low: float, high: float
+) -> None:
+    mass, first = law.moments_within(low, high)
+    assert mass == pytest.approx(expected.cdf(high) - expected.cdf(low), abs=1e-8)
+    lowest, highest = expected.support()
+    ends = max(low, lowest), min(high, highest)
+    mean = quad(lambda p: p * expected.pdf(p), *ends)[0] if ends[0] < ends[1] else 0
+    assert first == pytest.approx(mean, abs=1e-7)
+
+
+def test_a_discrete_law_has_the_shares_of_its_values() -> None:
+    law = Discrete(values=(0.0, 0.25, 1.0), shares=(0.2, 0.5, 0.3))
+    expected = scipy.stats.rv_discrete(values=(range(3), law.shares))
+    found = law.quantiles(LEVELS).tolist()
+    assert found == [law.values[int(index)] for index in expected.ppf(LEVELS)]
+    counts = np.unique(law.draw(10_000, stream(0, "mixing")), return_counts=True)[1]
+    assert scipy.stats.chisquare(counts, 10_000 * np.array(law.shares)).pvalue > 1e-3
+    assert law.mean == pytest.approx(0.425)
+    assert law.variance == pytest.approx(0.5 * 0.25**2 + 0.3 - 0.425**2)
+    quarter = float(scipy.stats.entropy([0.25, 0.75]))
+    assert law.label_entropy() == pytest.approx(0.5 * quarter)
+    assert law.moments_within(0.1, 1.0) == pytest.approx((0.8, 0.425))
+    assert not law.is_symmetric
+    assert Discrete(values=(0.2, 0.5, 0.8), shares=(0.3, 0.4, 0.3)).is_symmetric
+
+
+@pytest.mark.parametrize("law", EVERY, ids=str)
+def test_what_has_a_closed_form_agrees_with_what_follows_from_quantiles(law: Law) -> None:
+    """A plugin defines quantiles alone; the rest is then that of the base class."""
+    assert Law.mean.fget(law) == pytest.approx(law.mean, abs=2e-4)  # type: ignore[attr-defined]
+    assert Law.variance.fget(law) == pytest.approx(law.variance, abs=2e-4)  # type: ignore[attr-defined]
+    assert Law.label_entropy(law) == pytest.approx(law.label_entropy(), abs=2e-4)
+    assert Law.moments_within(law, 0.2, 0.55) == pytest.approx(
+        law.moments_within(0.2, 0.55), abs=3e-4
+    )
+    assert Law.is_symmetric.fget(law) == law.is_symmetric  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("law", [law for law in EVERY if law.constant is None], ids=str)
+def test_a_law_that_defines_quantiles_alone_draws_them(law: Law) -> None:
+    ours, own = (
+        draw(5000, stream(0, "mixing")) for draw in (lambda *a: Law.draw(law, *a), law.draw)
+    )
+    assert scipy.stats.ks_2samp(ours, own).pvalue > 1e-3
+
+
+def test_constant_laws_draw_nothing() -> None:
+    rng = stream(0, "mixing")
+    before = rng.bit_generator.state["state"]["counter"].copy()
+    assert (Erm().draw(3, rng) == 1).all()
+    assert (Midpoint().draw((2, 3), rng) == 0.5).all()
+    np.testing.assert_array_equal(rng.bit_generator.state["state"]["counter"], before)
+    assert Erm().nodes(9).tolist() == [1.0]
+    assert Midpoint().nodes(9).tolist() == [0.5]
+    assert (Erm().label_entropy(), Midpoint().label_entropy()) == (0, math.log(2))
+    assert (Erm().mixes, Midpoint().mixes) == (False, True)
+
+
+def test_half_of_the_nodes_of_a_symmetric_law_stand_for_all_pairs() -> None:
+    nodes = Beta(alpha=0.6).nodes(10)
+    np.testing.assert_allclose(np.sort(1 - nodes), nodes, atol=1e-12)
+    np.testing.assert_array_equal(Beta(alpha=0.6).nodes_of_pairs(10), nodes[5:])
+    assert Erm().nodes_of_pairs(10).tolist() == [1.0]
+    assert Midpoint().nodes_of_pairs(10).tolist() == [0.5]
+    skewed = BetaAb(a=2.0, b=0.5)
+    np.testing.assert_array_equal(skewed.nodes_of_pairs(10), skewed.nodes(10))
+
+
+@pytest.mark.parametrize("law", EVERY, ids=str)
+def test_the_floor_of_two_balanced_classes_is_half_of_the_label_entropy(law: Law) -> None:
+    """Its digamma function is PyTorch's, which differs from SciPy's in the last bits."""
+    import torch
+
+    floor = loss_floor(law, torch.arange(10) % 2, "dataset", 5)
+    assert floor == pytest.approx(law.label_entropy() / 2, abs=1e-13)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, 5e-324, 0.9e-6, 1.1e6, math.inf, math.nan])
+def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
+    with pytest.raises(RuleError, match=r"`1e-6 <= alpha <= 1e6` must hold"):
+        Beta(alpha=alpha)
+
+
+def test_below_the_least_alpha_no_weight_in_float32_lies_between_0_and_1() -> None:
+    """Of 100,000 weights fewer than 7 do at it, 0.07 at a hundredth of it: a coin on {0, 1}."""
+    last_below_1, least = 1 - 2**-25, 2**-150  # float32 rounds what is beyond to 1 and to 0
+    for share in (1.0, 0.01):
+        between = scipy.stats.beta(share * MIN_ALPHA, share * MIN_ALPHA)
+        inside = between.cdf(last_below_1) - between.cdf(least)
+        assert 6e-5 * share < inside < 7e-5 * share
+    drawn = np.random.default_rng(0).beta(MIN_ALPHA, MIN_ALPHA, 10**6).astype(np.float32)
+    assert 30 < ((drawn > 0) & (drawn < 1)).sum() < 100
+    assert abs(drawn.mean() - 0.5) < 0.005
+
+
+def test_alpha_zero_names_the_laws_it_could_mean() -> None:
+    with pytest.raises(RuleError, match="for lam = 1/2 write midpoint"):
+        Beta(alpha=0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (lambda: Discrete(values=(0.5,), shares=(0.5,)), "a discrete law has two values"),
+        (lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)), "values grow"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)), "each value has a share"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)), "the sum of shares is 1"),
+        (lambda: Truncated(alpha=1.0, low=0.5, high=0.5), "low < high"),
+        (lambda: Truncated(alpha=1e4, low=0.9), "P(low <= lam <= high) >= 1e-6"),
+    ],
+)
+def test_a_law_that_is_no_distribution_is_refused(make: Any, rule: str) -> None:
+    with pytest.raises(RuleError) as caught:
+        make()
+    assert caught.value.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("spelling", "law"),
+    [
+        ("erm", Erm()),
+        ("midpoint", Midpoint()),
+        ({"beta": 0.5}, Beta(alpha=0.5)),
+        ({"beta-ab": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
+        ({"discrete": {"values": (0.5, 1.0), "shares": (0.7, 0.3)}}, DISCRETE),
+        ({"truncated": {"alpha": 1.0, "low": 0.5, "high": 1.0}}, Truncated(alpha=1.0, low=0.5)),
+    ],
+)
+def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
+    assert parsed(Law, spelling) == law
+    assert spelled(law) == spelling
+
+
+@pytest.mark.parametrize(
+    "spelling", ["mixup", 0, None, {"beta": "1"}, {"beta": True}, {"a": 1}, {}]
+)
+def test_other_spellings_of_a_law_are_refused(spelling: object) -> None:
+    with pytest.raises(SpellingError, match=r"expected (erm, midpoint, |a number|one of)"):
+        parsed(Law, spelling)
+
+
+def test_the_plain_methods_are_known_by_their_laws() -> None:
+    assert [law.method for law in (Erm(), Midpoint(), Beta(alpha=1.0))] == [
+        "erm",
+        "midpoint",
+        "uniform",
+    ]
+    assert Beta(alpha=0.5).method is BetaAb(a=1.0, b=2.0).method is None
+    assert BetaAb(a=2.0, b=0.5).caption == "Beta(2, 0.5)"
+    assert DISCRETE.caption == "lam = 0.5 with probability 0.7, 1 with probability 0.3"
