@@ -1,6 +1,7 @@
 """The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
 
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from mixup_core.addresses import store_address, without_secrets
+from mixup_core.addresses import store_address
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
@@ -44,6 +45,7 @@ from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.machine.arguments import hide_addresses
+from sweeps.machine.concealed import concealed
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
@@ -81,7 +83,8 @@ def main() -> NoReturn:
     except click.exceptions.Exit as exited:
         code = exited.exit_code
     except click.ClickException as error:
-        error.show()
+        error.show(file=(said := io.StringIO()))
+        _say(said.getvalue().rstrip(), error.exit_code)
         code = error.exit_code
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
@@ -150,7 +153,7 @@ def _mistake(error: Exception) -> str:
     try:
         number, file = tempfile.mkstemp(prefix="mixsweep-error-", suffix=".txt", text=True)
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as traced:
-            traced.write(without_secrets(told))
+            traced.write(concealed(told))
     except OSError:
         return said
     return f"{said}; what is stored stays; please report it with {file}"
@@ -166,7 +169,7 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    click.echo(without_secrets(str(message)), err=True)
+    click.echo(concealed(str(message)), err=True)
     return code
 
 

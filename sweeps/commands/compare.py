@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from mixup_core.addresses import store_address
 from sweeps.commands.request import (
     DONE,
     SOME_FAILED,
@@ -18,6 +19,7 @@ from sweeps.commands.request import (
     loading_option,
     set_option,
 )
+from sweeps.machine.concealed import conceal
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_predictions
@@ -102,6 +104,8 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
         raise RefusedError(
             f"`one --home beside --store` must hold, got (homes={len(homes)}, stores={len(stores)})"
         )
+    for store in stores:
+        conceal(store, store_address(store))
     return tuple(Home(folder=homes[0], store_url=store) for store in dict.fromkeys(stores))
 
 

@@ -13,9 +13,11 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from mixup_core.addresses import HIDDEN, without_secrets
+from mixup_core.addresses import HIDDEN, Address, store_address, without_secrets
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from sweeps.machine.concealed import conceal
+from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study
@@ -44,10 +46,24 @@ OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
 """Options that take any text and hold no secret: a recorded command line keeps their values."""
 
+
+def _concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
+    """Return the callback of an option that takes an address: its secrets stay out of messages."""
+
+    def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+        del context, parameter
+        if url:
+            conceal(url, shown(url))
+        return url
+
+    return callback
+
+
 store_option = click.option(
     STORE[0],
     "store_url",
     envvar=STORE[1],
+    callback=_concealing(store_address),
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
 set_option = click.option(
@@ -249,11 +265,13 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
             TRACKING[0],
             "tracking",
             envvar=TRACKING[1],
+            callback=_concealing(database_address),
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
         click.option(
             OPTUNA[0],
             envvar=OPTUNA[1],
+            callback=_concealing(database_address),
             help="Storage of a search, a database URL or the path of a journal file; "
             "default: optuna.db in the home.",
         ),

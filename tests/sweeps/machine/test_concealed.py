@@ -1,0 +1,50 @@
+"""Concealed: a log record or a message of any library holds no secret of a known address."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from sweeps.machine import concealed as module
+from sweeps.machine.concealed import conceal, concealed
+from sweeps.machine.databases import database_address
+
+URL = "postgresql://bob:a@swordfish@host/db"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known() -> Iterator[None]:
+    factory = logging.getLogRecordFactory()
+    yield
+    logging.setLogRecordFactory(factory)
+    module._known.clear()
+
+
+def test_log_records_of_any_library_are_cleaned(caplog: pytest.LogCaptureFixture) -> None:
+    conceal(URL, database_address(URL))
+    logging.getLogger("some.library").warning("cannot resolve %r of %s", "swordfish@host", URL)
+    try:
+        raise ConnectionError(f"no route to swordfish@host ({URL})")
+    except ConnectionError:
+        logging.getLogger("some.library").exception("at 100%")
+    assert "swordfish" not in caplog.text
+    assert "cannot resolve '***@***' of postgresql://***" in caplog.text
+    assert "ConnectionError: no route to" in caplog.text
+
+
+def test_a_record_that_cannot_be_formatted_is_left_to_logging() -> None:
+    conceal(URL, database_address(URL))
+    record = logging.getLogRecordFactory()("n", logging.INFO, "p", 1, "%d", ("x",), None)
+    assert record.args == ("x",)
+
+
+def test_without_an_address_that_holds_a_secret_nothing_changes() -> None:
+    before = logging.getLogRecordFactory()
+    conceal("postgresql://host/db", database_address("postgresql://host/db"))
+    assert logging.getLogRecordFactory() is before
+    assert concealed("at postgresql://host/db: no host") == "at postgresql://host/db: no host"
+
+
+def test_a_message_is_cleaned_of_pieces_of_known_addresses_and_of_other_addresses() -> None:
+    conceal(URL, database_address(URL))
+    assert concealed("host swordfish, http://me:pw@h/x") == "*** ***, http://***@h/x"
