@@ -151,6 +151,7 @@ IMAGES = Problem(
         },
         stands_for={
             "data.folder": "data.digest",
+            "model.weights": "model.weights_digest",
             "objective.teacher": "objective.teacher_key",
         },
         by_epoch={
@@ -197,6 +198,7 @@ IMAGES = Problem(
     reserved={
         "seed": "is not set in a study file; give `seeds`",
         "data.digest": "is not set in a study file; it is computed from the folder",
+        "model.weights_digest": "is not set in a study file; it is computed from the file",
         "objective.teacher_key": "is not set in a study file; name the teacher's arm",
     },
     unsearchable=(

@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mixup_core.seeding import Seeds
 from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Count
+from mixup_core.tree.limits import Count, Matching
 
 if TYPE_CHECKING:
     from torch import nn
@@ -208,6 +208,28 @@ class Linear(_Uniform):
         return mlp([in_channels * image_size**2, num_classes])
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timm(Model):
+    """A network of the package timm, which the extra `mixsweep[timm]` installs."""
+
+    name: ClassVar = "timm"
+    has_batch_norm: ClassVar = True
+
+    architecture: Annotated[str, Matching(r"[a-z0-9_]+", "is a name of timm.list_models()")]
+    """Its name in timm: `resnet18`."""
+    weights: str | None = None
+    """File of pretrained weights, `.safetensors` or what torch loads as tensors alone; a classifier
+    of other classes is left out. Nothing is downloaded. None: the initial weights of timm."""
+    weights_digest: str | None = None
+    """sha256 of the file of weights, filled in when a study is read; it stands for `weights`."""
+
+    def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
+        """Return the network, with its pretrained weights if it has any."""
+        from mixup_core.images.timm_networks import timm_network
+
+        return timm_network(self, in_channels, num_classes, image_size)
+
+
 Model.catalogue.add(
-    ResNet18, NarrowResNet, Mlp, Linear, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S
+    ResNet18, NarrowResNet, Mlp, Linear, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S, Timm
 )

@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
+from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
+from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
 from mixup_core.images.data.folders import describe, folder_info
@@ -36,10 +39,14 @@ class ImageData:
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
         """Return the configuration with an image-folder found and digested, each folder once.
 
+        Pretrained weights are found and digested too.
+
         Raises:
             DataError: If the folder cannot be read; the same again for the same data.
         """
-        data = config.data
+        model, data = getattr(config, "model", None), config.data
+        if isinstance(model, Timm) and model.weights is not None:
+            config = replace(config, model=_with_digest(model, model.weights, folder))
         if data.folder is None:
             return config
         if data not in self._found:
@@ -55,6 +62,8 @@ class ImageData:
     def missing(self, config: TrainConfig) -> str | None:
         """Return that a data set is not here and how to get it; an image-folder was looked at."""
         root = data_root()
+        if isinstance(getattr(config, "model", None), Timm) and find_spec("timm") is None:
+            return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
         for name in _needed(config.data):
             if not is_present(name, root):
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
@@ -98,6 +107,18 @@ class ImageData:
         data = config.data
         is_here = all(is_present(name, data_root()) for name in _needed(data))
         return {data.name: checksums(data)} if is_here else {}
+
+
+def _with_digest(model: Timm, weights: str, folder: Path) -> Timm:
+    """Return a model whose file of pretrained weights is found and digested.
+
+    Raises:
+        DataError: If there is no such file.
+    """
+    file = (folder / weights).absolute()
+    if not file.is_file():
+        raise DataError(f"{file}: not found; it should hold weights", fields=("model.weights",))
+    return replace(model, weights=str(file), weights_digest=file_digest(file))
 
 
 def described(data: DataConfig) -> DatasetInfo:

@@ -1,0 +1,96 @@
+"""Networks of the package timm, with pretrained weights only from a file that the user names."""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mixup_core.images.choices.models import Timm
+from mixup_core.images.data.digests import file_digest
+from mixup_core.problem import DataError
+
+
+def timm_network(model: Timm, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+    """Return a network of timm; nothing is downloaded.
+
+    Args:
+        model: Which one.
+        in_channels: Channels of the images.
+        num_classes: Length of the logits.
+        image_size: Side of the images in pixels, for architectures that are built for one size.
+
+    Raises:
+        DataError: If timm is not installed or has no such architecture, or the file of weights is
+            absent, damaged, another one than when the study was read, or of other shapes.
+    """
+    try:
+        import timm
+    except ImportError as error:
+        raise DataError(
+            "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+        ) from error
+    if not timm.is_model(model.architecture):
+        near = get_close_matches(model.architecture, timm.list_models(), 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise DataError(f"timm {timm.__version__} has no architecture {model.architecture}{hint}")
+    published = timm.get_pretrained_cfg(model.architecture)
+    has_one_size = published is not None and published.fixed_input_size
+    size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
+    network: nn.Module = timm.create_model(
+        model.architecture,
+        pretrained=False,
+        in_chans=in_channels,
+        num_classes=num_classes,
+        **size,
+    )
+    if model.weights is not None:
+        _load(network, Path(model.weights), model.weights_digest)
+    return network
+
+
+def _load(network: nn.Module, file: Path, digest: str | None) -> None:
+    """Load pretrained weights, but for a classifier of other classes.
+
+    Raises:
+        DataError: If they cannot be loaded.
+    """
+    if not file.is_file():
+        raise DataError(f"model.weights: {file}: not found")
+    if digest is not None and file_digest(file) != digest:
+        raise DataError(f"{file}: its weights changed since the study was read; start it again")
+    try:
+        weights = _tensors(file)
+    except Exception as error:  # whatever a damaged file makes the readers raise
+        raise DataError(f"{file}: no file of weights ({type(error).__name__}: {error})") from error
+    own = network.state_dict()
+    classifier = {id(part) for part in network.get_classifier().parameters()}  # type: ignore[operator]
+    heads = {name for name, part in network.named_parameters() if id(part) in classifier}
+    wrong = [
+        name
+        for name in own
+        if name not in heads and (name not in weights or weights[name].shape != own[name].shape)
+    ]
+    if wrong:
+        name = wrong[0]
+        found = tuple(weights[name].shape) if name in weights else "nothing"
+        raise DataError(
+            f"{file}: {name} must have shape {tuple(own[name].shape)}, got {found}; the weights "
+            "belong to another architecture or to other channels"
+        )
+    fitting = {
+        name: weights[name]
+        for name in own
+        if name in weights and weights[name].shape == own[name].shape
+    }
+    network.load_state_dict(own | fitting)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    if file.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return dict(load_file(file))
+    loaded = torch.load(file, map_location="cpu", weights_only=True)
+    return dict(loaded.get("state_dict", loaded))

@@ -1,0 +1,123 @@
+"""A plugin from an empty folder to a table: an operation, a network and a dataset in one file."""
+
+import csv
+import io
+import json
+import signal
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from sweeps.tracking.reader import read_runs
+from tests.cluster.head import Head, started_head
+from tests.conftest import CommandLine
+from tests.faults.launches import wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900, func_only=True)]
+
+SEARCH = """
+study: channels
+base:
+  data: {name: corners, val_size: 80}
+  model: {name: tiny}
+  optimizer: {name: adam, lr: 0.01}
+  mix: {law: {beta: 1.0}, operation: {halves: 2}}
+  epochs: 2
+  batch_size: 40
+arms:
+  erm: {mix.law: erm, mix.operation: linear}
+seeds: 2
+search:
+  space:
+    mix.operation.least: {int: [1, 4]}
+    model.channels: {int: [2, 8]}
+  points: 3
+  objective: val/error
+  confirm: {seeds: [100]}
+"""
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path, command_line: Callable[..., CommandLine], monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    monkeypatch.chdir(tmp_path)
+    command_line()("init", ".")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[Head]:
+    with started_head() as head:
+        yield head
+
+
+def test_the_plugin_is_one_short_file() -> None:
+    text = resources.files("sweeps.templates").joinpath("plugin.py").read_text()
+    assert text.count("\n") < 80
+
+
+def test_a_plugin_is_swept_killed_resumed_and_reported(
+    folder: Path, command_line: Callable[..., CommandLine]
+) -> None:
+    whole, mixsweep = command_line(), command_line()
+    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "base.epochs=30")
+    whole("run", *arguments, "--engine", "inline")
+    for _ in range(2):
+        launch = mixsweep.start("run", *arguments, "--slots", "2")
+        stored = mixsweep.home / "store" / "stages"
+        wait_for(lambda place=stored: (place.exists() and any(place.rglob("*.json"))) or None)
+        launch.send_signal(signal.SIGKILL)
+        launch.communicate(timeout=60)
+    ran = mixsweep("run", *arguments, "--slots", "2")
+    assert ran.stdout.count("3/3") == 3
+    assert mixsweep.json("plan", *arguments)["to_run"] == 0
+    assert mixsweep.report("corners", "runs.csv") == whole.report("corners", "runs.csv")
+    rows = list(csv.DictReader(io.StringIO(mixsweep.report("corners", "table.csv").decode())))
+    assert [row["arm"] for row in rows] == ["erm", "mixup", "halves"]
+    assert list((mixsweep.home / "reports" / "corners" / "figures").iterdir())
+    provenance = json.loads(mixsweep.report("corners", "provenance.json"))
+    assert [plugin["plugin"] for plugin in provenance["plugins"]] == ["plugin.py"]
+    tracked = read_runs(f"sqlite:///{mixsweep.home / 'mlflow.db'}", "corners")
+    assert len(tracked) == 9
+
+
+def test_an_edited_plugin_reuses_nothing_that_it_may_have_changed(
+    folder: Path, command_line: Callable[..., CommandLine]
+) -> None:
+    mixsweep = command_line()
+    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
+    small = (*arguments, "--set", "base.data.name=digits", "--set", "base.model.name=mlp")
+    mixsweep("run", *small, "--engine", "inline")
+    plugin = folder / "plugin.py"
+    plugin.write_text(plugin.read_text() + "\n# a remark\n")
+    planned = mixsweep("plan", *small)
+    assert "1 finished run stored here with plugin plugin.py=another source" in planned.stderr
+    assert mixsweep.json("plan", *small)["to_run"] == 1, "ERM and mixup use none of it"
+
+
+def test_a_search_varies_fields_of_a_plugin(
+    folder: Path, command_line: Callable[..., CommandLine]
+) -> None:
+    mixsweep = command_line()
+    (folder / "search.yaml").write_text(SEARCH)
+    arguments = ("search.yaml", "--plugin", "plugin.py", "--slots", "2")
+    ran = mixsweep("run", *arguments)
+    assert "mix.operation.least" in ran.stdout
+    assert mixsweep.json("plan", *arguments[:3])["to_run"] == 0
+    runs = list(csv.DictReader(io.StringIO(mixsweep.report("channels", "runs.csv").decode())))
+    assert {"config.mix.operation.least", "config.model.channels"} <= set(runs[0])
+
+
+def test_a_submitted_plugin_is_uploaded(
+    folder: Path, command_line: Callable[..., CommandLine], head: Head, tmp_path: Path
+) -> None:
+    mixsweep = command_line(**head.environment())
+    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
+    ran = mixsweep("submit", *arguments, "--address", head.address)
+    assert (ran.stdout + ran.stderr).count("1/1") >= 3
+    (folder / ".gitignore").write_text("plugin.py\n")
+    ran = mixsweep("submit", *arguments, "--address", head.address, code=2)
+    assert "plugin.py: not uploaded" in ran.stdout + ran.stderr
