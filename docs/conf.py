@@ -19,6 +19,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "reference/_generated/[bsv]*.md"]
 source_suffix = {".md": "markdown"}
+default_role = "code"
 html_theme = "alabaster"
 html_theme_options = {
     "description": "Studies of mixup training, from a study file to a paper's table",

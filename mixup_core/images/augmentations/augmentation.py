@@ -37,7 +37,7 @@ class Augmentation(Checked, ABC):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return what is random for each access: (*shape, numbers); None: nothing is done.
+        """Return the draws of each access, (shape..., numbers); None: nothing is done.
 
         Args:
             shape: Of the accesses.

@@ -66,8 +66,9 @@ class Dataset:
     """At the size in which its images come, or, where they come in many, in which they are read by
     default."""
     files: Mapping[Split, dict[str, str]] = field(default_factory=dict)
-    """Split, path under the root, `algorithm:digest` of the contents; both splits may be in one
-    file. Empty: it comes with a package, its `bundle`, or is computed."""
+    """For each split, paths below the root with the sha256 or md5 of their content.
+
+    Both splits may be in one file. Empty: a package brings the files, or they are computed."""
     sources: Callable[[Path], Sources] = _no_sources
     """Takes the root."""
     read: "Callable[[Path, Split, int], Images]"
