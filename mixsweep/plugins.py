@@ -30,6 +30,7 @@ from mixup_core.images.data.pixels import Images
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.loading import use as _use
 from mixup_core.plugins.source import PluginError
@@ -56,6 +57,7 @@ __all__ = [
     "DatasetInfo",
     "Distinct",
     "Images",
+    "Law",
     "Matching",
     "Metric",
     "Minimised",

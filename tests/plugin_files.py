@@ -11,7 +11,7 @@ HEAD = """
 from dataclasses import dataclass
 import numpy as np
 from mixsweep.plugins import (
-    Count, Dataset, DatasetInfo, Images, Metric, Minimised, Model, Objective, Optimizer,
+    Count, Dataset, DatasetInfo, Images, Law, Metric, Minimised, Model, Objective, Optimizer,
     Operation, Probe,
 )
 value = dataclass(frozen=True, kw_only=True, slots=True)

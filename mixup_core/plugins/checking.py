@@ -19,6 +19,7 @@ from mixup_core.images.data.pixels import Images
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
+from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.loading import Plugin
 from mixup_core.records import EpochRecord
@@ -92,6 +93,8 @@ def _of_member(kind: Any) -> Checks:
         return
     if isinstance(member, Model):
         yield "the network gives logits, and `has_batch_norm` is right", lambda: _network(member)
+    if isinstance(member, Law):
+        yield "quantiles rise within [0, 1], and draws have them", lambda: _law(member)
     if isinstance(member, Operation):
         yield "weights of labels are in [0, 1], and the images given stay", lambda: _mixing(member)
     yield "numbers do not depend on global random generators", lambda: _seeded(config)
@@ -192,6 +195,24 @@ def _network(model: Model) -> None:
     normalises = any(isinstance(part, kinds) for part in network.modules())
     if normalises != model.has_batch_norm:
         raise _BrokenError(f"has_batch_norm is {model.has_batch_norm}, the network says otherwise")
+
+
+def _law(law: Law) -> None:
+    from scipy.stats import kstest
+
+    levels = np.linspace(0, 1, 1001)
+    found = law.quantiles(levels)
+    if found.shape != levels.shape or not (np.diff(found) >= 0).all():
+        raise _BrokenError("`quantiles` does not rise with the levels")
+    if found[0] < 0 or found[-1] > 1:
+        raise _BrokenError(f"quantiles from {found[0]} to {found[-1]}")
+    shape = 100, 50
+    drawn = law.draw(shape, np.random.default_rng(0))
+    if drawn.shape != shape:
+        raise _BrokenError(f"`draw` gave the shape {drawn.shape} for {shape}")
+    expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
+    if kstest(drawn.ravel(), expected).pvalue < 1e-4:
+        raise _BrokenError("`draw` has another distribution than `quantiles`")
 
 
 def _mixing(operation: Operation) -> None:

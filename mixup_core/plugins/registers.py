@@ -9,6 +9,7 @@ from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.tree.catalogue import Register
 
@@ -18,6 +19,7 @@ REGISTERS: Mapping[str, Register[Any]] = {
         Model.catalogue,
         Optimizer.catalogue,
         Objective.catalogue,
+        Law.catalogue,
         Operation.catalogue,
         Augmentation.catalogue,
         Probe.catalogue,

@@ -35,6 +35,19 @@ class Half(Operation):
     def mix(self, own, beside, lam, drawn):
         return {images}, lam * 0 + {weight}
 """
+TRIANGULAR = """
+@value
+class Triangular(Law):
+    tag = "triangular"
+    peak: Count = 1
+    def quantiles(self, levels):
+        low, high = np.sqrt(levels / 2), 1 - np.sqrt((1 - levels) / 2)
+        return np.where(levels < 0.5, low, high) ** self.peak
+"""
+DRAWN = """
+    def draw(self, shape, rng):
+        return rng.random({shape})
+"""
 PEEKING = """
 @value
 class Peek(Probe):
@@ -71,11 +84,12 @@ def _broken(file: object) -> dict[str, str]:
 def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
     late = LATE.format(late="self")
-    file = plugin(TINY, MARGIN, DOTS, half, late)
+    file = plugin(TINY, MARGIN, DOTS, half, late, TRIANGULAR)
     found = list(check_plugin(use(file)))
     assert not [each for each in found if each.broken]
     assert {each.entry for each in found} == {
         "model tiny", "probe margin", "dataset dots", "operation half", "objective late",
+        "law triangular",
     }  # fmt: skip
 
 
@@ -86,6 +100,10 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         (FORGETFUL, "each of its fields moves", "another `times` leaves the last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "weights of labels", "`mix` changes"),
         (HALF.format(images="own", weight="1.5"), "weights of labels", "1.5"),
+        (TRIANGULAR.replace("** self.peak", "+ self.peak"), "quantiles rise", "from 1.0 to 2.0"),
+        (TRIANGULAR.replace("return np", "return 1 - np"), "quantiles rise", "does not rise"),
+        (TRIANGULAR + DRAWN.format(shape="shape"), "quantiles rise", "another distribution"),
+        (TRIANGULAR + DRAWN.format(shape="3"), "quantiles rise", "gave the shape (3,)"),
         (PEEKING, "what it records is what it declares", "train/other is recorded"),
         (
             PEEKING.replace(', "train/other": 2.0', ""),
