@@ -28,9 +28,10 @@ def open_files(url: str) -> Files:
     try:
         # A cached listing hides what other machines have written since.
         files, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    except (ValueError, ImportError) as error:
+    except Exception as error:  # each package of fsspec has exceptions of its own
         shown = store_address(url)
-        raise StoreError(f"{shown}: {scrubbed(str(error), url, shown)}") from error
+        cause = error if shown.is_whole else None  # a traceback would quote the secret
+        raise StoreError(f"{shown}: {scrubbed(str(error), url, shown)}") from cause
     if isinstance(files, LocalFileSystem):
         return Folder(Path(root))
     return Bucket(files, root, url)
