@@ -525,15 +525,6 @@ def with_named_teacher(config: Config) -> Config:
     return named
 
 
-def lacks_memory(error: Exception) -> bool:
-    """Return whether an allocation failed; torch says so of the CPU in words alone."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
-    )
-
-
 def _found(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mixup_core.archives import require_unpacked
+from mixup_core.faults import fault_of
 from mixup_core.images.batches import Draws, batches, proven_kernel
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
@@ -29,7 +30,7 @@ from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
-from mixup_core.problem import DivergedError, StateError, Teacher, lacks_memory
+from mixup_core.problem import DivergedError, StateError, Teacher
 from mixup_core.records import EpochRecord
 
 
@@ -86,7 +87,7 @@ class TrainingState:
             for name, part in self._parts().items():
                 part.load_state_dict(saved[name])
         except Exception as error:  # torch raises whatever it stumbles over
-            if lacks_memory(error):
+            if fault_of(error):
                 raise
             raise StateError(
                 "`a state holds the tensors of its run` must hold, "

@@ -10,14 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import fix_precision
-from mixup_core.problem import DataError, DivergedError, Process, Teacher, lacks_memory, problem_of
+from mixup_core.problem import DataError, DivergedError, Process, Teacher, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
+from sweeps.running.retries import DeviceFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
 DONE = "done"
@@ -48,6 +50,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         place: Where the run is computed, for its record.
 
     Raises:
+        DeviceFaultError: If the GPU of the run is broken; this process cannot use it any more.
         Exception: If memory is lacking: another process, or another share of a GPU, may have it.
         KeyboardInterrupt: If a debugger is left.
     """
@@ -55,11 +58,17 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         return train(assignment, driver, place)
     except DivergedError as error:
         return driver.failure("diverged", str(error), error.epoch)
+    except DeviceFaultError:
+        raise
     except bdb.BdbQuit:  # the user has left the debugger of the inline engine
         raise KeyboardInterrupt from None
     except Exception as error:  # the border of a run: whatever the error is, its run is named
-        if lacks_memory(error):
+        fault = fault_of(error)
+        if fault == "memory":
             raise
+        if fault == "device" and assignment.gpus:
+            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise DeviceFaultError(device_id(place), _device_name(place), cause) from error
         if not isinstance(error, _EXPLAINED):
             logging.getLogger(__name__).exception("run failed: %s", assignment.config)
         return driver.failure("failed", f"{type(error).__name__}: {error}")
@@ -70,15 +79,16 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
 
     Raises:
         DivergedError: If its loss is not finite any more.
-        RuntimeError: If it has a GPU that torch does not see.
+        DeviceFaultError: If it has a GPU that torch does not see.
     """
     import torch
 
     if assignment.on_gpu and not torch.cuda.is_available():
-        raise RuntimeError(
-            f"torch {torch.__version__} on {platform.node()} does not see the GPU that this run "
-            "has reserved; fix the GPU driver or torch on that node, or train with "
-            "--gpus-per-run 0"
+        raise DeviceFaultError(
+            device_id(place, is_node=True),
+            f"node {platform.node()}",
+            f"torch {torch.__version__} does not see the GPU that the run has reserved; fix the "
+            "GPU driver or torch on that node, or train with --gpus-per-run 0",
         )
     device = "cuda" if assignment.on_gpu else "cpu"
     storing = Storing(assignment, device, place)
@@ -100,19 +110,29 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     return driver.said(epochs=epochs, trained=True, rows=storing.take_rows(), done=True)
 
 
+def _device_name(place: Mapping[str, str]) -> str:
+    return f"GPU {place.get('gpus', '')} of node {platform.node()}"
+
+
 class Driver(logging.Handler):
     """The driver, as a run speaks to it; warnings logged in the meantime go along.
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
     newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
-    if there is one; `unshared` is the node's own, and `stopped` says that the launch was asked to
-    stop.
+    if there is one; `unshared` is the node's own, `stopped` says that the launch was asked to stop,
+    `declined` and `held` that the run is not to be trained on this `device`.
     """
 
-    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
-        """Send reports by a function."""
+    def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
+        """Send reports by a function.
+
+        Args:
+            send: Takes each report but the last.
+            device: Identity of the device of the run, see `device_id`.
+        """
         super().__init__(logging.WARNING)
         self._send = send
+        self._device = device
         self._warnings: list[str] = []
 
     @property
@@ -140,6 +160,10 @@ class Driver(logging.Handler):
         """Report epochs that are stored; others follow."""
         self._send(self.said(epochs=epochs, rows=rows, trained=trained))
 
+    def hold(self) -> None:
+        """Report that this process keeps its device, and nothing else, to the end of the launch."""
+        self._send(self.said(failure={"kind": "held", "message": "", "epoch": None}))
+
     def failure(self, kind: str, message: str, epoch: int | None = None) -> dict[str, Any]:
         """Return the last report of a run that failed."""
         return self.said(failure={"kind": kind, "message": message, "epoch": epoch}, done=True)
@@ -161,6 +185,7 @@ class Driver(logging.Handler):
             "rows": list(rows),
             "warnings": warnings,
             "failure": failure,
+            "device": self._device,
             DONE: done,
         }
 

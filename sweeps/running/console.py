@@ -107,6 +107,12 @@ class Board:
         self._leave(run.key, 0)
         (self.failed if failed else self.finished).add(run.key)
 
+    def wait(self, run: Run) -> None:
+        """Note that a run has left its slot and will get another one."""
+        if self.running.pop(run.key, None) is not None:
+            self._waiting.add(run.key)
+            self._pace.end(run.key, self.clock())
+
     def leave(self, run: Run) -> None:
         """Note that a run has left its slot as it was."""
         self.running.pop(run.key, None)

@@ -24,6 +24,7 @@ from sweeps.machine.signals import arrivals
 from sweeps.running.attempt import Driver, attempt, prepare_process
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
+from sweeps.running.retries import REDUCE, DeviceFaultError
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Assignment, device_name
 from sweeps.searching.sources import RunSource
@@ -113,7 +114,11 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
                 gpus=slots.gpus_per_run,
                 report_every=_REPORT_EVERY,
             )
-            failed = _train(planned, assignment, monitor, queue, deadline, is_interrupted)
+            try:
+                failed = _train(planned, assignment, monitor, queue, deadline, is_interrupted)
+            except DeviceFaultError as error:
+                monitor.note(f"{error}; this process cannot use it any more, a new one may")
+                break
             queue.end(planned.run.key, failed=failed)
     monitor.close()
     return tuple(
@@ -133,6 +138,7 @@ def _train(  # noqa: PLR0913  what a run reports to
     """Train one run and return whether it failed.
 
     Raises:
+        DeviceFaultError: If the GPU is broken, for this process at least.
         KeyboardInterrupt: If the launch was interrupted; what an exception handler raised while a
             library was being called may have vanished there.
     """
@@ -154,8 +160,12 @@ def _train(  # noqa: PLR0913  what a run reports to
     with driver.hearing("mixup_core", "sweeps.running.storing"):
         try:
             last = attempt(assignment, driver, _place(assignment))
-        except Exception as error:
-            last = driver.failure("failed", f"{type(error).__name__}: {error}")
+        except DeviceFaultError:
+            monitor.wait(run)
+            raise
+        except Exception as error:  # of memory; another try in this process would lack it too
+            cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            last = driver.failure("failed", f"lacks memory: {cause}; {REDUCE}")
     failed = last["failure"] is not None
     take(last)
     monitor.end(run)

@@ -107,11 +107,24 @@ class Monitor:
             self._left.add(run.key)
         elif failure and failure["kind"] == "stopped":
             self._left.add(run.key)
+        elif failure and failure["kind"] in {"declined", "held"}:
+            self.wait(run)
         elif failure:
             self.fail(run, attempts=attempts, **failure)
 
+    @property
+    def num_running(self) -> int:
+        """Runs that have a slot."""
+        return len(self._board.running)
+
+    def wait(self, run: Run) -> None:
+        """Show that a run has left its slot and will get another one."""
+        self._board.wait(run)
+
     def end(self, run: Run) -> None:
-        """Show that a run has left its slot."""
+        """Show that a run has left its slot, unless it waits for another one."""
+        if run.key not in self._board.running and run.key not in self.failures:
+            return
         if run.key in self._left:
             self._board.leave(run)
             return

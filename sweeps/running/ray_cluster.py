@@ -177,3 +177,8 @@ def _environment(**variables: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def dead_nodes() -> set[str]:
+    """Return the identities of the nodes that the cluster has lost."""
+    return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}

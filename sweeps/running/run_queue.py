@@ -66,6 +66,15 @@ class RunQueue:
             left = tuple(need for need in planned.needs if need not in met)
             self._await(replace(planned, needs=left, start=max([planned.start, *starts])))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no run waits for a slot; others may wait for a stage."""
+        return not self._ready
+
+    def again(self, key: str) -> None:
+        """Put a run that did not end back, behind those that are ready."""
+        self._ready.append(self._underway[key])
+
     def end(self, key: str, *, failed: bool) -> None:
         """Forget a run that has ended; forks that wait for it choose a new trunk."""
         run = self._underway.pop(key).run

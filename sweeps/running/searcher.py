@@ -1,5 +1,6 @@
 """RunSearcher: the queue of runs as Tune asks for trials."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,15 +20,25 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
     trial that was added first starts first.
     """
 
-    def __init__(self) -> None:
-        """Know of no trial yet."""
+    def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
+        """Know of no trial yet.
+
+        Args:
+            on_error: Called with a trial that has failed, before its searcher hears of it.
+        """
         super().__init__()
+        self._on_error = on_error
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
         """Give a trial its place behind the others."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
+
+    def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
+        """Pass a failed trial on."""
+        del tune_controller
+        self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         """Return the first trial that waits for its actor; None if none does."""
@@ -48,6 +59,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         queue: RunQueue,
         parameters: Callable[[PlannedRun], dict[str, Any]],
         is_stopped: Callable[[], bool] = lambda: False,
+        is_again: Callable[[str], bool] = lambda _: False,
+        limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
         """Wrap a queue.
 
@@ -55,26 +68,50 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             queue: Gives the runs.
             parameters: Returns the Tune configuration of a run's trial.
             is_stopped: Returns True if no more runs are to start.
+            is_again: Returns True for a trial that failed and whose run is to be tried again.
+            limit: Returns the number of runs that may be live at once.
         """
         super().__init__()
         self._queue = queue
         self._parameters = parameters
         self._is_stopped = is_stopped
+        self._is_again = is_again
+        self._limit = limit
         self._live: dict[str, Run] = {}
+        self.num_held = 0
+        """Trials that hold a sick device."""
+        self.is_idle = False
+        """Whether no run is live and none is ready."""
+
+    @property
+    def num_live(self) -> int:
+        """Runs that have a trial."""
+        return len(self._live)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the next run, None if it must wait for a stage, or that nothing is left."""
+        if len(self._live) >= self._limit():
+            return None
         if not self._is_stopped() and (planned := self._queue.next()) is not None:
             self._live[trial_id] = planned.run
             return self._parameters(planned)
+        self.is_idle = not self._live
         finished: str = Searcher.FINISHED
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage this report says is stored; the last one ends the trial."""
+        """Release the forks whose stage this report says is stored; the last one ends the trial.
+
+        Args:
+            trial_id: The trial.
+            result: A report, flattened as for `on_trial_complete`.
+        """
         rows = result.get("rows")
         if rows and trial_id in self._live:
             self._queue.store(self._live[trial_id].key, rows[-1]["epoch"] + 1)
+        if result.get("failure/kind") == "held" and trial_id in self._live:
+            self.num_held += 1
+            self._queue.again(self._live.pop(trial_id).key)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
@@ -89,6 +126,9 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         run = self._live.pop(trial_id, None)
         if run is not None:
             last = result or {}
+            if (error and self._is_again(trial_id)) or last.get("failure/kind") == "declined":
+                self._queue.again(run.key)
+                return
             failed = error or bool(last.get("failure/kind"))
             if last.get(DONE) and not failed:
                 self._queue.store(run.key, run.config.epochs)

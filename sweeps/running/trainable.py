@@ -17,6 +17,7 @@ from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
 from sweeps.running.attempt import Driver, attempt, prepare_process
 from sweeps.running.parcel import Parcel
+from sweeps.running.retries import device_id
 
 REPORTS_PER_SECOND = 50.0
 """Reports of all runs together, but for those that other runs wait for: each costs the driver
@@ -24,6 +25,9 @@ milliseconds, and MLflow more."""
 
 _STORE_PATIENCE = 3.0
 """Seconds in which a file system of several nodes is to show what one of them has just written."""
+_BEFORE_DECLINING = 1.0
+"""Seconds in which another device may become free for a run that this one has failed."""
+_NAP = 3600.0
 
 
 class UnsharedStoreError(StoreError):
@@ -33,7 +37,9 @@ class UnsharedStoreError(StoreError):
 def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     """Train one run to its end; the function that Tune calls, in a process that hosts many runs.
 
-    Tune repeats, in another process, what ends with the process or lacks memory there.
+    What ends with the process, lacks memory or meets a sick GPU is raised, which ends the process;
+    the driver decides what comes of it (`Retries`). A run that must not use this device leaves it
+    to other runs; a device that must get no run at all is held to the end of the launch.
 
     Returns:
         The last report, which is `done`: Tune asks for no other, and nothing of the run is held
@@ -43,7 +49,16 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     if not ray.get_gpu_ids():
         # Ray hides GPUs from those only that reserved others. CUDA reads this at its first call.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    driver = Driver(tune.report)
+    place = _place()
+    driver = Driver(tune.report, device_id(place))
+    ids = {device_id(place), device_id(place, is_node=True)}
+    if ids & parameters["avoided"]:
+        if ids & parameters["sick"] or parameters["is_last"]:
+            driver.hold()
+            while True:  # else Ray would give the device to the next run
+                time.sleep(_NAP)
+        time.sleep(_BEFORE_DECLINING)
+        return driver.failure("declined", "")
     with driver.hearing("mixup_core", "sweeps.running.storing"):
         parcel: Parcel = parameters["parcel"]
         study, holder = parameters["study"], parameters["driver"]
@@ -57,7 +72,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
             return driver.failure("unshared", str(error))
         except StoreError as error:
             return driver.failure("failed", f"{type(error).__name__}: {error}")
-        return attempt(assignment, driver, _place())
+        return attempt(assignment, driver, place)
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,19 +24,24 @@ from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
 from sweeps.running.parcel import Parcel
 from sweeps.running.placement import Slots
+from sweeps.running.ray_cluster import dead_nodes
+from sweeps.running.retries import Retries
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
-from sweeps.running.watch import Watch
+from sweeps.running.watch import OnlyHeldError, Watch
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import PlannedRun
 from sweeps.tracking.tracker import Tracker
 
-_MAX_WORKER_DEATHS = 3
+_NO_LIMIT = 10**9
 
 # With Tune's own result files off, it complains that it cannot read them.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
+# It prints a traceback for every failure that `Retries` answers with one line.
+for _logger in ("ray.tune.execution.tune_controller", "ray.tune.tune"):
+    logging.getLogger(_logger).setLevel(logging.CRITICAL)
 
 
 def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the caller
@@ -68,20 +74,28 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     # So many trials may wait for a node that joins; Tune's own default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
-    parameters = partial(_parameters, monitor, slots, keep_final_states)
-    with Interrupts() as interrupts:
+    retries = Retries(limit=slots.limit or _NO_LIMIT, on_gpu=slots.on_gpu)
+    queue = RunQueue(source, monitor.join, first)
+    watch = Watch(monitor, retries, dead_nodes)
+    searcher = RunSearcher(
+        queue,
+        partial(_parameters, monitor, slots, retries, queue, keep_final_states),
+        lambda: monitor.stop is not None,
+        watch.is_tried_again,
+        lambda: retries.limit,
+    )
+    watch.devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
+    watch.num_live = lambda: searcher.num_live
+    watch.is_all_held = lambda: searcher.num_held >= (1 if searcher.is_idle else slots.count)
+    with Interrupts() as interrupts, suppress(OnlyHeldError):
         tune.Tuner(
             tune.with_resources(
                 _named(train_run, source.study.name),
                 {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
             ),
             tune_config=tune.TuneConfig(
-                search_alg=RunSearcher(
-                    RunQueue(source, monitor.join, first),
-                    parameters,
-                    lambda: monitor.stop is not None,
-                ),
-                scheduler=LiveTrials(),
+                search_alg=searcher,
+                scheduler=LiveTrials(watch.judge),
                 num_samples=-1,
                 max_concurrent_trials=slots.limit,
                 reuse_actors=True,
@@ -91,15 +105,22 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
                 name=f"{source.study.name}-{lease.token}",
                 storage_path=str(folder / "tune"),
                 verbose=0,
-                callbacks=[Watch(monitor), interrupts],
-                failure_config=tune.FailureConfig(max_failures=_MAX_WORKER_DEATHS),
+                callbacks=[watch, interrupts],
             ),
         ).fit()
+    if retries.sick:
+        named = ", ".join(retries.sick.values())
+        monitor.note(f"took no more runs: {named}; check them before the next launch")
     return monitor.failures
 
 
-def _parameters(
-    monitor: Monitor, slots: Slots, keep_final_states: bool, planned: PlannedRun
+def _parameters(  # noqa: PLR0913  all that a process has to know
+    monitor: Monitor,
+    slots: Slots,
+    retries: Retries,
+    queue: RunQueue,
+    keep_final_states: bool,
+    planned: PlannedRun,
 ) -> dict[str, Any]:
     """Return what `train_run` is given of a run."""
     assignment = Assignment.of(
@@ -115,6 +136,9 @@ def _parameters(
         "parcel": Parcel.of(assignment),
         "study": monitor.source.study.name,
         "driver": monitor.lease.holder,
+        "avoided": retries.avoided(planned.run),
+        "sick": frozenset(retries.sick),
+        "is_last": queue.is_empty,
     }
 
 

@@ -1,23 +1,77 @@
 """Watch: the monitor of a launch as Tune calls it, in the driver's loop."""
 
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from ray import tune
 
-from mixup_core.problem import lacks_memory
 from sweeps.running.monitor import Monitor
+from sweeps.running.retries import NODE_HAS_DIED, Decision, Fault, Retries, oom_kills
 from sweeps.study.study import Run
+
+_UNREACHABLE = "is temporarily unavailable"
+"""In what Ray says of a process whose node may have gone."""
+_NODE_PATIENCE = 20.0
+"""Seconds in which Ray finds out that a node has gone."""
+
+
+class OnlyHeldError(Exception):
+    """Nothing is left for Tune to do but to wait for trials that hold a sick device."""
 
 
 class Watch(tune.Callback):  # type: ignore[misc]
-    """Passes every start, report and end of a trial on to a monitor."""
+    """Passes every start, report and end of a trial on to a monitor, and judges what fails."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        """Wrap a monitor."""
+    def __init__(
+        self,
+        monitor: Monitor,
+        retries: Retries | None = None,
+        dead_nodes: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """Wrap a monitor.
+
+        Args:
+            monitor: What is told.
+            retries: Decides what becomes of a run whose process or device failed.
+            dead_nodes: Returns the identities of the nodes that the cluster has lost.
+        """
         self._monitor = monitor
+        self._retries = retries or Retries(limit=monitor.slots)
+        self._decisions: dict[str, Decision] = {}
+        self._nodes: dict[str, str] = {}
+        """Key of a run to the node that it last reported from."""
+        self._dead_nodes = dead_nodes
+        self._num_killed = oom_kills()
+        self.is_all_held: Callable[[], bool] = lambda: False
+        """Returns whether trials that hold a sick device are all that is left."""
+        self.devices = monitor.slots
+        """Devices that runs may be trained on."""
+        self.num_live: Callable[[], int] = lambda: 1
+        """Returns the number of runs that have a trial, the failed one among them."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
+
+    def judge(self, trial: Any) -> None:
+        """Decide what becomes of the run of a trial that has failed; Tune's scheduler calls this.
+
+        Its searcher, which is called next, has to know.
+        """
+        run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
+        if _UNREACHABLE in text and self._has_lost_its_node(run):
+            text = NODE_HAS_DIED
+        fault = Fault.of(text, was_killed_for_memory=killed > self._num_killed)
+        self._num_killed = killed
+        decision = self._retries.judge(run, fault, beside=self.num_live() - 1, devices=self.devices)
+        if fault.kind == "memory" and not decision.again:
+            self._monitor.source.lacked_memory = True
+        self._decisions[trial.trial_id] = decision
+
+    def is_tried_again(self, trial_id: str) -> bool:
+        """Return whether the run of a failed trial gets another one."""
+        return self._decisions[trial_id].again
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Show that a run has a slot."""
@@ -27,49 +81,66 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Pass on what a run has stored, and why it stopped if it did."""
-        self._monitor.report(self._run_of(trial), result, trial.num_failures + 1)
+        run = self._run_of(trial)
+        self._nodes[run.key] = result.get("device", "").partition("/")[0]
+        self._monitor.report(run, result, self._retries.attempts(run) + 1)
+        if result.get("done") and not result["failure"]:
+            self._retries.finish(result.get("device"))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Show that a run has left its slot."""
         self._monitor.end(self._run_of(trial))
 
-    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Say that a run is tried again."""
-        run = self._run_of(trial)
-        self._monitor.note(f"{run.arm} seed {run.seed} is tried again: {_last_line(trial)}")
-
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Record a run whose process died once too often."""
-        run = self._run_of(trial)
-        message = (
-            f"its process failed {trial.num_failures} times; the last time: {_last_line(trial)}"
-        )
-        self._monitor.source.lacked_memory |= _lacked_memory(trial.get_error())
+        """Say that a run is tried again, or record that it failed."""
+        run, decision = self._run_of(trial), self._decisions.pop(trial.trial_id)
+        if decision.note:
+            self._monitor.note(decision.note)
+        if decision.again:
+            self._monitor.wait(run)
+            self._monitor.note(f"{run.arm} seed {run.seed} is tried again: {decision.message}")
+            return
         self._monitor.fail(
-            run, kind="failed", message=message, epoch=None, attempts=trial.num_failures
+            run,
+            kind="failed",
+            message=decision.message,
+            epoch=None,
+            attempts=self._retries.attempts(run),
         )
         self._monitor.end(run)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Let the monitor look after the launch; Tune passes on what is raised here alone."""
+        """Let the monitor look after the launch; Tune passes on what is raised here alone.
+
+        Raises:
+            OnlyHeldError: If nothing is left to be done, or no device to do it.
+        """
         self._monitor.step()
+        if self.is_all_held() and not self._monitor.num_running:
+            raise OnlyHeldError
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Draw the last state."""
         self._monitor.close()
 
+    def _has_lost_its_node(self, run: Run) -> bool:
+        """Return whether the node of a run has gone: its process cannot be reached at first."""
+        node = self._nodes.get(run.key)
+        give_up_at = time.monotonic() + _NODE_PATIENCE
+        while node and time.monotonic() < give_up_at:
+            if node in self._dead_nodes():
+                return True
+            time.sleep(0.2)
+        return False
+
     def _run_of(self, trial: Any) -> Run:
         return self._monitor.run_of(trial.config["run_key"])
 
 
-def _lacked_memory(error: object) -> bool:
-    """Return whether a run's process ended for lack of memory; Ray gives the error or its text."""
-    is_named = any(kind in str(error) for kind in ("OutOfMemoryError", "MemoryError"))
-    return is_named or (isinstance(error, Exception) and lacks_memory(error))
-
-
-def _last_line(trial: Any) -> str:
-    error = trial.get_error()
-    if error is None:
-        return "Ray kept no reason: the process was killed, or the disk for temporary files is full"
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+def _error_text(trial: Any) -> str:
+    """Return the text of the error by which a trial failed."""
+    file = trial.error_file
+    try:
+        return "" if file is None else Path(file).read_text()
+    except OSError:
+        return ""

@@ -13,7 +13,6 @@ from mixup_core.problem import (
     Metric,
     Problem,
     all_data_needs,
-    lacks_memory,
     problem_named,
     problem_of,
 )
@@ -118,17 +117,3 @@ def test_an_unknown_metric_is_shown_under_its_own_name() -> None:
 def test_a_divergence_passes_between_processes_with_its_epoch() -> None:
     again = pickle.loads(pickle.dumps(DivergedError("loss is nan", 7)))
     assert (type(again), str(again), again.epoch) == (DivergedError, "loss is nan", 7)
-
-
-@pytest.mark.parametrize(
-    ("error", "is_memory"),
-    [
-        (MemoryError(), True),
-        (type("OutOfMemoryError", (RuntimeError,), {})(), True),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), True),
-        (RuntimeError("shape mismatch"), False),
-        (ValueError("can't allocate memory"), False),
-    ],
-)
-def test_a_shortage_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
-    assert lacks_memory(error) == is_memory

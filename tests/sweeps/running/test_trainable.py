@@ -124,6 +124,9 @@ def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
         "parcel": Parcel.of(assignment),
         "study": "study",
         "driver": lease.holder,
+        "avoided": frozenset(),
+        "sick": frozenset(),
+        "is_last": False,
     }
 
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from mixup_core.keys import stage_key
 from mixup_core.records import EpochRecord
@@ -144,19 +143,31 @@ def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked
 
 
 @pytest.mark.parametrize(
-    ("error", "lacks"),
+    ("text", "tries", "lacks"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), True),
-        ("Traceback\n  line\ntorch.OutOfMemoryError: CUDA out of memory.", True),
-        (MemoryError(), True),
-        ("ray.exceptions.ActorDiedError: killed", False),
+        (
+            "ray.exceptions.RayTaskError\n  line\ntorch.OutOfMemoryError: CUDA out of memory.",
+            2,
+            True,
+        ),
+        ("Memory usage 3741671424B exceeded threshold of 505530208B (2.0% of 25B limit)", 1, True),
+        ("The actor died unexpectedly before finishing this task.", 4, False),
+        ("", 4, False),
     ],
 )
 def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
-    watch: Watch, monitor: Monitor, error: object, lacks: bool
+    watch: Watch, monitor: Monitor, tmp_path: Path, text: str, tries: int, lacks: bool
 ) -> None:
-    ended = SimpleNamespace(config={"run_key": RUN.key}, num_failures=4, get_error=lambda: error)
-    watch.on_trial_start(1, [], ended)
-    watch.on_trial_error(1, [], ended)
+    file = tmp_path / "error.txt"
+    file.write_text(text)
+    for number in range(1, tries + 1):
+        ended = SimpleNamespace(
+            config={"run_key": RUN.key}, trial_id=str(number), error_file=str(file)
+        )
+        watch.on_trial_start(1, [], ended)
+        watch.judge(ended)
+        assert watch.is_tried_again(str(number)) is (number < tries)
+        watch.on_trial_error(1, [], ended)
     assert monitor.source.lacked_memory is lacks
-    assert monitor.failures[RUN.key].attempts == 4
+    assert monitor.failures[RUN.key].attempts == tries
+    assert "\n" not in monitor.failures[RUN.key].message

@@ -1,0 +1,134 @@
+"""Sick devices and lost nodes, emulated on counted GPUs: runs go on elsewhere, and both are named.
+
+No GPU is at hand here: a node's processes raise what PyTorch raises of a broken one.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from tests.conftest import CommandLine
+from tests.faults.launches import Launch, Task
+from tests.faults.nodes import Nodes, gpu_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+
+MANY_RUNS = str(Path(__file__).with_name("many-runs.yaml"))
+SABOTAGE = """
+import os
+from mixup_core.problem import Problem
+start = Problem.start
+
+def broken(self, config, *others, **more):
+    if {when}:
+        raise RuntimeError({error!r})
+    return start(self, config, *others, **more)
+
+Problem.start = broken
+"""
+ILLEGAL = "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be late"
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    with Nodes.started() as nodes:
+        yield nodes
+
+
+def _sabotaged(folder: Path, when: str, error: str) -> dict[str, str]:
+    """Return an environment whose Python processes raise an error where a run starts."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(SABOTAGE.format(when=when, error=error))
+    here = str(Path(__file__).parents[2])
+    return {"PYTHONPATH": os.pathsep.join([str(folder), here])}
+
+
+def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
+    nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_sick, ILLEGAL))
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=3",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(0).stderr
+    results = task.results(launch.store)
+    assert [result.outcome for result in results] == ["complete"] * len(results)
+    assert {gpu_of(result)[1] for result in results} == {"0"}
+    assert "GPU 1 of node" in said
+    assert "failed 2 different runs in a row and gets no more" in said
+    assert said.count("is tried again") == 2, "a device that is known as sick gets no third run"
+    assert "took no more runs: GPU 1 of node" in said
+    assert "Traceback" not in said
+
+
+def test_a_run_that_fails_on_every_gpu_fails_alone(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    is_bad = "'Erm' in str(config.mix.law) and config.seed == 0"
+    nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_bad, ILLEGAL))
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=2",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(1).stderr
+    outcomes = [result.outcome for result in task.results(launch.store)]
+    assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
+    (failure,) = Store(str(launch.store)).failures.read_all().values()
+    assert "failed on two different devices (GPU" in failure.message
+    assert "took no more runs" not in said
+
+
+@pytest.mark.long
+def test_a_launch_whose_gpus_are_all_sick_ends_and_says_so(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
+    nodes.add(cpus=2, gpus=2, environment=no_driver)
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=2",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(1, timeout=100).stderr
+    assert "Found no NVIDIA driver" in said
+    assert all(result.outcome in {"failed", "missing"} for result in task.results(launch.store))
+
+
+@pytest.mark.long
+def test_a_run_that_loses_its_node_four_times_has_not_failed(
+    command_line: Callable[..., CommandLine], nodes: Nodes
+) -> None:
+    node = nodes.add(cpus=1)
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=1", "base.epochs=2000"))
+    task = dataclasses.replace(task, overrides=(*task.overrides, "arms={erm: {mix.law: erm}}"))
+    with Launch(mixsweep, task, slots=1) as launch:
+        (run,) = task.study.runs()
+        pid = None
+        for _ in range(4):
+            pid = launch.worker(run, other_than=pid)
+            following = nodes.add(cpus=1)
+            nodes.kill(node)
+            node = following
+        said = launch.end(0).stderr
+    assert said.count("is tried again: its node has gone") == 4
+    assert "failed" not in said.replace("0 failed", "")
+
+
+def test_a_node_that_is_short_of_memory_fails_each_run_in_one_line(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line(RAY_memory_usage_threshold="0.001")
+    task = Task(MANY_RUNS, ("seeds=1",))
+    with Launch(mixsweep, task) as launch:
+        said = launch.end(1)
+    failures = Store(str(launch.store)).failures.read_all().values()
+    assert len(failures) == len(task.study.runs())
+    for failure in failures:
+        assert failure.message.startswith("lacks memory even by itself: Ray killed its process")
+        assert "reduce batch_size" in failure.message
+    assert "at most 1 runs side by side" in said.stderr
+    assert "Traceback" not in said.stderr + said.stdout
+    assert len(said.stderr.splitlines()) < 40

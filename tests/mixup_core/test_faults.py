@@ -1,0 +1,45 @@
+"""Faults of machines are told from errors of runs, by type and by text."""
+
+import pytest
+
+from mixup_core.faults import Fault, fault_of
+
+CUDNN = "cuDNN error: CUDNN_STATUS_"
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (MemoryError(), "memory"),
+        (type("OutOfMemoryError", (RuntimeError,), {})(), "memory"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), "memory"),
+        (RuntimeError("std::bad_alloc"), "memory"),
+        (OSError(12, "Cannot allocate memory"), "memory"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."), "memory"),
+        (RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be"), "memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `c`"), "memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling"), "memory"),
+        (RuntimeError(f"{CUDNN}ALLOC_FAILED"), "memory"),
+        (RuntimeError(f"{CUDNN}NOT_INITIALIZED"), "memory"),
+        (RuntimeError("GET was unable to find an engine to execute this computation"), "memory"),
+        (RuntimeError("Unable to find an engine"), "memory"),
+        ("ray.exceptions.OutOfMemoryError: the node running low on memory", "memory"),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), "device"),
+        (RuntimeError("CUDA error: device-side assert triggered"), "device"),
+        (RuntimeError("CUDA error: unspecified launch failure"), "device"),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered"), "device"),
+        (RuntimeError("CUDA driver error: unknown error"), "device"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling"), "device"),
+        (RuntimeError(f"{CUDNN}EXECUTION_FAILED"), "device"),
+        (RuntimeError("No CUDA GPUs are available"), "device"),
+        (RuntimeError("Found no NVIDIA driver on your system."), "device"),
+        (RuntimeError("shape mismatch"), None),
+        (ValueError("can't allocate memory"), None),
+        (KeyError("cuda error: "), None),
+        ("the file memory.py is missing", None),
+    ],
+)
+def test_a_fault_of_the_machine_is_told_from_an_error_of_the_run(
+    error: Exception | str, fault: Fault | None
+) -> None:
+    assert fault_of(error) == fault

@@ -1,0 +1,160 @@
+"""What becomes of runs and devices, by the texts of the faults they met."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweeps.reading.study_file import load_study
+from sweeps.running.retries import DeviceFaultError, Fault, Retries, oom_kills
+
+RUNS = load_study("digits").runs()
+KILLED_BY_RAY = """1 worker(s) were killed due to the node running low on memory. Memory on the node
+(IP: 127.0.0.1) was 3.54GB used / 23.54GB limit (0.15)
+OOM kill reason: Memory usage 3741671424B exceeded threshold of 505530208B (2.0% of 25B limit)
+Refer to the documentation on how to address the out of memory issue"""
+ILLEGAL = "CUDA error: an illegal memory access was encountered"
+
+
+def _device(number: int) -> Fault:
+    error = DeviceFaultError(f"node/{number}", f"GPU {number} of node a", ILLEGAL)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.device) == (str(error), error.device)
+    text = (
+        f"ray.exceptions.RayTaskError(x): trace\nsweeps.running.retries.DeviceFaultError: {error}"
+    )
+    return Fault.of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "cause"),
+    [
+        (KILLED_BY_RAY, "memory", "its node used 3.7 GB and may use 0.5 GB"),
+        ("Traceback\n  x\nMemoryError: no\nmemory: std::bad_alloc", "memory", "std::bad_alloc"),
+        ("Traceback\ntorch.OutOfMemoryError: CUDA out of memory.", "memory", "CUDA out of memory."),
+        ("The actor died because its node has died. Node Id: 0x", "node", "its node has gone"),
+        ("The actor died unexpectedly.\nWorker exits.", "process", "Worker exits."),
+        ("", "process", "Ray kept no reason"),
+    ],
+)
+def test_a_fault_is_read_from_the_text_of_an_engine(text: str, kind: str, cause: str) -> None:
+    fault = Fault.of(text)
+    assert (fault.kind, "\n" in fault.cause) == (kind, False)
+    assert cause in fault.cause
+
+
+def test_a_fault_of_a_device_names_it() -> None:
+    fault = _device(1)
+    assert (fault.kind, fault.device) == ("device", "node/1")
+    assert (fault.name, fault.cause) == ("GPU 1 of node a", ILLEGAL)
+
+
+def test_a_killed_process_lacked_memory_if_the_system_says_so() -> None:
+    text = "The actor died unexpectedly."
+    assert Fault.of(text, was_killed_for_memory=True).kind == "memory"
+
+
+def test_a_device_that_fails_two_different_runs_in_a_row_gets_no_more_and_is_named() -> None:
+    retries = Retries(limit=2)
+    decision = retries.judge(RUNS[0], _device(1), beside=1, devices=2)
+    assert (decision.again, decision.note, retries.sick) == (True, "", {})
+    assert retries.avoided(RUNS[0]) == {"node/1"}
+    assert retries.avoided(RUNS[1]) == frozenset()
+    decision = retries.judge(RUNS[1], _device(1), beside=1, devices=2)
+    assert decision.again
+    assert decision.note.startswith("GPU 1 of node a failed 2 different runs in a row and gets no")
+    assert retries.sick == {"node/1": "GPU 1 of node a"}
+    assert retries.avoided(RUNS[2]) == {"node/1"}
+
+
+def test_a_device_that_finished_a_run_in_between_is_not_sick() -> None:
+    retries = Retries(limit=2)
+    retries.judge(RUNS[0], _device(1), beside=1, devices=2)
+    retries.finish("node/1")
+    retries.judge(RUNS[1], _device(1), beside=1, devices=2)
+    assert retries.sick == {}
+
+
+def test_a_run_that_fails_on_two_devices_is_its_own_fault_and_blames_no_device() -> None:
+    retries = Retries(limit=2)
+    assert retries.judge(RUNS[0], _device(0), beside=1, devices=2).again
+    decision = retries.judge(RUNS[0], _device(1), beside=1, devices=2)
+    assert not decision.again
+    assert "failed on two different devices (GPU 0 of node a and GPU 1 of node a)" in (
+        decision.message
+    )
+    for number in (0, 1):
+        assert retries.judge(RUNS[1 + number], _device(number), beside=1, devices=2).again
+    assert retries.sick == {}
+
+
+def test_on_the_only_device_a_run_gets_one_more_try() -> None:
+    retries = Retries(limit=1)
+    assert retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
+    assert not retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
+
+
+def test_a_run_is_not_tried_again_where_all_other_devices_are_sick() -> None:
+    retries = Retries(limit=2)
+    for run in RUNS[:2]:
+        assert retries.judge(run, _device(1), beside=1, devices=2).again
+    decision = retries.judge(RUNS[2], _device(0), beside=1, devices=2)
+    assert not decision.again
+    assert decision.message.startswith("no other device is left; GPU 0 of node a: CUDA error")
+
+
+def test_pre_emptions_never_count_as_failures() -> None:
+    retries, lost = Retries(limit=2), Fault.of("The actor died because its node has died.")
+    assert all(retries.judge(RUNS[0], lost, beside=1, devices=2).again for _ in range(50))
+
+
+def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone() -> None:
+    retries, killed = Retries(limit=3), Fault.of(KILLED_BY_RAY)
+    decision = retries.judge(RUNS[0], killed, beside=2, devices=3)
+    assert (decision.again, retries.limit) == (True, 2)
+    assert decision.note == "memory is short: at most 2 runs side by side from here on"
+    assert retries.judge(RUNS[1], killed, beside=1, devices=3).again
+    assert retries.limit == 1
+    decision = retries.judge(RUNS[0], killed, beside=0, devices=3)
+    assert not decision.again
+    assert decision.message.startswith("lacks memory even by itself: Ray killed its process")
+    assert "reduce batch_size" in decision.message
+    assert retries.limit == 1
+
+
+def test_a_fresh_process_is_tried_once_where_an_allocation_failed() -> None:
+    retries, short = Retries(limit=1), Fault.of("MemoryError\nstd::bad_alloc")
+    assert retries.judge(RUNS[0], short, beside=0, devices=1).again
+    assert not retries.judge(RUNS[0], short, beside=0, devices=1).again
+
+
+def test_memory_of_a_gpu_is_given_by_its_share() -> None:
+    retries, short = Retries(limit=4, on_gpu=True), Fault.of("CUDA out of memory.")
+    assert retries.judge(RUNS[0], short, beside=3, devices=4).again
+    decision = retries.judge(RUNS[0], short, beside=3, devices=4)
+    assert (decision.again, retries.limit) == (False, 4)
+    assert "--gpus-per-run" in decision.message
+
+
+def test_kills_of_the_system_are_counted_where_this_process_is_limited(tmp_path: Path) -> None:
+    assert oom_kills() >= 0
+    memory = Path("/sys/fs/cgroup/memory")
+    try:
+        group = memory / f"mixsweep-test-{tmp_path.name}"
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(48 * 2**20))
+    except OSError:
+        pytest.skip("NOT CHECKED: no control group of memory can be made here")
+    try:
+        program = (
+            "import subprocess, sys; from sweeps.running.retries import oom_kills as o; b = o(); "
+            "subprocess.run([sys.executable, '-c', 'x = bytearray(200 * 2**20)']); print(o() - b)"
+        )
+        joined = 'echo $$ > "$0/tasks" && exec "$@"'
+        command = ["sh", "-c", joined, str(group), sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "1\n", done.stderr
+    finally:
+        group.rmdir()
