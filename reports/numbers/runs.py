@@ -29,6 +29,12 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
     return arranged
 
 
+def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple[RunResult, ...]]:
+    """Return a study and its results without the arms that are trained for variants alone."""
+    beside = set(study.beside)
+    return study.primary(), tuple(result for result in results if result.run.arm not in beside)
+
+
 def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
     """Return the complete runs of an arm, by seed."""
     return {seed: result for seed, result in results.items() if result.outcome == "complete"}

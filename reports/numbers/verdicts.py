@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import measures_of, values_of
+from reports.numbers.runs import arrange, measures_of, values_of
 from reports.numbers.statistics import CONFIDENCE, Comparison, contrast
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
@@ -70,6 +70,49 @@ def verdicts_of(
     return judge(study, values)
 
 
+def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
+    """Return label of each variant to the verdicts of its claims, those about predictions left out.
+
+    Each variant is judged as a study of its own, so its claims are a family of their own.
+    """
+    results = tuple(results)
+    found = {}
+    for variant in study.variants:
+        under = study.under(variant)
+        names = {varied: arm for arm, varied in variant.arms.items()}
+        own = [
+            replace(result, run=replace(result.run, arm=names[result.run.arm]))
+            for result in results
+            if result.run.arm in names
+        ]
+        verdicts = verdicts_of(under, arrange(under, own))
+        predicted = study.problem.predicted
+        found[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
+    return found
+
+
+def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
+    """Return whether sign and decision of a verdict are those under each variant, or where not."""
+    told: list[str] = []
+    same: list[str] = []
+    for label, verdicts in varied.items():
+        other = next((v for v in verdicts if v.claim == verdict.claim), None)
+        if other is None:
+            continue
+        differs: list[str] = []
+        if other.verdict != verdict.verdict:
+            differs.append(other.verdict)
+        if verdict.value is not None and other.value is not None:
+            number = verdict.claim.that.number or 0.0
+            if (verdict.value - number) * (other.value - number) < 0:
+                differs.append("other sign")
+        if differs:
+            told.append(f"{label}: {', '.join(differs)}")
+        else:
+            same.append(label)
+    return "; ".join([*told, *([f"same under {', '.join(same)}"] if same else [])])
+
+
 def judge(
     study: Study, values: Callable[[Claim], Mapping[str, Mapping[int, float]]]
 ) -> tuple[Verdict, ...]:
@@ -105,10 +148,19 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
     return math.fsum(f * v for f, v in zip(factors, found, strict=True) if v is not None)
 
 
-def verdict_records(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-    """Return the columns of `verdicts.csv` by name, one mapping per claim."""
+def verdict_records(
+    verdicts: Iterable[Verdict], varied: Mapping[str, tuple[Verdict, ...]] | None = None
+) -> list[dict[str, Any]]:
+    """Return the columns of `verdicts.csv` by name, one mapping per claim.
+
+    A study with variants has one column more, which says where they differ.
+    """
     return [
-        {"says": verdict.claim.says, **{name: getattr(verdict, name) for name in COLUMNS[1:]}}
+        {
+            "says": verdict.claim.says,
+            **{name: getattr(verdict, name) for name in COLUMNS[1:]},
+            **({"variants": spell_variants(verdict, varied)} if varied else {}),
+        }
         for verdict in verdicts
     ]
 

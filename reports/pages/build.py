@@ -19,8 +19,8 @@ from reports.figures.search import draw_search
 from reports.figures.series import draw_series
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import arrange, runs_csv
-from reports.numbers.verdicts import verdicts_of
+from reports.numbers.runs import arrange, primary_of, runs_csv
+from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import Tracked, render_page
 from reports.tables.captions import FIXED_ARMS, Selection
@@ -144,7 +144,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
     verdicts = verdicts_of(parts.study, arranged, predicted)
-    claims = (verdict_table(parts.study, verdicts),) if verdicts else ()
+    varied = varied_verdicts(study, ordered) if parts.selection.winner is None else {}
+    claims = (verdict_table(parts.study, verdicts, varied),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
         sensitivity_table(parts.study, arranged, table),
@@ -162,7 +163,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         "table.csv": table.csv(),
         "table.tex": table.latex(),
         "runs.csv": runs_csv(study, ordered),
-        "verdicts.csv": verdicts_csv(verdicts),
+        "verdicts.csv": verdicts_csv(verdicts, varied),
     }
     for listing in listings:
         texts |= {f"{listing.name}.md": listing.markdown(), f"{listing.name}.csv": listing.csv()}
@@ -297,6 +298,7 @@ class _Parts:
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
     """Return the parts of a report: of a search, its confirmation or else its arms come first."""
+    study, results = primary_of(study, results)
     if study.search is None or history is None:
         return _Parts(study=study, results=results, looks=arm_looks(study.arms))
     searched = gather(study, results, history)

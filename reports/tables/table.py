@@ -8,7 +8,7 @@ from mixup_core.problem import Metric, Problem
 from reports.numbers.arms import ArmRow, equals, mark_best, summarise_arm
 from reports.numbers.families import Family, Member, family_of, record_of
 from reports.numbers.provenance import public
-from reports.numbers.runs import arrange, measures_of, metrics_of, values_of
+from reports.numbers.runs import arrange, measures_of, metrics_of, primary_of, values_of
 from reports.numbers.spelling import (
     DASH,
     escape_latex,
@@ -262,6 +262,7 @@ def tabulate(
         selection: How the arms were chosen.
         notes: What else the caption says.
     """
+    study, results = primary_of(study, results)
     arranged = arrange(study, results)
     metric, baseline = study.headline, study.baseline
     metrics = metrics_of(study, arranged)

@@ -5,14 +5,31 @@ from collections.abc import Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_number, spell_p
-from reports.numbers.verdicts import COLUMNS, Verdict, family_size, verdict_records
+from reports.numbers.verdicts import (
+    COLUMNS,
+    Verdict,
+    family_size,
+    spell_variants,
+    verdict_records,
+)
 from reports.tables.listings import Listing
 from sweeps.study.claims import Claim, Relation, Side
 from sweeps.study.study import Study
 
 
-def verdict_table(study: Study, verdicts: tuple[Verdict, ...]) -> Listing:
-    """Return the verdicts as a table."""
+def verdict_table(
+    study: Study,
+    verdicts: tuple[Verdict, ...],
+    varied: Mapping[str, tuple[Verdict, ...]] | None = None,
+) -> Listing:
+    """Return the verdicts as a table.
+
+    Args:
+        study: Its claims were judged.
+        verdicts: Of its claims, in order.
+        varied: Label of a variant to the verdicts under it.
+    """
+    found = varied or {}
     return Listing(
         name="verdicts",
         title="Claims of the sources",
@@ -24,6 +41,7 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...]) -> Listing:
             "said by the source",
             "n",
             "p",
+            *(("under other settings",) if found else ()),
         ),
         cells=tuple(
             (
@@ -33,14 +51,21 @@ def verdict_table(study: Study, verdicts: tuple[Verdict, ...]) -> Listing:
                 *spell_numbers(study, verdict),
                 str(verdict.n),
                 spell_p(verdict.p),
+                *((spell_variants(verdict, found),) if found else ()),
             )
             for verdict in verdicts
         ),
         caption="Computed from the runs, never written by hand; paired by seed, "
         f"{study.readout}. A claim holds if the whole interval lies among the values that it "
         "allows, its margin included; it fails if the whole interval lies outside of them; else it "
-        f"is undecided. {spell_claims_family(study)} The tables are a family apart.",
-        records=tuple(verdict_records(verdicts)),
+        f"is undecided. {spell_claims_family(study)} The tables are a family apart."
+        + (
+            " Under other settings (`sensitivity:`) each claim is judged again at the same "
+            "seeds: same sign and decision, or what differs."
+            if found
+            else ""
+        ),
+        records=tuple(verdict_records(verdicts, found)),
     )
 
 
@@ -88,11 +113,13 @@ def spell_judged(study: Study, claim: Claim) -> str:
     return left if claim.that.number is not None else f"{left} minus {right}"
 
 
-def verdicts_csv(verdicts: tuple[Verdict, ...]) -> str:
+def verdicts_csv(
+    verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
+) -> str:
     """Return `verdicts.csv`: one line per claim, numbers at full precision."""
     if not verdicts:
         return ",".join(COLUMNS) + "\n"
-    return spell_csv(verdict_records(verdicts))
+    return spell_csv(verdict_records(verdicts, varied))
 
 
 _RELATIONS: Mapping[Relation, str] = {

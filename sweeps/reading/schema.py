@@ -16,6 +16,7 @@ from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
 from sweeps.study.claims import Claim
+from sweeps.study.readouts import Readout
 
 Schema = dict[str, Any]
 
@@ -72,6 +73,11 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
         "arms": arms | {"additionalProperties": {"$ref": here}},
         "grid": {"anyOf": [axes, _list(axes)]},
         "zip": axes,
+        "sensitivity": _mapping(
+            {path: _list(value) for path, value in values.items()}
+            | {"readout": _list(_schema(Readout))}
+        )
+        | {"minProperties": 1},
         "exclude": _list({"$ref": here, "minProperties": 1}),
         "search": search,
     }

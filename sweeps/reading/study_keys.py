@@ -126,6 +126,9 @@ class StudyKeys(Checked):
     """What is done otherwise than by the source of the references, a sentence each."""
     claims: object = None
     """What the sources say, to be checked against the runs."""
+    sensitivity: object = None
+    """Settings that every claim is judged under beside those of its arms: path to values, each of
+    which is trained for the arms of the claims; `readout` to read-outs of the same runs."""
 
     def check(self) -> None:
         """Check what keys ask of each other.

@@ -13,6 +13,7 @@ from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
 from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
 from sweeps.reading.search_reader import SearchReader
+from sweeps.reading.sensitivity_reader import SensitivityReader
 from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
@@ -69,10 +70,19 @@ class StudyReader:
         claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
+        variants, beside = SensitivityReader(self._read, self._problem, arms, claims).variants(
+            self._written.get("sensitivity", REFUSED)
+        )
+        num_seeds = len(self._seeds[: MAX_RUNS + 1])
+        self._check_size("sensitivity", (len(arms) + len(beside)) * num_seeds)
+        if self._read.faults:
+            return None
         return Study(
             name=keys.study,
             description=keys.description,
-            arms=arms,
+            arms={**arms, **beside},
+            variants=variants,
+            beside=tuple(beside),
             seeds=tuple(self._seeds),
             source=write_yaml({k: self._written[k] for k in KEYS.leaves if k in self._written}),
             baseline=keys.baseline or usual,

@@ -39,6 +39,18 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One other setting under which the claims of a study are judged."""
+
+    label: str
+    """What captions call it: `lr_schedule=cosine`."""
+    arms: Mapping[str, str]
+    """Arm of a claim to the arm that differs from it in the setting alone."""
+    readout: Readout | None = None
+    """Another read-out of the same runs; None: that of the study."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """Arms and the seeds at which each is trained."""
 
@@ -66,6 +78,10 @@ class Study:
     """What is done otherwise than by the source of the references, a sentence each."""
     equivalence: float | None = None
     """Differences of the headline metric below this count as none, in its unit; None: not said."""
+    variants: tuple["Variant", ...] = ()
+    """What the claims are judged under beside their arms (`sensitivity:`)."""
+    beside: tuple[str, ...] = ()
+    """Arms that are trained for variants alone, and stand in no table of arms."""
     budget: Budget = field(default_factory=Budget)
     """When no more seeds are begun (`sweeps.state.results.ended_on_budget`); of a search, none."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -182,6 +198,28 @@ class Study:
     def points(self) -> tuple[str, ...]:
         """Return the arms that are points of the search."""
         return tuple(arm for arm in self.own_seeds if not arm.startswith(CONFIRM))
+
+    def primary(self) -> "Study":
+        """Return the study without the arms that are trained for variants alone."""
+        if not self.beside:
+            return self
+        return self.part(arm for arm in self.arms if arm not in self.beside)
+
+    def under(self, variant: "Variant") -> "Study":
+        """Return the study as a variant has it: its arms, under the names of those they vary."""
+        arms = {arm: self.arms[varied] for arm, varied in variant.arms.items()}
+        claims = tuple(claim for claim in self.claims if arms.keys() >= set(claim.that.arms))
+        part = self.part(variant.arms.values())
+        return replace(
+            part,
+            arms=arms,
+            claims=claims,
+            readout=self.readout if variant.readout is None else variant.readout,
+            baseline=self.baseline if self.baseline in arms else next(iter(arms)),
+            references={},
+            variants=(),
+            beside=(),
+        )
 
     def part(self, arms: Iterable[str]) -> "Study":
         """Return the study with some of its arms alone, in the order given."""

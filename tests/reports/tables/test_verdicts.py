@@ -8,16 +8,17 @@ import pytest
 import scipy.stats
 
 from reports.numbers.predicted import MEASURES, gather_predictions
-from reports.numbers.runs import arrange
-from reports.numbers.verdicts import Verdict, verdicts_of
+from reports.numbers.runs import arrange, primary_of
+from reports.numbers.verdicts import Verdict, varied_verdicts, verdicts_of
+from reports.pages.build import draft_report
 from reports.tables.table import tabulate
 from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Comparison, Relation
-from sweeps.study.readouts import Rise
-from sweeps.study.study import Study
+from sweeps.study.readouts import MeanOfLast, Rise
+from sweeps.study.study import Study, Variant
 from tests.reports.decay import decay_study, decayed
-from tests.reports.synthetic import ended, finish, make_study
+from tests.reports.synthetic import ended, finish, make_study, rows_of
 from tests.reports.synthetic_predictions import reader
 
 
@@ -264,3 +265,38 @@ def test_a_claim_about_predictions_is_judged_by_them(
 
 def test_measures_of_predictions_are_those_that_claims_may_name(study: Study) -> None:
     assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.predicted)
+
+
+def test_a_verdict_says_whether_sign_and_decision_hold_under_other_settings() -> None:
+    study = make_study(arms=("erm", "uniform", "erm x", "uniform x"))
+    study = replace(
+        study,
+        claims=(claim("less"), claim("greater", left="erm", right=0.1)),
+        variants=(
+            Variant(label="x", arms={"erm": "erm x", "uniform": "uniform x"}),
+            Variant(
+                label="mean of the last 2 evaluations",
+                arms={"erm": "erm", "uniform": "uniform"},
+                readout=MeanOfLast(evaluations=2),
+            ),
+        ),
+        beside=("erm x", "uniform x"),
+    )
+    errors = {("erm x", seed): {"error": 0.18 + 0.001 * seed} for seed in study.seeds}
+    errors |= {("uniform x", seed): {"error": 0.21 + 0.0015 * seed} for seed in study.seeds}
+    results = ended(study, errors)
+    table = tabulate(study, results)
+    assert [row.arm for row in table.rows] == ["erm", "uniform"]
+    primary, own = primary_of(study, results)
+    verdicts = verdicts_of(primary, arrange(primary, own))
+    varied = varied_verdicts(study, results)
+    assert [found.verdict for found in verdicts] == ["holds", "holds"]
+    assert [found.verdict for found in varied["x"]] == ["fails", "holds"]
+    listing = verdict_table(primary, verdicts, varied)
+    assert listing.header[-1] == "under other settings"
+    assert listing.cells[0][-1] == "x: fails, other sign; same under mean of the last 2 evaluations"
+    assert listing.cells[1][-1] == "same under x, mean of the last 2 evaluations"
+    report = draft_report(study, results, data_checksums={}, command="mixsweep")
+    rows = rows_of(str(report.contents["verdicts.csv"]))
+    assert [row["variants"] for row in rows] == [cells[-1] for cells in listing.cells]
+    assert len(rows_of(str(report.contents["runs.csv"]))) == len(study.runs())

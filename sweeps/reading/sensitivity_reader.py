@@ -1,0 +1,92 @@
+"""SensitivityReader: the other settings under which the claims of a study are judged."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mixup_core.keys import run_key
+from mixup_core.problem import Config, Problem, with_named_teacher
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import with_values
+from mixup_core.tree.written_forms import flatten
+from sweeps.reading.arm_names import arm_name
+from sweeps.reading.strict_yaml import REFUSED, At
+from sweeps.reading.tree_reader import TreeReader
+from sweeps.study.claims import Claim
+from sweeps.study.readouts import Readout
+from sweeps.study.study import Variant
+
+
+class SensitivityReader:
+    """Reads `sensitivity:`; what is wrong is reported."""
+
+    def __init__(
+        self,
+        read: TreeReader,
+        problem: Problem,
+        arms: Mapping[str, Config],
+        claims: Sequence[Claim],
+    ) -> None:
+        """Make a reader.
+
+        Args:
+            read: Reads the file, and collects faults.
+            problem: The problem of the study.
+            arms: Its arms.
+            claims: Its claims, whose arms are varied.
+        """
+        self._read = read
+        self._problem = problem
+        self._arms = arms
+        self._claimed = list(dict.fromkeys(arm for claim in claims for arm in claim.that.arms))
+        self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
+
+    def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
+        """Return the variants, and the arms that are trained for them alone."""
+        found: list[Variant] = []
+        beside: dict[str, Config] = {}
+        at: At = ("sensitivity",)
+        if written is REFUSED:
+            return (), {}
+        if not self._claimed:
+            self._read.report(at, "the study has no claims to judge; leave it out")
+            return (), {}
+        for path, values in self._read.mapping(written, at).items():
+            here = (*at, path)
+            if path != "readout" and not self._read.is_path(path, here):
+                continue
+            for place, value in self._read.filled(values, here, "value").items():
+                if path == "readout":
+                    readout = self._read.value(Readout, value, place)
+                    if readout is not REFUSED:
+                        same = {arm: arm for arm in self._claimed}
+                        found.append(Variant(label=str(readout), arms=same, readout=readout))
+                elif (variant := self._variant(path, value, place, beside)) is not None:
+                    found.append(variant)
+        return tuple(found), beside
+
+    def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
+        """Return the claimed arms under one value; None if no arm would differ, or on a fault."""
+        setting = self._read.setting(path, value, at).value
+        if setting is REFUSED:
+            return None
+        arms: dict[str, str] = {}
+        for arm in self._claimed:
+            own = self._arms[arm]
+            try:
+                config = with_values(own, {path: setting})
+                faults = list(self._problem.feasibility(config))
+            except RuleError as error:
+                faults = [error]
+            if faults:
+                self._read.report(at, f"{arm}: {faults[0]}")
+                return None
+            key = run_key(with_named_teacher(config))
+            if key not in self._by_key:
+                name = arm_name(arm, {path: flatten(config).get(path, setting)})
+                self._by_key[key] = name
+                beside[name] = config
+            arms[arm] = self._by_key[key]
+        if all(arm == varied for arm, varied in arms.items()):
+            return None
+        label = arm_name("", {path: flatten(config).get(path, setting)})
+        return Variant(label=label, arms=arms)

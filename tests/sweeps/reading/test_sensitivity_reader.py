@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from mixup_core.tree.written_forms import flatten
+from sweeps.study.readouts import MeanOfLast
+from tests.sweeps.reading.study_files import ARMS, read, refusals
+
+CLAIM = (
+    "claims:\n- says: Mixup wins\n  source: a paper\n"
+    "  that: {less: [uniform, erm], metric: test/error}\n"
+)
+
+
+def test_each_value_is_trained_for_the_arms_of_the_claims_alone(tmp_path: Path) -> None:
+    arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
+    study = read(
+        tmp_path,
+        f"{arms}{CLAIM}sensitivity: {{lr_schedule: [constant, cosine], "
+        "readout: [{mean_of_last: 3}]}\n",
+    )
+    assert study.beside == ("uniform lr_schedule=cosine", "erm lr_schedule=cosine")
+    schedule, readout = study.variants
+    assert (schedule.label, schedule.readout) == ("lr_schedule=cosine", None)
+    assert schedule.arms == {"uniform": study.beside[0], "erm": study.beside[1]}
+    assert flatten(study.arms[study.beside[0]])["lr_schedule"] == "cosine"
+    assert readout.readout == MeanOfLast(evaluations=3)
+    assert readout.arms == {"uniform": "uniform", "erm": "erm"}
+    assert list(study.primary().arms) == [arm for arm in study.arms if arm not in study.beside]
+    under = study.under(schedule)
+    assert list(under.arms) == ["uniform", "erm"]
+    assert under.claims == study.claims
+    assert [run.key for run in under.runs_of("erm")] == [
+        run.key for run in study.runs_of(study.beside[1])
+    ]
+
+
+def test_an_arm_that_the_study_has_already_is_not_trained_twice(tmp_path: Path) -> None:
+    arms = ARMS.replace("erm:", "erm-cosine: {mix.law: erm, lr_schedule: cosine}\n  erm:")
+    study = read(tmp_path, f"{arms}{CLAIM}sensitivity: {{lr_schedule: [cosine]}}\n")
+    (variant,) = study.variants
+    assert variant.arms["erm"] == "erm-cosine"
+    assert study.beside == ("uniform lr_schedule=cosine",)
+
+
+def test_a_study_without_the_key_is_as_it_was(tmp_path: Path) -> None:
+    study = read(tmp_path, f"{ARMS}{CLAIM}")
+    assert (study.variants, study.beside) == ((), ())
+    assert study.primary() is study
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"{CLAIM}sensitivity: {{lr_shedule: [cosine]}}\n", "unknown path"),
+        (
+            f"{CLAIM}sensitivity: {{lr_schedule: [linear]}}\n",
+            "sensitivity.lr_schedule[0]: expected",
+        ),
+        (f"{CLAIM}sensitivity: {{readout: [first]}}\n", "sensitivity.readout[0]: expected"),
+        (f"{CLAIM}sensitivity: {{epochs: [0]}}\n", "sensitivity.epochs[0]"),
+        ("sensitivity: {lr_schedule: [cosine]}\n", "the study has no claims to judge"),
+    ],
+)
+def test_what_cannot_be_a_variant_is_refused_at_its_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    assert any(problem in line for line in refusals(tmp_path, ARMS + text))
