@@ -300,7 +300,7 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     if strategy.prune_after is not None:
         parts.append(
             f"pruned: after {strategy.prune_after} seeds worse than the best point at the same "
-            "seeds, by the one-sided 95 % bound of the paired difference"
+            "seeds, by the one-sided bound of the paired difference at 95 % over all points"
         )
     if len(search.strategy.objectives) > 1:
         parts.append("Pareto *: no other point is better in one objective and no worse in the rest")

@@ -279,7 +279,11 @@ class SearchSource:
         best = min(complete, key=lambda point: (point.objectives[0], point.number))
         results = read_results(self._runs(best)[: len(errors)], self._store)
         theirs = [value[0] for r in results if (value := self._objectives(r)) is not None]
-        return len(theirs) == len(errors) and is_clearly_worse(errors, theirs)
+        if len(theirs) != len(errors):
+            return False
+        problem, objective = self._study.problem, self._search.strategy.objectives[0]
+        size = problem.sample_size(self._search.config_of(best.values), objective)
+        return is_clearly_worse(errors, theirs, points=self._search.points, size=size)
 
     def _conclude(self) -> None:
         """Choose the winner and add its confirmation, once every point is closed."""

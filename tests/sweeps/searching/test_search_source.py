@@ -311,14 +311,14 @@ def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
 
 
 def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
-    text = STUDY.replace("seeds: 3", "seeds: 6") + "  prune: {after: 2}\n"
+    text = STUDY.replace("seeds: 3", "seeds: 12") + "  prune: {after: 9}\n"
     driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
     points = points_of(driver)
     pruned = [point for point in points if point.state == "pruned"]
     assert 0 < len(pruned) < len(points)
     for point in points:
         seeds = [seed for arm, seed in driver.trained if arm == point.arm]
-        assert seeds == list(range(2 if point in pruned else 6))
+        assert seeds == list(range(9 if point in pruned else 12))
         assert driver.source.study.seeds_of(point.arm) == tuple(seeds)
     errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
     best = min(errors[point.arm] for point in points if point.state == "complete")

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import scipy.stats
 
@@ -69,9 +70,33 @@ def test_a_point_is_clearly_worse_where_scipy_says_so() -> None:
     for ours in ([0.3, 0.31], [0.3, 0.22], [0.11, 0.3], [0.2, 0.1], [0.1, 0.1, 0.13, 0.12]):
         theirs = [0.1, 0.1, 0.1, 0.1][: len(ours)]
         p = scipy.stats.ttest_rel(ours, theirs, alternative="greater").pvalue
-        assert is_clearly_worse(ours, theirs) == bool(p < 0.05)
-    assert not is_clearly_worse([0.1, 0.2], [0.1, 0.2])
-    assert is_clearly_worse([0.2, 0.3], [0.1, 0.2])
+        for points, pairs in ((1, 1), (2, 1), (20, 190)):
+            assert is_clearly_worse(ours, theirs, points=points) == bool(p < 0.05 / pairs)
+    assert not is_clearly_worse([0.1, 0.2], [0.1, 0.2], points=1)
+
+
+def test_one_image_in_256_at_every_seed_prunes_no_point() -> None:
+    theirs = [0.1, 0.15, 0.12]
+    ours = [error + 1 / 256 for error in theirs]
+    assert not is_clearly_worse(ours, theirs, points=1, size=256)
+    assert is_clearly_worse([error + 0.3 for error in theirs], theirs, points=1, size=256)
+
+
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_of_twenty_equal_points_any_is_pruned_in_one_search_in_twenty_or_less(
+    num_seeds: int,
+) -> None:
+    """300 searches whose 20 points are compared, in turn, with the best so far."""
+    rng = np.random.default_rng(5)
+    pruned = 0
+    for _ in range(300):
+        points = 0.2 + rng.normal(scale=0.01, size=(20, num_seeds))
+        best, any_pruned = points[0], False
+        for point in points[1:]:
+            any_pruned |= is_clearly_worse(list(point), list(best), points=20)
+            best = point if point.mean() < best.mean() else best
+        pruned += any_pruned
+    assert pruned / 300 <= 0.05
 
 
 def test_the_front_holds_every_point_that_no_other_beats() -> None:
