@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, assert_never
 
 from mixup_core.store.checkpoints import Store
+from sweeps.commands.claim_power import claim_powers, spell_powers
 from sweeps.commands.costs import (
     bytes_of_predictions,
     bytes_to_keep,
@@ -71,6 +72,8 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
         "memory_bytes": _memory(study),
         "remarks": list(study.remarks()),
+        "claims": (powers := claim_powers(study)),
+        "claims_decide": spell_powers(study, powers),
     }
     work = work_to_train(planned, results)
     busy = None if work is None else sum(work)
@@ -206,6 +209,7 @@ def spell_plan(summary: dict[str, Any]) -> str:
                 for name, size in summary["memory_bytes"].items()
             ),
             *(f"data      {remark}" for remark in summary["remarks"]),
+            *(f"claim     {line}" for line in summary["claims_decide"]),
         ]
     )
 

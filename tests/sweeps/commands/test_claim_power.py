@@ -1,0 +1,51 @@
+from dataclasses import replace
+
+import pytest
+
+from reports.numbers.shares import Measure
+from reports.numbers.statistics import compare, detectable_difference
+from sweeps.commands.claim_power import claim_powers, spell_powers
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.study import Study
+from tests.reports.synthetic import make_study
+
+
+def claiming(study: Study, *comparisons: Comparison) -> Study:
+    claims = tuple(Claim(says=str(n), source="a", that=c) for n, c in enumerate(comparisons))
+    return replace(study, claims=claims)
+
+
+LESS = Comparison(metric="test/error", less=("uniform", "erm"))
+NLL = Comparison(metric="test/nll", less=("uniform", "erm"))
+
+
+def test_the_power_of_a_claim_is_that_of_its_family() -> None:
+    study = claiming(make_study(), LESS, NLL)
+    first, second = claim_powers(study)
+    assert first["found_sd"] == second["found_sd"] == detectable_difference(5, 2)
+    assert second["never_below"] is None
+    lines = spell_powers(study, [first, second])
+    assert lines[0].startswith("0: n = 5 finds 2.1 sd over seeds 4 times in 5, and nothing below ")
+    assert lines[1] == "1: n = 5 finds 2.1 sd over seeds 4 times in 5"
+
+
+def test_below_the_stated_difference_no_runs_are_told_apart_and_above_it_some_are() -> None:
+    (power,) = claim_powers(claiming(make_study(), LESS))
+    images = Measure(least=0.0, most=1.0, size=10_000)
+    theirs = {seed: 0.2 + seed / 1000 for seed in range(5)}
+    for factor, is_told in ((0.9, False), (1.2, True)):
+        ours = {s: value + factor * power["never_below"] for s, value in theirs.items()}
+        p = compare(ours, theirs, images, images).p
+        assert p is not None
+        assert (p <= 0.05) == is_told
+
+
+def test_one_seed_decides_nothing_and_the_line_says_so() -> None:
+    study = claiming(make_study(seeds=(0,)), LESS)
+    (line,) = spell_powers(study, claim_powers(study))
+    assert line == "0: n = 1 decides nothing; give two seeds or more, better five"
+
+
+@pytest.mark.parametrize("study", [make_study()])
+def test_a_study_without_claims_has_no_line(study: Study) -> None:
+    assert claim_powers(study) == []
