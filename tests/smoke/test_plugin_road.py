@@ -88,8 +88,9 @@ def test_an_edited_plugin_reuses_nothing_that_it_may_have_changed(
     folder: Path, command_line: Callable[..., CommandLine]
 ) -> None:
     mixsweep = command_line()
-    arguments = ("study.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
-    small = (*arguments, "--set", "base.data.name=digits", "--set", "base.model.name=mlp")
+    study = (folder / "study.yaml").read_text().replace("corners, val_size: 80", "digits")
+    (folder / "small.yaml").write_text(study.replace("{name: tiny, channels: 8}", "{name: mlp}"))
+    small = ("small.yaml", "--plugin", "plugin.py", "--set", "seeds=1")
     mixsweep("run", *small, "--engine", "inline")
     plugin = folder / "plugin.py"
     plugin.write_text(plugin.read_text() + "\n# a remark\n")
@@ -108,7 +109,7 @@ def test_a_search_varies_fields_of_a_plugin(
     assert "mix.operation.least" in ran.stdout
     assert mixsweep.json("plan", *arguments[:3])["to_run"] == 0
     runs = list(csv.DictReader(io.StringIO(mixsweep.report("channels", "runs.csv").decode())))
-    assert {"config.mix.operation.least", "config.model.channels"} <= set(runs[0])
+    assert {"mix.operation.least", "model.channels"} <= set(runs[0])
 
 
 def test_a_submitted_plugin_is_uploaded(
