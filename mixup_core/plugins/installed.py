@@ -14,7 +14,7 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from mixup_core.plugins.loading import load, loaded_files
+from mixup_core.plugins.loading import Plugin, load, loaded_files
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.plugins.source import PluginError, Source, package_source
 from mixup_core.tree.catalogue import Register
@@ -38,6 +38,24 @@ def load_installed(names: Collection[str]) -> None:
         found[source.place] = replace(before, entries=(*before.entries, entry.value))
     for source in found.values():
         load(source)
+
+
+def load_distribution(name: str) -> Plugin:
+    """Load every entry of an installed distribution.
+
+    Raises:
+        PluginError: If it is not installed, has no entry, or cannot be loaded.
+    """
+    entries = [entry for entry in entry_points(group=GROUP) if _distribution(entry) == name]
+    if not entries:
+        raise PluginError(
+            f"plugin {name}: no installed distribution of this name has entry points of the group "
+            f"{GROUP}; a plugin file has a name that ends in .py"
+        )
+    sources = [package_source(entry) for entry in entries]
+    if len({source.place for source in sources}) > 1:
+        raise PluginError(f"plugin {name}: its entries lie in more than one top-level package")
+    return load(replace(sources[0], entries=tuple(entry.value for entry in entries)))
 
 
 def _asked(names: Collection[str]) -> list[EntryPoint]:

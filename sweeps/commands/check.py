@@ -8,19 +8,22 @@ from sweeps.commands.request import DONE, SOME_FAILED
 
 
 @click.command()
-@click.argument("plugin", metavar="FILE")
+@click.argument("plugin")
 def check(plugin: str) -> int:
-    """Check that a plugin file keeps our contracts, on made-up images, in less than a minute.
+    """Check that a plugin keeps our contracts, on made-up images, in less than a minute.
+
+    PLUGIN is a Python file, or the name of an installed distribution.
 
     Its fields enter the keys, a stopped run resumes with equal bits, nothing draws from global
     generators, no test image is seen in training. Exit codes: 0 every contract holds, 1 one is
     broken, 2 the plugin cannot be loaded.
     """
+    from mixup_core.plugins.installed import load_distribution
     from mixup_core.plugins.loading import use
     from sweeps.reading.schema import study_schema
 
     had_torch = "torch" in sys.modules
-    loaded = use(plugin)
+    loaded = use(plugin) if plugin.endswith(".py") else load_distribution(plugin)
     click.echo(f"holds   {loaded.source.name} loads: {', '.join(loaded.names)}")
     if "torch" in sys.modules and not had_torch:
         click.echo(

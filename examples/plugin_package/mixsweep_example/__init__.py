@@ -1,0 +1,1 @@
+"""A plugin of mixsweep: a law, an operation, a network, a dataset and a probe."""
