@@ -12,6 +12,7 @@ import torch
 from mixup_core.images.kernel import COMPILER
 from mixup_core.problem import all_data_needs
 from sweeps.machine.home import Home
+from sweeps.machine.processor import usable_cpus
 
 _PACKAGES = ("torch", "torchvision", "ray", "optuna", "mlflow", "numpy", "pandas")
 _LOW_DISK_GB = 2.0
@@ -23,8 +24,8 @@ def findings(home: Home) -> Iterator[str]:
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     memory = psutil.virtual_memory()
     yield (
-        f"machine      {os.cpu_count()} CPUs, {memory.total / 1e9:.0f} GB memory "
-        f"({memory.available / 1e9:.0f} GB free)"
+        f"machine      {usable_cpus()} of {os.cpu_count()} CPUs, "
+        f"{memory.total / 1e9:.0f} GB memory ({memory.available / 1e9:.0f} GB free)"
     )
     yield f"GPUs         {_gpus()}"
     yield f"bfloat16     {_bfloat16()}"

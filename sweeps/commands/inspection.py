@@ -1,7 +1,6 @@
 """Inspection: the commands that look and change nothing."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from sweeps.commands.request import (
 )
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.machine.home import Home
+from sweeps.machine.processor import usable_cpus
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies
 
@@ -27,7 +27,7 @@ from sweeps.reading.study_file import bundled_studies
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
-    help="Runs trained side by side; default: the CPUs of this machine.",
+    help="Runs trained side by side; default: the CPUs that this process may use.",
 )
 @click.option(
     "--gpus-per-run",
@@ -56,7 +56,7 @@ def plan(
         request.grown,
         request.history,
         request.store,
-        slots=slots or os.cpu_count() or 1,
+        slots=slots or usable_cpus(),
         gpus_per_run=gpus_per_run,
         price=price,
     )

@@ -1,8 +1,13 @@
-"""Processor: what the CPU of this machine is called. No torch."""
+"""Processor: the name of the CPU, and how many of them this process may use. No torch."""
 
+import math
+import os
 import platform
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def processor() -> str:
@@ -13,3 +18,51 @@ def processor() -> str:
         return platform.machine()
     models = re.findall(r"^model name\s*: (.+)$", described, flags=re.MULTILINE)
     return models[0] if models else platform.machine()
+
+
+def usable_cpus() -> int:
+    """Return the CPUs that this process may use: by its affinity, its control group and Slurm."""
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    slurm = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    if slurm.isdecimal() and int(slurm) > 0:
+        allowed = min(allowed, int(slurm))
+    return max(1, min([allowed, *map(math.floor, _quotas())]))
+
+
+def gpu_slices() -> int | None:
+    """Return how many MIG slices CUDA_VISIBLE_DEVICES names; None if it names none.
+
+    Ray counts whole GPUs by itself, and no slices.
+    """
+    names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    slices = [name for name in names if name.startswith("MIG-")]
+    return len(slices) or None
+
+
+def _quotas() -> Iterator[float]:
+    """Yield the CPUs that each control group above this process allows, outermost last."""
+    for line in _text(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            top, files = _CONTROL_GROUPS, ("cpu.max",)
+        elif "cpu" in controllers.split(","):
+            top, files = _CONTROL_GROUPS / "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        else:
+            continue
+        group = top / path.lstrip("/")
+        for place in (group, *group.parents):
+            words = " ".join(_text(place / file) for file in files).split()
+            if len(words) == 2 and all(word.isdecimal() for word in words) and int(words[1]):
+                yield int(words[0]) / int(words[1])
+            if place == top:
+                break
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,7 +14,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import end_members, scratch
 from sweeps.running.cluster_address import is_elsewhere
-from sweeps.running.placement import Placement, require_gpus
+from sweeps.running.placement import Placement, Slots, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, nodes
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
@@ -51,6 +52,8 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
                 gc.freeze()  # what is imported by now stays; collections need not look at it
                 slots = placement.on(nodes(), runs=source.num_waiting, can_grow=is_elsewhere())
                 require_gpus(source.study, slots)
+                if line := _unexpected(slots, has_gpus=any(node.gpus for node in nodes())):
+                    print(line, file=sys.stderr, flush=True)  # noqa: T201  before the console
                 source.gpus_per_run = slots.gpus_per_run
                 failures = tune_runs(
                     source, first, store, tracker, lease, slots, folder,
@@ -61,6 +64,18 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))
         for result in read_results(source.study.runs(), store)
+    )
+
+
+def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
+    """Return what to say of a joined cluster without a GPU; None if there is nothing."""
+    if has_gpus or not is_elsewhere():
+        return None
+    if slots.gpus_per_run:
+        return "no node has a GPU yet: runs wait until nodes with GPUs join; Ctrl-C ends the launch"
+    return (
+        "no node has a GPU: runs train on CPUs; on a cluster that starts its GPU nodes when they "
+        "are needed, add --gpus-per-run 1"
     )
 
 

@@ -1,10 +1,10 @@
 """Placement: where the runs of a launch go. No Ray."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from sweeps.machine.processor import usable_cpus
 from sweeps.study.study import Study
 
 
@@ -85,7 +85,7 @@ class Placement:
         Args:
             runs: That are to be trained.
         """
-        here = os.cpu_count() or 1
+        here = usable_cpus()
         slots = self.slots or here // self.cpus_per_run
         if not slots:
             return here  # no room for a run, as `on` will say
@@ -105,17 +105,27 @@ class Placement:
                 runs wait for it.
 
         Raises:
-            PlacementError: If no node has room for a run: Ray would wait for ever.
+            PlacementError: If no node has room for a run: Ray would wait for ever. Or if runs would
+                train on the CPUs of a cluster that is to grow, whose GPU nodes may only be asleep.
         """
         share = self._share(nodes, min(runs, self.slots or runs))
         count = sum(self._room(node, share) for node in nodes)
+        if can_grow and self.gpus_per_run is None and not share and (self.slots or 0) > count:
+            raise PlacementError(
+                f"this cluster has no GPU and room for {count} runs on CPUs now, and --slots "
+                f"{self.slots} lets it grow; add --gpus-per-run 1 to wait for nodes with GPUs, or "
+                "--gpus-per-run 0 to train on CPUs"
+            )
+        if not count and can_grow and self.gpus_per_run:
+            count = self.slots or max(1, runs)  # nodes with GPUs are started for runs that wait
         if not count and not (can_grow and self.slots):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
             raise PlacementError(
                 "`a node has room for a run` must hold, got "
                 f"(gpus_per_run={share:g}, cpus_per_run={self.cpus_per_run}, "
                 f"largest node: {largest.gpus:g} GPUs and {largest.cpus:g} CPUs); "
-                "if nodes are to join, give --slots the runs that they will hold."
+                "if nodes with GPUs are to join, add --gpus-per-run 1; if other nodes are, add "
+                "--slots with the runs that they will hold."
             )
         return Slots(
             count=self.slots or count,

@@ -18,6 +18,7 @@ import ray
 
 from mixup_core.numeric_settings import FIXED
 from sweeps.machine.processes import end_children
+from sweeps.machine.processor import gpu_slices
 from sweeps.machine.signals import hear
 from sweeps.running.console import still
 from sweeps.running.head import Head, HeadLostError, joining, not_started, starting
@@ -140,6 +141,7 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
                 ray.init(
                     address="local",
                     num_cpus=cpus,
+                    num_gpus=gpu_slices(),
                     include_dashboard=False,
                     object_store_memory=_OBJECT_STORE_BYTES,
                     logging_level="WARNING",

@@ -1,3 +1,4 @@
+import os
 import platform
 import shutil
 import subprocess
@@ -5,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.machine.processor import processor
+from sweeps.machine import processor as machine
+from sweeps.machine.processor import gpu_slices, processor, usable_cpus
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
@@ -23,3 +25,72 @@ def test_it_is_the_name_that_the_system_shows() -> None:
 def test_without_a_name_it_is_the_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda path: "processor : 0\n")
     assert processor() == platform.machine()
+
+
+def test_the_cpus_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_quotas", lambda: iter(()))
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    assert usable_cpus() == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    assert usable_cpus() == 12
+
+
+@pytest.mark.parametrize(
+    ("slurm", "quotas", "cpus"),
+    [
+        ("", [2.5], 2),
+        ("", [0.5], 1),
+        ("", [16.0, 3.0], 3),
+        ("4", [], 4),
+        ("64", [], 12),
+        ("no", [], 12),
+    ],
+)
+def test_the_least_of_affinity_control_groups_and_slurm_counts(
+    monkeypatch: pytest.MonkeyPatch, slurm: str, quotas: list[float], cpus: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    monkeypatch.setattr(machine, "_quotas", lambda: iter(quotas))
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", slurm)
+    assert usable_cpus() == cpus
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "quotas"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "250000 100000\n"}, [2.5]),
+        (
+            "4:cpu,cpuacct:/job\n0::/\n",
+            {"cpu/job/cpu.cfs_quota_us": "150000\n", "cpu/job/cpu.cfs_period_us": "100000\n"},
+            [1.5],
+        ),
+        ("4:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, []),
+        ("", {}, []),
+    ],
+)
+def test_quotas_are_read_from_both_versions_of_control_groups(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    membership: str,
+    files: dict[str, str],
+    quotas: list[float],
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    read = machine._text
+    own = Path("/proc/self/cgroup")
+    monkeypatch.setattr(machine, "_CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(machine, "_text", lambda file: membership if file == own else read(file))
+    assert list(machine._quotas()) == quotas
+
+
+@pytest.mark.parametrize(
+    ("visible", "slices"),
+    [("", None), ("0,1", None), ("GPU-8f1", None), ("MIG-a, MIG-b,MIG-c", 3)],
+)
+def test_slices_of_gpus_are_counted_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, visible: str, slices: int | None
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpu_slices() == slices

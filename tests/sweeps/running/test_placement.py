@@ -33,7 +33,7 @@ def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None
 def test_a_cluster_of_our_own_has_the_cpus_that_runs_can_take(
     placement: Placement, runs: int, cpus: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("sweeps.running.placement.usable_cpus", lambda: 8)
     assert placement.cpus_here(runs) == cpus
 
 
@@ -68,9 +68,29 @@ def test_nodes_of_other_sizes_hold_what_their_cpus_and_gpus_allow() -> None:
 
 
 def test_more_than_any_node_has_is_refused_instead_of_waited_for() -> None:
-    for placement in (Placement(gpus_per_run=1), Placement(cpus_per_run=9, gpus_per_run=0)):
+    for placement, can_grow in (
+        (Placement(gpus_per_run=1), False),
+        (Placement(cpus_per_run=9, gpus_per_run=0), True),
+    ):
         with pytest.raises(PlacementError, match="a node has room for a run"):
-            placement.on([Node(cpus=8, gpus=0)], runs=1, can_grow=True)
+            placement.on([Node(cpus=8, gpus=0)], runs=1, can_grow=can_grow)
+
+
+@pytest.mark.parametrize("head", [HEAD, Node(cpus=4, gpus=0)])
+def test_a_cluster_scaled_to_zero_waits_for_gpus_if_they_are_wanted_and_is_refused_else(
+    head: Node,
+) -> None:
+    waiting = Placement(gpus_per_run=1).on([head], runs=8, can_grow=True)
+    assert (waiting.count, waiting.limit, waiting.on_gpu) == (8, None, True)
+    some = Placement(gpus_per_run=1, slots=4).on([head], runs=8, can_grow=True)
+    assert (some.count, some.limit) == (4, 4)
+    with pytest.raises(PlacementError, match="add --gpus-per-run 1 to wait for nodes with GPUs"):
+        Placement(slots=8).on([head], runs=8, can_grow=True)
+
+
+def test_a_static_cluster_of_cpus_trains_there() -> None:
+    placed = Placement().on([Node(cpus=4, gpus=0)], runs=8, can_grow=True)
+    assert (placed.count, placed.on_gpu) == (4, False)
 
 
 def test_a_cluster_that_grows_may_begin_with_nothing_if_its_full_scale_is_told() -> None:
