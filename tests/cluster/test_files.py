@@ -168,6 +168,48 @@ def test_the_rayjob_ends_with_its_study_and_asks_for_a_token() -> None:
     assert yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"] == shipped
 
 
+def test_the_rayjob_asks_for_gpus_that_its_pods_may_have() -> None:
+    spec = _read("rayjob.yaml")["spec"]
+    assert spec["entrypoint"].endswith(" --gpus-per-run 1 --slots 8"), "no GPU is there at first"
+    (gpu,) = spec["rayClusterSpec"]["workerGroupSpecs"]
+    assert gpu["maxReplicas"] == 8
+    head = spec["rayClusterSpec"]["headGroupSpec"]
+    for group in (head, gpu):
+        pod = group["template"]["spec"]
+        (container,) = pod["containers"]
+        mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert volumes[mounts["/dev/shm"]]["emptyDir"]["medium"] == "Memory"
+        assert {"name": "MIXSWEEP_DATA", "value": "/runs/data"} in container["env"]
+        assert pod["imagePullSecrets"]
+    tolerated = gpu["template"]["spec"]["tolerations"]
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerated
+
+
+@pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
+def test_nodes_may_open_enough_files_and_the_file_says_how_studies_are_sent(name: str) -> None:
+    spec = _read(name)
+    for part in ("head", "worker"):
+        (command,) = spec[f"{part}_start_ray_commands"]
+        assert "ulimit -n 65536; ray start" in command
+    assert "`--gpus-per-run 1 --slots 8`" in (FILES / name).read_text()
+
+
+def test_the_image_is_locked_runs_without_root_and_looks_after_itself() -> None:
+    image = (FILES.parent / "Dockerfile").read_text().replace("\\\n", " ")
+    steps = [line.split(maxsplit=1) for line in image.splitlines() if line and line[0] != "#"]
+    kinds = [kind for kind, _ in steps]
+    assert kinds[:2] == ["ARG", "FROM"], "the base is an argument"
+    installs = [text for kind, text in steps if kind == "RUN" and "pip install" in text]
+    assert all("--require-hashes" in text or "--no-deps" in text for text in installs)
+    assert len(installs) == 2
+    assert dict(steps)["USER"] == "ray"
+    assert kinds.index("USER") > max(place for place, kind in enumerate(kinds) if kind == "RUN")
+    assert '["mixsweep", "doctor"]' in dict(steps)["HEALTHCHECK"]
+    for source in ("requirements.lock", "."):
+        assert (FILES.parent / source).exists()
+
+
 def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
     spec = _read("runtime-env.yaml")
     assert set(spec) <= RUNTIME_ENV_KEYS
@@ -211,7 +253,11 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
 ) -> None:
     """With programs in the place of Slurm's, which say what they were asked."""
     asked, started = tmp_path / "asked", tmp_path / "started"
-    srun = f'case "$*" in *hostname*) echo 10.0.0.1;; *) touch {started}; sleep 3; exit 7;; esac'
+    given = tmp_path / "given"
+    srun = (
+        'case "$*" in *hostname*) echo 10.0.0.1;; '
+        f'*) command -v ray >{given}; echo "$@" >>{given}; touch {started}; sleep 3; exit 7;; esac'
+    )
     for name, text in (("srun", srun), ("scontrol", f'echo "$@" >>{asked}; echo node-1')):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -219,7 +265,8 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
     process = subprocess.Popen(
         ["bash", str(FILES / "slurm.sbatch"), "digits"], stderr=subprocess.PIPE, text=True,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "VENV": sys.prefix, "HOME": str(tmp_path),
-             "MIXSWEEP_HOME": str(tmp_path), "SLURM_CPUS_PER_TASK": "2", "SLURM_GPUS_ON_NODE": "0",
+             "MIXSWEEP_HOME": str(tmp_path), "SLURM_CPUS_PER_TASK": "2",
+             "SLURM_GPUS_PER_NODE": "a100:4", "SLURM_GPUS_ON_NODE": "8",
              **{f"SLURM_JOB_{name}": value for name, value in slurm.items()}},
     )  # fmt: skip
     while not started.exists():
@@ -230,6 +277,11 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
     assert "queued again" in err
     assert asked.read_text().splitlines()[-1] == "requeue 42"
     assert process.returncode == 7
+    ray_program, command = given.read_text().splitlines()
+    assert ray_program == f"{sys.prefix}/bin/ray", "symmetric-run starts it by its name"
+    assert "--kill-on-bad-exit=1" in command
+    assert "--num-gpus 4 --" in command, "those the job has, not those of the node"
+    assert command.endswith("run digits --address 10.0.0.1:6379"), "on the cluster of all nodes"
 
 
 @pytest.mark.parametrize(
