@@ -46,8 +46,9 @@ def _quotas() -> Iterator[float]:
     """Yield the CPUs that each control group above this process allows, outermost last."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
+        files: tuple[str, ...] = ("cpu.max",)
         if not controllers:
-            top, files = _CONTROL_GROUPS, ("cpu.max",)
+            top = _CONTROL_GROUPS
         elif "cpu" in controllers.split(","):
             top, files = _CONTROL_GROUPS / "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         else:
