@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from mixup_core.keys import changes
 from mixup_core.packed import packed
-from mixup_core.problem import Axis, Metric
+from mixup_core.problem import Axis, Metric, Problem
 from reports.figures.canvas import (
     PANEL_INCHES,
     Figure,
@@ -114,13 +114,13 @@ def draw_curves(
     problem = study.problem
     stored = (result for by_seed in arranged.values() for result in by_seed.values())
     measured = frozenset().union(*(result.records.names for result in stored))
-    metrics = list(dict.fromkeys(_panels(table.metric, problem.curves, measured)))
+    metrics = list(dict.fromkeys(_panels(table.metric, problem, measured)))
     if not metrics:
         return None
     arms = [row.arm for row in table.printed]
     has_many = len(arms) > _MOST_TOGETHER
-    if has_many:
-        metrics = metrics[:1]
+    left_out = metrics[1:] if has_many else []
+    metrics = metrics[:1] if has_many else metrics
     curves = {
         metric: {arm: _curve(arranged[arm], metric, problem.axis) for arm in arms}
         for metric in metrics
@@ -137,6 +137,7 @@ def draw_curves(
             name="learning_curves",
             title="Learning curves",
             caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many)
+            + _spell_left_out(left_out, problem)
             + spell_scales(canvas.axes),
             numbers=_curve_numbers(curves, problem.axis, study.seeds),
         )
@@ -232,12 +233,26 @@ def _multiples(
     return canvas, told
 
 
-def _panels(
-    headline: str, groups: Sequence[Sequence[str]], measured: Collection[str]
-) -> Iterator[str]:
-    """Yield the metric of each panel: the headline, then of each group the first measured."""
-    for group in ((headline,), *groups):
+def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Iterator[str]:
+    """Yield the metric of each panel.
+
+    They are the headline, of each group of the problem the first that was measured, and what was
+    measured in training beside them: a probe has a panel for each of its metrics.
+    """
+    for group in ((headline,), *problem.curves):
         yield from [metric for metric in group if metric in measured][:1]
+    grouped = {metric for group in problem.curves for metric in group}
+    declared = {metric: place for place, metric in enumerate(problem.metrics)}
+    beside = {m for m in measured if m.startswith("train/")} - grouped
+    yield from sorted(beside, key=lambda metric: (declared.get(metric, len(declared)), metric))
+
+
+def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
+    """Return a sentence that names measured metrics without a panel; nothing where all have one."""
+    if not metrics:
+        return ""
+    labels = ", ".join(problem.metric(metric).label for metric in metrics)
+    return f" With more than {_MOST_TOGETHER} arms these have no panel: {labels}; see `export`."
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
