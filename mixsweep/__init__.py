@@ -121,15 +121,16 @@ def load(
     Raises:
         StudyError: If the study is not right.
         StoreError: If the store cannot be read.
+        RefusedError: If nothing of the study is stored there.
     """
-    return Results(
-        Request(
-            reference=str(study),
-            overrides=overrides,
-            study=read_study(study, *overrides),
-            home=Home(folder=Path(home), store_url=store),
-        )
+    request = Request(
+        reference=str(study),
+        overrides=overrides,
+        study=read_study(study, *overrides),
+        home=Home(folder=Path(home), store_url=store),
     )
+    request.require_stored()
+    return Results(request)
 
 
 def train(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 def report(request: Request, out: Path | None, watch: bool) -> int:
     """Write tables, figures and provenance of what is stored."""
     click.get_current_context().ensure_object(Ending).leaves_files = True
+    request.require_stored()
     results = request.results()
     written, _ = write_report(request, request.grown, results, out)
     while watch and any(result.outcome not in _SETTLED for result in results):

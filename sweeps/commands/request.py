@@ -22,7 +22,7 @@ from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
 from sweeps.reading.study_file import load_study
 from sweeps.searching.selection import grown_study
-from sweeps.state.ledger import launches, same_plugins, spell_differences
+from sweeps.state.ledger import Launch, launches, same_plugins, spell_differences
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
@@ -207,6 +207,32 @@ class Request:
                 told = spell_differences(launch.arms, self.study) or "other settings"
                 runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
                 click.echo(f"{runs} stored here with {told}", err=True)
+
+    def require_stored(self) -> None:
+        """Check that the store holds something of the study: another place may have been meant.
+
+        Raises:
+            RefusedError: If it holds no epoch and no failure of it, and no launch of it is noted.
+        """
+        if any(launch.settings == self.study.settings for launch in self._launches):
+            return
+        if any(result.outcome != "missing" for result in self.results()):
+            return
+        place = masked(self.home.store)
+        if not self._launches:
+            raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
+        stored = "; ".join(
+            f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
+            for launch in self._launches
+        )
+        raise RefusedError(
+            f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
+            f"stored are {stored}"
+        )
+
+    @cached_property
+    def _launches(self) -> tuple[Launch, ...]:
+        return launches(self.store, self.study.name)
 
     def require_databases(self) -> None:
         """Check the databases that the driver of a study writes, and the folder of artifacts.

@@ -11,8 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 import mixsweep
+from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
+from sweeps.commands.request import RefusedError
 from sweeps.reading.study_file import StudyError
+from sweeps.state.ledger import enter
 from tests.filled import train_into
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
@@ -50,15 +53,27 @@ def test_epochs_are_what_each_run_measured(home: Path) -> None:
     np.testing.assert_array_equal(last.loc[runs.index], runs)
 
 
-def test_an_empty_home_gives_empty_runs(tmp_path: Path) -> None:
-    results = mixsweep.load("digits", "seeds=1", home=tmp_path / "none")
+def test_a_home_that_holds_nothing_of_a_study_is_refused(home: Path, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="none/store: nothing of the study digits is stored"):
+        mixsweep.load("digits", home=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(RefusedError, match="nothing of the study digits is stored there"):
+        mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
+    enter(mixsweep.read_study("digits"), Store(str(home / "store")), "mixsweep run digits")
+    with pytest.raises(RefusedError, match="stored are 5 finished runs of 'mixsweep run digits'"):
+        mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
+
+
+def test_a_study_that_was_launched_and_has_no_epoch_yet_gives_empty_runs(tmp_path: Path) -> None:
+    study = mixsweep.read_study("digits", "seeds=1")
+    enter(study, Store(str(tmp_path / "store")), "mixsweep run digits --set seeds=1")
+    results = mixsweep.load("digits", "seeds=1", home=tmp_path)
     assert list(results.arms["n"]) == [0, 0, 0]
     assert results.epochs.empty
     assert list(results.epochs.columns[:6]) == [
         "study", "arm", "seed", "run_key", "outcome", "epoch",
     ]  # fmt: skip
     assert results.figures == {}
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_wrong_study_is_refused() -> None:

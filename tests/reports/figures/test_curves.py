@@ -138,3 +138,23 @@ def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
     assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"
     assert all(canvas.bbox.x0 <= box.x0 and box.x1 <= canvas.bbox.x1 for box in boxes)
     assert all(canvas.bbox.y0 <= box.y0 and box.y1 <= canvas.bbox.y1 for box in boxes)
+
+
+@pytest.mark.parametrize("num_arms", [2, 10])
+def test_what_a_probe_measured_has_a_panel_or_is_named_as_having_none(num_arms: int) -> None:
+    study = make_study(arms=("erm", *(f"arm{index}" for index in range(1, num_arms))))
+    results = []
+    for result in map(finish, study.runs()):
+        assert result.stage is not None
+        records = tuple(
+            replace(record, metrics={**record.metrics, "train/weight_norm": 2.0, "train/own": 1.0})
+            for record in result.records
+        )
+        results.append(replace(result, stage=replace(result.stage, records=records)))
+    figure = draw(study, tuple(results))["learning_curves"]
+    drawn = {line["metric"] for line in numbers_of(figure)}
+    if num_arms == 2:
+        assert drawn == {"test/error", "train/excess_loss", "train/weight_norm", "train/own"}
+    else:
+        assert drawn == {"test/error"}
+        assert "no panel: excess training loss, weight norm, train/own" in figure.caption
