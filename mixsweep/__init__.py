@@ -113,7 +113,8 @@ def load(
     """Return what is stored of a study, finished or not.
 
     Args:
-        study: Name of a bundled study, or the path of a study file.
+        study: Name of a bundled study, the path of a study file, or the name of a study that was
+            launched there, with the settings of its newest launch.
         overrides: `PATH=VALUE`, as it was run with.
         home: Folder of results.
         store: Checkpoint store elsewhere, a path or an fsspec URL; None: the one in `home`.
@@ -123,11 +124,12 @@ def load(
         StoreError: If the store cannot be read.
         RefusedError: If nothing of the study is stored there.
     """
+    place = Home(folder=Path(home), store_url=store)
     request = Request(
         reference=str(study),
         overrides=overrides,
-        study=read_study(study, *overrides),
-        home=Home(folder=Path(home), store_url=store),
+        study=load_study(str(study), overrides, place.store),
+        home=place,
     )
     request.require_stored()
     return Results(request)

@@ -271,6 +271,16 @@ class DataSet:
     """In memory, training and test images at their full size; None: it is part of another set."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownData:
+    """What a store knows of data that were used before, so that results need no data."""
+
+    configs: Sequence[Mapping[str, Any]] = ()
+    """Prepared configurations (`DataNeeds.prepare`), flattened."""
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Digest to facts (`DataNeeds.facts`)."""
+
+
 class DataNeeds(Protocol):
     """What the runs of a problem need of data sets."""
 
@@ -300,6 +310,17 @@ class DataNeeds(Protocol):
             DataError: If the data cannot be described.
             RuleError: If the data contradicts the configuration.
         """
+
+    def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
+        """Let `prepare` take data that are not here from what a store knows of them.
+
+        Args:
+            known: Called when it is first needed.
+            only: Whether data that are here are not looked at either.
+        """
+
+    def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
+        """Return digest to what a store keeps of the data of a prepared configuration, as JSON."""
 
     def missing(self, config: Any) -> str | None:
         """Return what this machine lacks of the data, and how to get it, in one line."""

@@ -43,6 +43,7 @@ from sweeps.commands.store import store_commands
 from sweeps.commands.submission import submit
 from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
+from sweeps.commands.why import why
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.machine.arguments import hide_addresses
 from sweeps.machine.concealed import concealed
@@ -197,6 +198,7 @@ for command in (
     ui,
     plan,
     status,
+    why,
     stop,
     list_launched,
     check,

@@ -75,10 +75,14 @@ def compare(  # noqa: PLR0913  its options
     column lacks runs.
     """  # noqa: DOC501
     places = _places(homes, stores)
-    loaded = [(reference, load_study(reference, overrides)) for reference in dict.fromkeys(studies)]
     requests = [
-        Request(reference=reference, overrides=tuple(overrides), study=study, home=home)
-        for reference, study in loaded
+        Request(
+            reference=reference,
+            overrides=tuple(overrides),
+            study=load_study(reference, overrides, home.store),
+            home=home,
+        )
+        for reference in dict.fromkeys(studies)
         for home in places
     ]
     if arms is None:

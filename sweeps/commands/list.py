@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.request import DONE, home_option, json_option, store_option
@@ -21,7 +22,9 @@ from sweeps.state.ledger import Launch, launches
 def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
     """List the studies of a home or store: settings, progress, dates, reports."""
     place = Home(folder=home, store_url=store_url)
-    rows = _rows(place)
+    source = click.get_current_context().get_parameter_source("home")
+    is_alone = store_url is not None and source is ParameterSource.DEFAULT
+    rows = _rows(place, with_reports=not is_alone)
     if as_json:
         click.echo(json.dumps({"studies": rows}, indent=2))
         return DONE
@@ -39,8 +42,13 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
     return DONE
 
 
-def _rows(place: Home) -> list[dict[str, Any]]:
-    """Return one row per study and settings, by name, the newest launch first."""
+def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
+    """Return one row per study and settings, by name, the newest launch first.
+
+    Args:
+        place: The home or store.
+        with_reports: Whether the reports of the home are listed; of a store alone there are none.
+    """
     from reports.pages.shelf import standing
 
     store = Store(place.store)
@@ -49,7 +57,8 @@ def _rows(place: Home) -> list[dict[str, Any]]:
     rows = []
     newest = {launch.study: launch for launch in found}
     # Of one configuration the report in the study's own folder, the last here, is the one shown.
-    folders = sorted((place.folder / "reports").glob("[!.]*"), reverse=True)
+    shelf = (place.folder / "reports").glob("[!.]*") if with_reports else ()
+    folders = sorted(shelf, reverse=True)
     studies = [folder.name.partition("@")[0] for folder in folders]
     standings = map(standing, folders, studies)
     reports = {

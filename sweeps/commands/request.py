@@ -218,7 +218,7 @@ class Request:
             return
         if any(result.outcome != "missing" for result in self.results()):
             return
-        place = masked(self.home.store)
+        place = self.home.shown_store
         if not self._launches:
             raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
         stored = "; ".join(
@@ -273,12 +273,13 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         plugins: tuple[str, ...],
         **options: Any,
     ) -> int:
+        place = Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna)
         request = Request(
             reference=study,
             overrides=tuple(overrides),
             plugins=plugins,
-            study=load_study(study, overrides),
-            home=Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna),
+            study=load_study(study, overrides, place.store),
+            home=place,
         )
         return command(request, **options)
 
@@ -306,7 +307,11 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         click.argument("study"),
     ):
         wrapped = decorate(wrapped)
-    wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
+    # The last of the list is read first: options of the command, the study, arguments after it.
+    own = getattr(command, "__click_params__", [])
+    after = [parameter for parameter in own if isinstance(parameter, click.Argument)]
+    options = [parameter for parameter in own if parameter not in after]
+    wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
     decorated: Callable[..., int] = wrapped
     return decorated
 

@@ -73,6 +73,12 @@ _LEAST_FREE = 1_000_000
     help="With --engine inline: begin no run that would end later than this after the start.",
 )
 @click.option(
+    "--again",
+    is_flag=True,
+    help="Train diverged runs again, from their last stored stage: after a change of machine or "
+    "versions, for on the same ones they diverge again.",
+)
+@click.option(
     "--on-finish",
     metavar="COMMAND",
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
@@ -88,6 +94,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     engine: Literal["ray", "inline"],
     until: float | None,
     keep_final_states: bool,
+    again: bool,
     on_finish: str | None,
 ) -> int:
     """Train the missing runs of a study, then write its report."""  # noqa: DOC501
@@ -112,6 +119,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     store, study = request.store, request.study
     with Lease.acquire(store, study.name, command_line()) as lease:
         clear_scratch()
+        if again:
+            _forget_divergence(request)
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         ended = ended_on_budget(study, request.results()) if study.budget.limits else None
         click.echo(_announcement(request, plan, ended), err=True)
@@ -125,7 +134,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             _look_at_data(study)
         if not plan.finished:
             request.say_elsewhere()
-        enter(request.grown, store, command_line())
+        begun_ms = enter(request.grown, store, command_line())
         source = _source(request, plan)
         tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)
         with settled_if_cut(tracker, store):
@@ -145,9 +154,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                     )
                 else:
                     tracker.load_ahead("reports.pages.build")
-                    again = partial(_source_again, request, keep_final_states)
+                    with_more = partial(_source_again, request, keep_final_states)
                     # From here on `source` is the one in training, however that ends.
-                    for source, placement in with_room(source, again, placement):  # noqa: B020
+                    for source, placement in with_room(source, with_more, placement):  # noqa: B020
                         results = _train(
                             source, store, tracker, lease, placement, keep_final_states
                         )
@@ -160,7 +169,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 if is_shown:
                     tracker.log_report(report.folder, report.markdown)
                 log_network(tracker, source.study, store)
-                enter(source.study, store, command_line())
+                enter(source.study, store, command_line(), begun_ms)
             except HeadLostError:
                 raise
             except Exception:
@@ -179,6 +188,13 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
     return conclude(request, results, report)
+
+
+def _forget_divergence(request: Request) -> None:
+    """Remove the failures of diverged runs, so that they are planned again; hold the lease."""
+    for result in request.results():
+        if result.outcome == "diverged":
+            request.store.failures.remove(result.run.key)
 
 
 def _train(  # noqa: PLR0913  each is a thing of its own, opened by the caller

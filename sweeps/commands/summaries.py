@@ -74,6 +74,11 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "remarks": list(study.remarks()),
         "claims": (powers := claim_powers(study)),
         "claims_decide": spell_powers(study, powers),
+        "diverged": [
+            {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
+            for result in results
+            if result.outcome == "diverged" and result.failure is not None
+        ],
     }
     work = work_to_train(planned, results)
     busy = None if work is None else sum(work)
@@ -193,7 +198,8 @@ def spell_plan(summary: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
-            f"{summary['to_run']} to run",
+            + (f"{len(summary['diverged'])} diverged, " if summary["diverged"] else "")
+            + f"{summary['to_run']} to run",
             f"{'arm':<{width}}  runs  stored  to run",
             *(
                 f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
@@ -207,6 +213,15 @@ def spell_plan(summary: dict[str, Any]) -> str:
             *(
                 f"memory    {size / 1e6:.1f} MB of {name} on each machine"
                 for name, size in summary["memory_bytes"].items()
+            ),
+            *(
+                f"diverged  {run['arm']} seed {run['seed']}: {run['message']}"
+                for run in summary["diverged"]
+            ),
+            *(
+                ["again     `mixsweep run --again` trains diverged runs again"]
+                if summary["diverged"]
+                else []
             ),
             *(f"data      {remark}" for remark in summary["remarks"]),
             *(f"claim     {line}" for line in summary["claims_decide"]),

@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 from mixup_core.plugins.installed import load_installed
+from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
 from sweeps.reading.study_reader import StudyReader
 from sweeps.reading.tree_reader import did_you_mean
+from sweeps.state.ledger import known_data, stored_launch
 from sweeps.study.study import Study
 
 
@@ -22,33 +25,59 @@ class StudyError(Exception):
         super().__init__("\n".join(self.faults))
 
 
-def load_study(reference: str, overrides: Sequence[str] = ()) -> Study:
+def load_study(
+    reference: str, overrides: Sequence[str] = (), store_url: str | None = None
+) -> Study:
     """Return the study of a file, checked so that every run of it can start.
 
     Neither torch nor Ray is loaded, and nothing is written. An image-folder is read in full for its
-    digest.
+    digest; one that is not here is taken from what the store knows of it.
 
     Args:
-        reference: Name of a bundled study, or else the path of a study file. Relative image
-            folders count from the folder of that file.
+        reference: Name of a bundled study, or else the path of a study file, or else the name of a
+            study that was launched in the store, with the settings of its newest launch;
+            `NAME@SETTINGS` is one with other settings, as `mixsweep list` shows them. Relative
+            image folders count from the folder of that file.
         overrides: `PATH=VALUE` texts, set in the file's tree before it is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
+        store_url: Path or URL of a checkpoint store; None: no study or folder is looked for there.
 
     Raises:
         StudyError: If the file, an override or the study is not right.
         PluginError: If an installed plugin that it names cannot be loaded.
+        StoreError: If the store cannot be read.
     """
-    content, name, folder = _content_of(reference)
+    launch = None
+    if store_url is not None and not _is_file(reference):
+        launch = stored_launch(Store(store_url), reference)
+    if launch is not None:
+        content, name, folder = launch.source.encode(), reference, Path(launch.folder)
+    else:
+        try:
+            content, name, folder = _content_of(reference)
+        except StudyError as error:
+            if store_url is None:
+                raise
+            raise StudyError((f"{error}; none of this name was launched in this store",)) from None
     document = read_yaml(content, lambda line: Place(source=name, line=line))
     if isinstance(document.value, dict):
         load_installed(words_of(document.value, overrides))
         for text in overrides:
             override(document, text)
-    study = StudyReader(document, folder).study()
+    known = None if store_url is None else partial(known_data, Store(store_url))
+    study = StudyReader(document, folder, known, only_known=launch is not None).study()
     if study is None:
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         raise StudyError(tuple(dict.fromkeys(map(str, faults))))
     return study
+
+
+def _is_file(reference: str) -> bool:
+    """Return whether a reference names a bundled study, or something at its path."""
+    try:
+        return reference in _bundled_names() or Path(reference).exists()
+    except OSError:
+        return True
 
 
 def bundled_studies() -> Mapping[str, str]:

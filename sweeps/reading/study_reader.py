@@ -1,12 +1,13 @@
 """StudyReader: from the document of a study file to a checked study, collecting every fault."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from mixup_core.keys import run_key
-from mixup_core.problem import Config, DataError, problem_named, with_named_teacher
+from mixup_core.problem import Config, DataError, KnownData, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import flatten
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
@@ -35,16 +36,26 @@ KEYS: Final = TreePaths(StudyKeys)
 class StudyReader:
     """Turns a document into a study, collecting faults; what is wrong is left out."""
 
-    def __init__(self, document: Document, folder: Path) -> None:
+    def __init__(
+        self,
+        document: Document,
+        folder: Path,
+        known: Callable[[str], KnownData] | None = None,
+        *,
+        only_known: bool = False,
+    ) -> None:
         """Make a reader.
 
         Args:
             document: Of a study file; what is wrong with the study is added to its faults.
             folder: Where relative folders of data count from.
+            known: From the name of the study to what a store knows of its data; None: nothing.
+            only_known: Whether data that the store knows are not looked at here.
         """
         self._written = document.value
         self._read = TreeReader(document, KEYS)
-        self._folder = folder
+        self._folder = folder.absolute()
+        self._known, self._only_known = known, only_known
 
     def study(self) -> Study | None:
         """Return the study of the document; None if there was a problem."""
@@ -57,6 +68,8 @@ class StudyReader:
         self._problem = problem_named(keys.problem)
         self._read = TreeReader(self._read.document, config_paths(self._problem))
         self._needs = None if self._problem.data is None else self._problem.data()
+        if self._needs is not None and self._known is not None:
+            self._needs.recall(partial(self._known, keys.study), only=self._only_known)
         self._seeds: Sequence[int] = keys.listed_seeds()
         arms = self._arms()
         known = None if self._read.faults else arms
@@ -93,6 +106,7 @@ class StudyReader:
             differs=keys.differs,
             equivalence=keys.equivalence,
             budget=keys.budget or Budget(),
+            folder=str(self._folder),
         )
 
     def _arms(self) -> dict[str, Config]:

@@ -1,6 +1,7 @@
 """Ledger: which studies were launched in a store, and with which settings.
 
     studies/<study>/<settings>.json    the newest launch of a study as resolved
+    data/<digest>.json                 what its reports need of data that are not of the catalogue
 
 It tells people what a store holds; nothing that is computed depends on it. A record that cannot be
 read is passed over, and the next launch writes it again.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from mixup_core.keys import stage_keys
+from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
@@ -23,6 +25,7 @@ from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.study.study import Study
 
 _TOP = "studies"
+_DATA = "data"
 _NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
 _PLUGIN = "plugin "
 _MOST_NAMED = 3
@@ -44,18 +47,33 @@ class Launch:
     """Arm of the study file to its configuration, flattened, without the seed."""
     ends: tuple[str, ...]
     """Final stage key of every run that it had by then."""
+    runs: tuple[str, ...] = ()
+    """`KEY SEED ARM` of every run that it had by then; empty: not noted."""
+    source: str = ""
+    """The study file, overrides applied (`Study.source`); empty: not noted."""
+    folder: str = ""
+    """Where relative paths of the study file count from."""
 
     @classmethod
-    def of(cls, study: Study, command: str) -> Self:
-        """Return the launch of a study that begins now."""
+    def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
+        """Return the launch of a study.
+
+        Args:
+            study: With the arms that it has by now.
+            command: The command line.
+            at_ms: When it began; None: now.
+        """
         return cls(
             study=study.name,
             settings=study.settings,
             command=command,
-            at_ms=time.time_ns() // 1_000_000,
+            at_ms=at_ms or time.time_ns() // 1_000_000,
             seeds=study.seeds,
             arms=settings_of(study),
             ends=tuple(dict.fromkeys(stage_keys(run.config)[-1] for run in study.runs())),
+            runs=tuple(f"{run.key} {run.seed} {run.arm}" for run in study.runs()),
+            source=study.source,
+            folder=study.folder,
         )
 
     def num_finished(self, stored: Iterable[str]) -> int:
@@ -67,15 +85,70 @@ class Launch:
         return len(set(self.ends) & set(stored))
 
 
-def enter(study: Study, store: Store, command: str) -> None:
-    """Note that a study is launched; call it with the lease of the study.
+def enter(study: Study, store: Store, command: str, at_ms: int | None = None) -> int:
+    """Note that a study is launched, and return when; call it with the lease of the study.
 
     A store that does not take it, full for example, takes what matters more or says so itself.
+
+    Args:
+        study: With the arms that it has by now.
+        store: Where it is trained.
+        command: The command line.
+        at_ms: When the launch began, if it was noted before; None: now.
     """
-    launch = Launch.of(study, command)
-    content = json.dumps(dataclasses.asdict(launch)).encode()
+    launch = Launch.of(study, command, at_ms)
+    notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)}
+    if study.problem.data is not None:
+        needs = study.problem.data()
+        for config in study.arms.values():
+            notes |= {_data_name(digest): dict(f) for digest, f in needs.facts(config).items()}
     with suppress(StoreError, IsADirectoryError):
-        store.files.write(f"{_TOP}/{launch.study}/{launch.settings}.json", content)
+        for name, note in notes.items():
+            store.files.write(name, json.dumps(note).encode())
+    return launch.at_ms
+
+
+def known_data(store: Store, study: str) -> KnownData:
+    """Return what a store knows of the data of a study: of its launches, the newest first."""
+    configs = [
+        config for launch in reversed(launches(store, study)) for config in launch.arms.values()
+    ]
+    digests = {value for config in configs for path, value in config.items() if _is_digest(path)}
+    names = {_data_name(digest): digest for digest in digests if _is_name(digest)}
+    found = {
+        names[name]: parse_note(content) for name, content in store.files.read_present(list(names))
+    }
+    facts = {digest: note for digest, note in found.items() if note is not None}
+    return KnownData(configs=configs, facts=facts)
+
+
+def stored_launch(store: Store, reference: str) -> Launch | None:
+    """Return the newest launch that a reference names; None if there is none.
+
+    Args:
+        store: Where it is looked for.
+        reference: The name of a study, or `NAME@SETTINGS` with the first digits of the settings.
+    """
+    name, _, settings = reference.partition("@")
+    if not re.fullmatch(r"[a-z0-9-]{1,100}", name):
+        return None
+    found = [
+        launch for launch in launches(store, name)
+        if launch.source and launch.settings.startswith(settings)
+    ]  # fmt: skip
+    return found[-1] if found else None
+
+
+def _data_name(digest: str) -> str:
+    return f"{_DATA}/{digest}.json"
+
+
+def _is_digest(path: str) -> bool:
+    return path.endswith(".digest")
+
+
+def _is_name(digest: object) -> bool:
+    return isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest) is not None
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:

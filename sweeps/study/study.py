@@ -87,6 +87,8 @@ class Study:
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
+    folder: str = field(default="", compare=False)
+    """Where relative paths of the study file count from."""
     outside: Mapping[str, Config] = field(default_factory=dict)
     """Arms of the study that this one is a part of, from which its own may learn (`part`)."""
 

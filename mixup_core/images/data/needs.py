@@ -1,10 +1,12 @@
 """ImageData: what a problem needs of image data sets, and what is known of them. No torch."""
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import DataConfig, TrainConfig
@@ -13,8 +15,9 @@ from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
 from mixup_core.images.data.folders import describe, folder_info
-from mixup_core.problem import DataSet
+from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
+from mixup_core.store.notes import filled
 
 
 class ImageData:
@@ -23,6 +26,8 @@ class ImageData:
     def __init__(self) -> None:
         """Know nothing yet."""
         self._found: dict[DataConfig, DataConfig | str] = {}
+        self._known: Callable[[], KnownData] | None = None
+        self._looks_here = True
 
     def root(self) -> Path:
         """Return the folder of the data sets on this machine."""
@@ -51,13 +56,39 @@ class ImageData:
             return config
         if data not in self._found:
             try:
-                self._found[data] = _found(data, folder)
+                self._found[data] = self._prepared(data, folder)
             except (DataError, OSError, ValueError) as error:
                 self._found[data] = str(error)
         found = self._found[data]
         if isinstance(found, str):
             raise DataError(found, fields=("data.folder", "data.name"))
         return replace(config, data=found)
+
+    def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
+        """Let `prepare` take folders that are not here from what a store knows of them."""
+        self._known, self._looks_here = known, not only
+
+    def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
+        """Return the digest of an image-folder to its `FolderFacts`, as JSON."""
+        facts = facts_of(config.data)
+        return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
+
+    def _prepared(self, data: DataConfig, place: Path) -> DataConfig:
+        """Return the configuration of a folder, found on this machine or known to a store.
+
+        Raises:
+            DataError: If it is neither.
+        """
+        assert data.folder is not None, "asked of an image-folder"
+        folder = (place / Path(data.folder).expanduser()).absolute()
+        placed = replace(data, folder=str(folder))
+        is_here = (folder / "train").exists()
+        if self._known is not None and not (self._looks_here and is_here):
+            known = self._known()
+            found = _recalled(placed, known)
+            if found is not None:
+                return found
+        return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:
         """Return that a data set is not here and how to get it; an image-folder was looked at."""
@@ -105,6 +136,8 @@ class ImageData:
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
         """Return data set to file to checksum."""
         data = config.data
+        if data.folder is not None and not Path(data.folder).exists():
+            return {data.name: {f"{Path(data.folder).name}/": str(data.digest)}}
         is_here = all(is_present(name, data_root()) for name in _needed(data))
         return {data.name: checksums(data)} if is_here else {}
 
@@ -155,24 +188,35 @@ _MOST_NAMED = 20
 """Files that a message names; of more only their number."""
 
 
-def _found(data: DataConfig, place: Path) -> DataConfig:
-    """Return the configuration of a folder with its place and digest, and what follows from them.
-
-    Args:
-        data: As a study file gives it.
-        place: Where a relative folder counts from.
+def _found(placed: DataConfig) -> DataConfig:
+    """Return the configuration of a folder with its digest, and what follows from its images.
 
     Raises:
         DataError: If the folder is not laid out as one of images.
     """
-    assert data.folder is not None, "asked of an image-folder"
-    folder = (place / Path(data.folder).expanduser()).absolute()
-    placed = replace(data, folder=str(folder))
+    assert placed.folder is not None, "asked of an image-folder"
     describe(placed)
-    facts = scan_folder(folder, data_root())
+    facts = scan_folder(Path(placed.folder), data_root())
     _KNOWN[facts.digest] = facts
-    background = data.background if facts.transparent else None
+    return _with(placed, facts)
+
+
+def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
+    background = placed.background if facts.transparent else None
     return replace(placed, digest=facts.digest, background=background)
+
+
+def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
+    """Return the configuration of a folder that a store knows; None if it does not."""
+    for config in known.configs:
+        digest = config.get("data.digest")
+        if config.get("data.folder") != placed.folder or not isinstance(digest, str):
+            continue
+        facts = filled(FolderFacts, dict(known.facts.get(digest, {})))
+        if facts is not None and facts.digest == digest:
+            _KNOWN.setdefault(digest, facts)
+            return _with(placed, facts)
+    return None
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:

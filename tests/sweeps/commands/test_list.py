@@ -78,7 +78,9 @@ def test_what_a_killed_report_left_is_no_study(tmp_path: Path) -> None:
 
 
 def test_what_was_reported_and_never_run_is_not_called_stopped(tmp_path: Path) -> None:
+    train(tmp_path, "digits", but=("erm", 0))
     _mixsweep(tmp_path, "report", "digits")
+    shutil.rmtree(tmp_path / "store")
     said = _mixsweep(tmp_path, "list").stdout
     assert "not run" in said
     assert "stopped" not in said
@@ -89,3 +91,17 @@ def test_an_empty_home_holds_no_study(tmp_path: Path) -> None:
     assert (said.return_value, said.stdout) == (0, "")
     assert "no study was launched here" in said.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_a_store_alone_is_listed_without_the_reports_of_the_default_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIXSWEEP_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    train(tmp_path / "runs", "digits", "seeds=1")
+    _mixsweep(tmp_path / "runs", "report", "digits", "--set", "seeds=1")
+    train(tmp_path / "other", "digits", "seeds=1", "study=other")
+    words = ["list", "--store", str(tmp_path / "other" / "store"), "--json"]
+    for more, studies in (([], {"other"}), (["--home", "runs"], {"other", "digits"})):
+        said = CliRunner().invoke(commands, [*words, *more], standalone_mode=False)
+        assert {row["study"] for row in json.loads(said.stdout)["studies"]} == studies

@@ -48,8 +48,17 @@ def test_what_a_store_tells_is_what_was_entered(store: Store) -> None:
         seeds=(0, 1),
         arms=json.loads(json.dumps(settings_of(study))),
         ends=tuple(stage_keys(run.config)[-1] for run in study.runs()),
+        runs=tuple(f"{run.key} {run.seed} {run.arm}" for run in study.runs()),
+        source=study.source,
     )
     assert told.num_finished([told.ends[2], "another"]) == 1
+
+
+def test_a_launch_that_has_ended_keeps_the_time_at_which_it_began(store: Store) -> None:
+    began = enter(_study(), store, "mixsweep run small")
+    assert enter(_study(), store, "mixsweep run small", began - 60_000) == began - 60_000
+    (told,) = launches(store)
+    assert told.at_ms == began - 60_000
 
 
 def test_more_seeds_are_the_same_settings_and_another_value_is_not() -> None:

@@ -1,0 +1,122 @@
+"""why: where the results of runs come from, or why they are not there."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import click
+
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import Stage
+from sweeps.commands.request import DONE, RefusedError, Request, on_study
+from sweeps.state.ledger import launches
+from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
+from sweeps.state.stages import PlannedRun, plan_study
+
+
+@click.command()
+@on_study
+@click.argument("arm", required=False)
+@click.argument("seed", type=int, required=False)
+def why(request: Request, arm: str | None, seed: int | None) -> int:
+    """Show where the results of runs come from, or why a run was not trained.
+
+    For each run of STUDY, of one ARM or of one SEED of it: its key, its stored stages with the
+    study, arm and seed that trained them, and what the next launch would do.
+    """  # noqa: DOC501
+    study, results = request.grown, request.results()
+    if arm is not None and arm not in study.arms:
+        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {', '.join(study.arms)}")
+    found = [
+        result for result in results
+        if arm in {None, result.run.arm} and seed in {None, result.run.seed}
+    ]  # fmt: skip
+    if not found:
+        seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
+        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}")
+    plan = plan_study(study, request.store)
+    planned = {pending.run.key: pending for pending in plan.pending}
+    trainers = _trainers(request)
+    stored = request.store.keys()
+    ended = ended_on_budget(study, results)
+    begun = begun_seeds(results)
+    for result in found:
+        is_left_out = ended is not None and result.run.seed not in begun
+        for line in (
+            *_outcome(result, ended if is_left_out else None, request),
+            *_stages(result, request.store, stored, trainers),
+            *_next(planned.get(result.run.key), trainers, is_left_out=is_left_out),
+        ):
+            click.echo(line)
+    return DONE
+
+
+def _trainers(request: Request) -> Mapping[str, str]:
+    """Return the key of each run that the store's launches name to its study, arm and seed."""
+    named = {}
+    for launch in launches(request.store):
+        for text in launch.runs:
+            key, seed, arm = text.split(" ", 2)
+            named[key] = f"{launch.study}: {arm} seed {seed}"
+    study = request.grown
+    return named | {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
+
+
+def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator[str]:
+    run, failure = result.run, result.failure
+    name = f"{run.arm} seed {run.seed}"
+    epochs = f"{len(result.records)} of {run.config.epochs} epochs are stored"
+    match result.outcome:
+        case "complete":
+            yield f"{name}: finished, {epochs}"
+        case "diverged":
+            yield f"{name}: diverged, {epochs}: {failure.message if failure else ''}"
+            yield f"  again     {request.spell('run')} --again"
+        case "failed":
+            tries = "" if failure is None else f" after {failure.attempts} tries: {failure.message}"
+            yield f"{name}: failed{tries}; {epochs}"
+        case _ if ended is not None:
+            yield f"{name}: not begun, because the study {ended}"
+        case _:
+            yield f"{name}: not finished, {epochs}"
+    yield f"  run       {run.key}"
+    if run.teacher is not None:
+        yield f"  teacher   {run_key(run.teacher)}"
+
+
+def _stages(
+    result: RunResult, store: Store, stored: Mapping[str, bool], trainers: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the deepest stored stage of each run that trained epochs of this one."""
+    keys = stage_keys(result.run.config)
+    first = 1
+    stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]
+    for place, stage in enumerate(stages, 1):
+        following = stages[place] if place < len(stages) else None
+        if following is not None and _trainer(stage) == _trainer(following):
+            continue
+        epochs = f"epoch {first}" if first == stage.epochs else f"epochs {first}-{stage.epochs}"
+        by = _trainer(stage)
+        who = "this run" if by == result.run.key else trainers.get(by, f"run {by}" if by else "")
+        host = stage.environment.get("host", "")
+        at = stage.facts[-1].stored_at_ms / 1000
+        when = datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
+        told = [f"trained by {who or 'a run that is not noted'}", *([f"on {host}"] if host else [])]
+        yield f"  {epochs:<9} stage {stage.key}, {' '.join(told)}, stored {when}"
+        first = stage.epochs + 1
+
+
+def _trainer(stage: Stage) -> str:
+    return stage.environment.get(TRIED, "").partition(" ")[0]
+
+
+def _next(
+    planned: PlannedRun | None, trainers: Mapping[str, str], *, is_left_out: bool
+) -> Iterator[str]:
+    if planned is None or is_left_out:
+        return
+    last = planned.run.config.epochs
+    yield f"  next      a launch trains epochs {planned.first_epoch + 1}-{last}"
+    for need in planned.needs:
+        what = "learns from it" if need.use == "teacher" else f"shares its first {need.epoch}"
+        yield f"  waits for {trainers.get(need.run, need.run)}: {what}"

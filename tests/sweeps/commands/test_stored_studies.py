@@ -1,0 +1,140 @@
+"""Studies named by what a store holds: without their file, their `--set` and their photos."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+import mixsweep
+from mixup_core.store.checkpoints import Store
+from sweeps.cli import commands
+from sweeps.commands.request import DONE
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.state.ledger import launches
+from tests.sweeps.commands.trained import train
+
+STUDY = """
+study: signs
+base:
+  data: {name: image-folder, folder: photos, image_size: 8}
+  model: {name: mlp, hidden: [4]}
+  epochs: 2
+  batch_size: 2
+arms:
+  erm: {mix.law: erm}
+  uniform: {mix.law: {beta: 1.0}}
+seeds: 2
+"""
+
+Type = Callable[..., Result]
+
+
+@pytest.fixture
+def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Type:
+    """Return what runs a command on the home `runs`."""
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
+
+
+@pytest.fixture
+def launched(tmp_path: Path, type_in: Type) -> Path:
+    """A home that holds a finished study of photos, launched with one seed more than its file."""
+    del type_in
+    number = 0
+    for split, count in (("train", 3), ("test", 2)):
+        for kind in ("left", "right"):
+            (tmp_path / "place" / "photos" / split / kind).mkdir(parents=True)
+            for index in range(count):
+                number += 1
+                image = Image.new("RGB", (8, 8), (number, 0, 0))
+                image.save(tmp_path / "place" / "photos" / split / kind / f"{index}.png")
+    (tmp_path / "place" / "signs.yaml").write_text(STUDY)
+    train(tmp_path / "runs", str(tmp_path / "place" / "signs.yaml"), "seeds=3")
+    return tmp_path / "runs"
+
+
+def _forget(memory: bool = True) -> None:
+    from mixup_core.images.data import needs
+
+    if memory:
+        needs._KNOWN.clear()
+        needs._scanned.cache_clear()
+
+
+@pytest.mark.parametrize("reference", ["signs", "signs@", "file"])
+def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
+    reference: str, launched: Path, tmp_path: Path, type_in: Type
+) -> None:
+    file = str(tmp_path / "place" / "signs.yaml")
+    report = type_in("report", file, "--set", "seeds=3", "--out", str(tmp_path / "before"))
+    assert report.return_value == DONE, report.stderr
+    shutil.rmtree(tmp_path / "place" / "photos")
+    shutil.rmtree(tmp_path / "data")
+    (launch,) = launches(Store(str(launched / "store")))
+    named = {"signs": ["signs"], "signs@": [f"signs@{launch.settings[:8]}"]}
+    words = named.get(reference, [file, "--set", "seeds=3"])
+    for command in (
+        ["report", *words, "--out", str(tmp_path / "after")],
+        ["export", *words],
+        ["status", *words],
+        ["compare", *words, "--arms", "uniform", "erm"],
+        ["why", *words, "erm", "0"],
+        ["list"],
+        ["plan", *words],
+    ):
+        _forget()
+        said = type_in(*command)
+        assert said.return_value == DONE, (command, said.stderr, said.exception)
+    for name in ("table.csv", "runs.csv", "table.md"):
+        before, after = (tmp_path / place / name for place in ("before", "after"))
+        assert before.read_bytes() == after.read_bytes()
+    _forget()
+    arms = mixsweep.load(
+        words[0], *(["seeds=3"] if reference == "file" else []), home=launched
+    ).arms
+    assert list(arms["n"]) == [3, 3]
+
+
+def test_a_stored_study_is_the_one_it_was_at_another_place(
+    launched: Path, tmp_path: Path, type_in: Type
+) -> None:
+    own = load_study(str(tmp_path / "place" / "signs.yaml"), ["seeds=3"])
+    shutil.rmtree(tmp_path / "place")
+    moved = launched.rename(tmp_path / "elsewhere")
+    _forget()
+    stored = load_study("signs", (), str(moved / "store"))
+    assert stored.settings == own.settings
+    assert [run.key for run in stored.runs()] == [run.key for run in own.runs()]
+    assert load_study("signs", ["seeds=1"], str(moved / "store")).seeds == (0,)
+    said = type_in("status", "signs", "--home", str(moved), "--json")
+    assert json.loads(said.stdout)["arms"]["erm"]["finished"] == 3
+
+
+def test_photos_that_are_here_again_with_other_contents_are_another_study(
+    launched: Path, tmp_path: Path
+) -> None:
+    store = str(launched / "store")
+    file = str(tmp_path / "place" / "signs.yaml")
+    before = load_study("signs", (), store)
+    Image.new("RGB", (8, 8)).save(tmp_path / "place" / "photos" / "train" / "left" / "9.png")
+    assert load_study("signs", (), store).settings == before.settings
+    assert load_study(file, (), store).settings != before.settings
+
+
+def test_a_name_that_nothing_has_is_refused(launched: Path, type_in: Type) -> None:
+    with pytest.raises(StudyError, match="none of this name was launched in this store"):
+        load_study("none", (), str(launched / "store"))
+    for name in ("none", "signs@ffffffffffff", "../signs"):
+        assert isinstance(type_in("status", name).exception, StudyError)
+
+
+def test_photos_that_no_store_knows_are_missed(tmp_path: Path, type_in: Type) -> None:
+    del type_in
+    (tmp_path / "signs.yaml").write_text(STUDY)
+    with pytest.raises(StudyError, match="photos/train: not found"):
+        load_study(str(tmp_path / "signs.yaml"), (), str(tmp_path / "runs" / "store"))

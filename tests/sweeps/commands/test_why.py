@@ -1,0 +1,103 @@
+"""why: whose stages a run uses, and why a run was not trained; plan names diverged runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts, Failure
+from sweeps.cli import commands
+from sweeps.commands.request import DONE, RefusedError, Request
+from sweeps.commands.run import _forget_divergence
+from sweeps.machine.home import Home
+from sweeps.reading.study_file import load_study
+from sweeps.state.ledger import enter
+from sweeps.state.results import TRIED
+from sweeps.study.study import Run
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
+    return tmp_path
+
+
+def said(*words: str) -> list[str]:
+    result = CliRunner().invoke(commands, words, standalone_mode=False, catch_exceptions=False)
+    assert result.return_value == DONE, result.stderr
+    return result.stdout.splitlines()
+
+
+def put(home: Path, run: Run, epochs: int, trainer: str) -> str:
+    key = stage_keys(run.config)[epochs - 1]
+    Store(str(home / "store")).write(
+        key,
+        records=[EpochRecord(epoch=e, metrics={"test/error": 0.5}) for e in range(epochs)],
+        facts=[EpochFacts(seconds=1.0, stored_at_ms=1_700_000_000_000)] * epochs,
+        environment={"host": "node", TRIED: f"{trainer} 1"},
+        state=b"state",
+    )
+    return key
+
+
+def diverge(home: Path, run: Run) -> None:
+    failure = Failure(
+        run_key=run.key, kind="diverged", message="loss is nan in epoch 1", epoch=1, attempts=1
+    )
+    Store(str(home / "store")).failures.write(failure)
+
+
+def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
+    other = load_study("digits", ["study=other", "base.epochs=2", "seeds=1"])
+    study = load_study("digits", ["seeds=1"])
+    enter(other, Store(str(home / "store")), "mixsweep run other")
+    trunk, run = other.runs()[0], study.runs()[0]
+    assert stage_keys(trunk.config)[1] == stage_keys(run.config)[1]
+    shared = put(home, run, 2, trunk.key)
+    words = ["why", "digits", "--set", "seeds=1"]
+    assert f"  epochs 1-2 stage {shared}, trained by other: erm seed 0 on node, stored 2023-" in (
+        line[: line.index("2023-") + 5] if "2023-" in line else line
+        for line in said(*words, "erm", "0")
+    )
+    assert "  next      a launch trains epochs 3-3" in said(*words, "erm", "0")
+    own = put(home, run, 3, run.key)
+    lines = said(*words, "erm")
+    assert lines[0] == "erm seed 0: finished, 3 of 3 epochs are stored"
+    assert lines[1] == f"  run       {run.key}"
+    assert [line.split(", ")[:2] for line in lines[2:]] == [
+        [f"  epochs 1-2 stage {shared}", "trained by other: erm seed 0 on node"],
+        [f"  epoch 3   stage {own}", "trained by this run on node"],
+    ]
+
+
+def test_a_diverged_run_is_named_by_plan_and_trained_again_when_asked(home: Path) -> None:
+    study = load_study("digits")
+    run = study.runs()[0]
+    diverge(home, run)
+    plan = said("plan", "digits")
+    assert plan[0] == "digits: 6 runs, 0 stored, 1 diverged, 5 to run"
+    assert "diverged  erm seed 0: loss is nan in epoch 1" in plan
+    assert any("run --again" in line for line in plan)
+    summary = json.loads("\n".join(said("plan", "digits", "--json")))
+    assert summary["diverged"] == [{"arm": "erm", "seed": 0, "message": "loss is nan in epoch 1"}]
+    lines = said("why", "digits", "erm", "0")
+    assert lines[0] == "erm seed 0: diverged, 0 of 3 epochs are stored: loss is nan in epoch 1"
+    assert lines[1].startswith("  again     ")
+    assert lines[1].endswith("--again")
+    request = Request(reference="digits", overrides=(), study=study, home=Home(folder=home))
+    _forget_divergence(request)
+    assert said("plan", "digits")[0] == "digits: 6 runs, 0 stored, 6 to run"
+
+
+def test_all_runs_are_told_of_without_an_arm_and_a_wrong_one_is_refused(home: Path) -> None:
+    del home
+    told = [line for line in said("why", "digits") if not line.startswith(" ")]
+    assert len(told) == 6
+    assert {line.partition(": ")[2] for line in told} == {"not finished, 0 of 3 epochs are stored"}
+    for words in (["ern"], ["erm", "9"]):
+        with pytest.raises(RefusedError, match=r"its (arms|seeds) are"):
+            said("why", "digits", *words)
