@@ -434,6 +434,12 @@ class Problem:
     """Whether a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """What a run's metric was measured on, for captions: `Fashion-MNIST, 10 000 test images`."""
+    classes: Callable[[Any], Sequence[str]] = lambda config: ()
+    """Names of the classes that a run predicts, in the order of its logits; empty: they have only
+    their numbers."""
+    examples: Callable[[Any, str], Sequence[str]] = lambda config, split: ()
+    """(configuration, `val` or `test`) to the names of the examples that are predicted, in their
+    order; empty: they have none."""
     remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
     """(configuration, seeds) to what plans and captions must say of the data of these runs, each a
     phrase: test images that were trained on, a class without an image."""

@@ -8,7 +8,7 @@ from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.needs import described, facts_of, num_available
 from mixup_core.images.data.pictures import BACKGROUNDS
-from mixup_core.rules import RuleError
+from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
 """Every epoch of a run has a stage key, and planning computes all of them."""
@@ -160,6 +160,7 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
     """Return the names of some classes, of many the first: their folders', or their numbers."""
     facts = facts_of(data)
     names = [str(label) if facts is None else facts.classes[label] for label in labels]
+    names = [printable(name) for name in names]
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -7,6 +7,7 @@ from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.needs import (
     ImageData,
     described,
+    facts_of,
     memory,
     num_available,
     shared_images,
@@ -94,6 +95,19 @@ def method(config: TrainConfig) -> str | None:
     usual = replace(mix, law=Erm(), lam_scope="batch", partner=FromDataset()) == MixConfig()
     is_plain = usual and mix.partner.pairing is not None
     return mix.law.method if is_plain or not mix.law.mixes else None
+
+
+def examples(config: TrainConfig, split: str) -> Sequence[str]:
+    """Return the files of the images that are predicted, as CLASS/FILE; none of a published set."""
+    facts = facts_of(config.data)
+    if facts is None:
+        return ()
+    if split == "test":
+        return facts.names("test")
+    from mixup_core.images.data.draws import split_off  # most studies need no NumPy
+
+    names = facts.names("train")
+    return [names[index] for index in split_off(len(names), config.data.val_size)[1]]
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
@@ -213,6 +227,8 @@ IMAGES = Problem(
     tags=tags,
     measures=measures,
     setting=setting,
+    classes=lambda config: described(config.data).classes,
+    examples=examples,
     remarks=remarks,
     sample_size=sample_size,
     population=lambda config: (

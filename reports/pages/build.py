@@ -154,7 +154,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         reference_table(parts.study, arranged),
         points_table(parts.searched) if parts.searched else None,
         variation_table(parts.study, arranged),
-        *(_of_predictions(predicted, table) if predicted else ()),
+        *(_of_predictions(predicted, table, parts.study) if predicted else ()),
     )
     listings = tuple(listing for listing in found if listing is not None)
     figures = _drawn(parts, table, predicted)
@@ -251,11 +251,12 @@ def _read_of(
     )
 
 
-def _of_predictions(predicted: Predicted, table: Table) -> tuple[Listing | None, ...]:
+def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[Listing | None, ...]:
+    classes = study.problem.classes
     return (
         calibration_table(predicted, table.baseline, table.equal),
         ensemble_table(predicted, table.baseline, table.equal),
-        class_table(predicted),
+        class_table(predicted, {arm: classes(study.arms[arm]) for arm in predicted.arms}),
     )
 
 

@@ -64,7 +64,8 @@ def prediction_frames(
 
     Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`, or
     `averaged` where a run averaged its weights), `images` (a digest: predictions are of the same
-    images where it is equal), `index` (place of the image in its split, from 0), `label`, and
+    images where it is equal), `index` (place of the image in its split, from 0), `file` (of an
+    image-folder, CLASS/FILE; else empty), `label`, `class` (its name; empty where it has none) and
     `logits`, one number of single precision per class: `np.stack(frame["logits"])` is (rows,
     classes) where all have as many. A run without predictions is left out.
 
@@ -79,7 +80,12 @@ def prediction_frames(
             if found is None:
                 continue
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
+            config, problem = study.arms[arm], study.problem
+            classes = dict(enumerate(problem.classes(config)))
             for name, split in found.splits.items():
+                found_files = list(problem.examples(config, name))
+                is_known = len(found_files) == len(split.labels)
+                files = found_files if is_known else [""] * len(split.labels)
                 for suffix, logits in split.logits.items():
                     kind = {"split": name, "weights": suffix.removeprefix("_") or "last"}
                     yield pd.DataFrame(
@@ -88,7 +94,9 @@ def prediction_frames(
                             **kind,
                             "images": split.images,
                             "index": range(len(split.labels)),
+                            "file": files,
                             "label": split.labels,
+                            "class": [classes.get(label, "") for label in split.labels.tolist()],
                             "logits": list(logits),
                         }
                     )

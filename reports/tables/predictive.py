@@ -1,9 +1,10 @@
 """Tables of predictions: calibration, ensembles over seeds, error per class."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixup_core.problem import Metric
+from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of
 from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
 from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
@@ -147,8 +148,13 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
     )
 
 
-def class_table(predicted: Predicted) -> Listing | None:
-    """Return the error of each class under each arm; None if there are no predictions."""
+def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
+    """Return the error of each class under each arm; None if there are no predictions.
+
+    Args:
+        predicted: What is known from predictions.
+        names: Arm to the names of its classes; empty where they have only numbers.
+    """
     if not predicted.arms:
         return None
     num_classes = max(
@@ -160,24 +166,29 @@ def class_table(predicted: Predicted) -> Listing | None:
         for arm, of_arm in predicted.arms.items()
         if all(label < len(run.classes) for run in of_arm.runs.values())
     }
+    names = {arm: [printable(name) for name in of_arm] for arm, of_arm in names.items()}
+    of_all = {tuple(names.get(arm, ())) for arm in predicted.arms}
+    shared = next(iter(of_all)) if len(of_all) == 1 else ()
+    by = "name" if shared else "the number of its label"
     return Listing(
         name="classes",
         title="Error of each class",
         header=("class", *predicted.arms),
         cells=tuple(
             (
-                str(label),
+                shared[label] if label < len(shared) else str(label),
                 *(spell_summary(summaries.get((label, arm)), _ERROR) for arm in predicted.arms),
             )
             for label in range(min(num_classes, _MOST_CLASSES))
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
-        "each class, by the number of its label, in %; mean ± 95 % t interval over seeds, not "
+        f"each class, by {by}, in %; mean ± 95 % t interval over seeds, not "
         "adjusted for the number of classes."
         + (f" The first {_MOST_CLASSES} classes." if num_classes > _MOST_CLASSES else ""),
         records=tuple(
             {
                 "class": label,
+                "name": names[arm][label] if label < len(names.get(arm, ())) else "",
                 "arm": arm,
                 "n": summary.n,
                 **{f"error_{c}": getattr(summary, c) for c in SUMMARY_COLUMNS},

@@ -84,22 +84,24 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     return (*holdings, rest)
 
 
-def prune(studies: Iterable[Holding], store: Store, *, keep_predictions: bool = False) -> int:
-    """Remove prunable states and predictions, and return the bytes freed; every record stays.
+def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
+    """Remove prunable states, and predictions if asked; return the bytes freed.
+
+    Every record stays.
 
     A driver of one of the studies must not be at work: hold their leases.
 
     Args:
         studies: What the store holds of them; what belongs to others is not to be among it.
         store: The store.
-        keep_predictions: Whether predictions stay.
+        with_predictions: Whether predictions are removed too.
     """
     freed = 0
     for holding in studies:
         for stage in holding.prunable:
             store.drop_state(stage.key)
         freed += state_bytes(holding.prunable)
-        if not keep_predictions:
+        if with_predictions:
             freed += store.predictions.remove(holding.predictions)
     return freed
 

@@ -66,6 +66,13 @@ store_option = click.option(
     callback=_concealing(store_address),
     help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
 )
+optuna_option = click.option(
+    OPTUNA[0],
+    envvar=OPTUNA[1],
+    callback=_concealing(database_address),
+    help="Storage of a search, a database URL or the path of a journal file; "
+    "default: optuna.db in the home.",
+)
 set_option = click.option(
     "--set",
     "overrides",
@@ -295,13 +302,7 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
             callback=_concealing(database_address),
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
-        click.option(
-            OPTUNA[0],
-            envvar=OPTUNA[1],
-            callback=_concealing(database_address),
-            help="Storage of a search, a database URL or the path of a journal file; "
-            "default: optuna.db in the home.",
-        ),
+        optuna_option,
         store_option,
         home_option,
         click.argument("study"),

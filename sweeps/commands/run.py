@@ -392,7 +392,7 @@ def require_room(request: Request, plan: Plan) -> None:
         free = shutil.disk_usage(there).free
         if free < needed:
             (own, _) = take_stock([request.grown], request.store)
-            held = state_bytes(own.prunable) + sum(own.predictions.values())
+            held = state_bytes(own.prunable)
             raise StoreFullError(
                 f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
                 f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "

@@ -14,9 +14,12 @@ from sweeps.commands.request import (
     DONE,
     SOME_FAILED,
     RefusedError,
+    Request,
     command_line,
     home_option,
     loading_option,
+    optuna_option,
+    set_option,
     store_option,
 )
 from sweeps.leasing.lease import Lease
@@ -31,19 +34,33 @@ def store_commands() -> None:
 
 
 def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the store of a home and some studies."""
+    """Give a command the store of a home and some studies, with their points so far."""
 
     def with_store(
-        home: Path, store_url: str | None, studies: Sequence[str], **options: Any
+        home: Path,
+        store_url: str | None,
+        optuna: str | None,
+        overrides: Sequence[str],
+        studies: Sequence[str],
+        **options: Any,
     ) -> int:
-        store = Store(Home(folder=home, store_url=store_url).store)
-        by_name = {study.name: study for study in map(load_study, studies)}
-        return command(store, tuple(by_name.values()), **options)
+        place = Home(folder=home, store_url=store_url, optuna=optuna)
+        requests = [
+            Request(
+                reference=reference,
+                overrides=tuple(overrides),
+                study=load_study(reference, overrides, place.store),
+                home=place,
+            )
+            for reference in studies
+        ]
+        by_name = {request.study.name: request.grown for request in requests}
+        return command(Store(place.store), tuple(by_name.values()), **options)
 
     with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_store
-    studies = click.argument("studies", nargs=-1)
-    for decorate in (loading_option, store_option, home_option, studies):
+    places = (loading_option, set_option, optuna_option, store_option, home_option)
+    for decorate in (*places, click.argument("studies", nargs=-1)):
         wrapped = decorate(wrapped)
     wrapped.__click_params__.extend(getattr(command, "__click_params__", []))
     decorated: Callable[..., int] = wrapped
@@ -86,11 +103,16 @@ def verify_store(home: Path, store_url: str | None) -> int:
 @store_commands.command("prune")
 @_on_store
 @click.option("--yes", is_flag=True, help="Remove them; without it they are only listed.")
-@click.option("--keep-predictions", is_flag=True, help="Free states alone.")
-def prune_store(store: Store, studies: Sequence[Study], yes: bool, keep_predictions: bool) -> int:
-    """Free the states that no run of some STUDIES will start from, and their predictions.
+@click.option(
+    "--predictions",
+    "with_predictions",
+    is_flag=True,
+    help="Free predictions too: reports then lack calibration, ensembles and errors per class.",
+)
+def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
+    """Free the states that no run of some STUDIES will start from.
 
-    Every record stays. Without predictions a report lacks calibration and ensembles.
+    Every record stays, and without `--predictions` every prediction.
     """  # noqa: DOC501
     if not studies:
         raise RefusedError("name the studies whose runs are to be looked at")
@@ -105,11 +127,11 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, keep_predicti
         for holding in own:
             for stage in holding.prunable:
                 click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")
-            if holding.predictions and not keep_predictions:
+            if holding.predictions and with_predictions:
                 click.echo(f"{holding.title}  predictions of {len(holding.predictions)} runs")
         if yes:
-            freed = prune(own, store, keep_predictions=keep_predictions)
+            freed = prune(own, store, with_predictions=with_predictions)
             click.echo(f"freed {freed / 1e6:,.1f} MB")
-        elif any(h.prunable or (h.predictions and not keep_predictions) for h in own):
+        elif any(h.prunable or (h.predictions and with_predictions) for h in own):
             click.echo("nothing was removed; add --yes", err=True)
     return DONE

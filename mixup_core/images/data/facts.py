@@ -31,6 +31,8 @@ class DatasetInfo:
     """Per channel; divides when normalising."""
     smallest_class: int
     """Fewest training images of a class."""
+    classes: tuple[str, ...] = ()
+    """Names in the order of the labels; empty where labels have no names of their own."""
 
     @property
     def num_bytes(self) -> int:

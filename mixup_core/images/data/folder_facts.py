@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.catalog import DataError, Split
 from mixup_core.images.data.folders import class_files, content_digest, file_digests
 from mixup_core.images.data.pictures import is_transparent, opened_picture
 from mixup_core.rules import printable
@@ -36,6 +36,11 @@ class FolderFacts:
     """Images whose heads refuse them, as SPLIT/CLASS/FILE, to what is wrong with each."""
     decoder: str = ""
     """Version of Pillow that looked at the images."""
+
+    def names(self, split: Split) -> list[str]:
+        """Return the images of a split as CLASS/FILE, in the order in which they are loaded."""
+        of_classes = self.train if split == "train" else self.test
+        return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
 
 def scan_folder(folder: Path, root: Path) -> FolderFacts:

@@ -68,6 +68,7 @@ def folder_info(
         mean=_HALVES,
         std=_HALVES,
         smallest_class=min(map(len, train.values())),
+        classes=tuple(train),
     )
 
 

@@ -175,7 +175,8 @@ def shared_images(data: DataConfig) -> Iterator[str]:
         are = "is" if len(facts.shared) == 1 else "are"
         yield (
             f"WARNING, {len(facts.shared)} of the {num_test} test images {are} among the training "
-            f"images too (the first: {facts.shared[0]}), so that test results flatter every arm"
+            f"images too (the first: {printable(facts.shared[0])}), so that test results flatter "
+            "every arm"
         )
 
 

@@ -167,7 +167,7 @@ def test_each_image_of_each_split_and_network_is_a_row_of_its_logits(study: Stud
     keys = {(result.run.arm, result.run.seed): result.run.key for result in results}
     for frame in frames:
         assert list(frame.columns) == [
-            *OF_RUN, "split", "weights", "images", "index", "label", "logits",
+            *OF_RUN, "split", "weights", "images", "index", "file", "label", "class", "logits",
         ]  # fmt: skip
         arm, seed, name = (frame[column].iloc[0] for column in ("arm", "seed", "split"))
         shift, size = (0, NUM_IMAGES) if name == "test" else (1, 900)

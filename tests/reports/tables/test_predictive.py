@@ -76,11 +76,18 @@ def test_arms_measured_on_other_images_are_not_compared(predicted: Predicted) ->
 
 
 def test_classes_have_a_line_each_and_no_predictions_no_table(predicted: Predicted) -> None:
-    listing = class_table(predicted)
+    listing = class_table(predicted, {})
     assert listing is not None
     assert [cells[0] for cells in listing.cells] == ["0", "1", "2", "3"]
+    assert {row["name"] for row in rows_of(listing.csv())} == {""}
     assert len(rows_of(listing.csv())) == 12
+    names = ["cat", "do|g", "\x1b[2J", "кот"]
+    named = class_table(predicted, dict.fromkeys(predicted.arms, names))
+    assert named is not None
+    assert [cells[0] for cells in named.cells] == ["cat", "do|g", "\\x1b[2J", "кот"]
+    assert "by name" in named.caption
+    assert [row["name"] for row in rows_of(named.csv())][::3] == ["cat", "do|g", "\\x1b[2J", "кот"]
     none = replace(predicted, arms={})
-    assert class_table(none) is None
+    assert class_table(none, {}) is None
     assert calibration_table(none, "erm", EQUAL) is None
     assert ensemble_table(none, "erm", EQUAL) is None

@@ -87,7 +87,8 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     assert "40 rows of 4 runs" in said.stdout
     frame = pd.read_parquet(tmp_path / "exports" / "digits-predictions.parquet")
     assert list(frame.columns) == [
-        "study", "arm", "seed", "run_key", "split", "weights", "images", "index", "label", "logits",
+        "study", "arm", "seed", "run_key", "split", "weights", "images", "index", "file", "label",
+        "class", "logits",
     ]  # fmt: skip
     assert frame["run_key"].nunique() == len(predicted) == 4
     for (arm, seed, name, weights), rows in frame.groupby(["arm", "seed", "split", "weights"]):

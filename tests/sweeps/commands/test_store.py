@@ -124,11 +124,11 @@ def test_predictions_are_listed_and_freed_like_states(
     others_key = _predicted(store, other.runs()[0])
     listed = mixsweep("list", file).output.splitlines()
     assert [line.split()[-1] for line in listed[1:]] == ["1.0", "1.0"]
-    assert "predictions of 1 runs" in mixsweep("prune", file).output
+    assert "predictions of 1 runs" in mixsweep("prune", file, "--predictions").output
     assert store.predictions.keys() == {key, others_key}
-    spared = mixsweep("prune", file, "--yes", "--keep-predictions")
-    assert "freed 0.0 MB" in spared.output
-    assert "freed 1.0 MB" in mixsweep("prune", file, "--yes").output
+    assert "freed 0.0 MB" in mixsweep("prune", file, "--yes").output
+    assert store.predictions.keys() == {key, others_key}
+    assert "freed 1.0 MB" in mixsweep("prune", file, "--yes", "--predictions").output
     assert store.predictions.keys() == {others_key}
     assert take_stock([study], store)[0].num_finished == 1
 
@@ -137,10 +137,22 @@ def test_predictions_that_are_to_be_kept_are_not_listed_for_removal(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     _predicted(store, study.runs()[0])
-    said = mixsweep("prune", file, "--keep-predictions")
+    said = mixsweep("prune", file)
     assert (said.return_value, said.stderr) == (DONE, "")
     assert "predictions of" not in said.output
-    assert mixsweep("prune", file).stderr == "nothing was removed; add --yes\n"
+    said = mixsweep("prune", file, "--predictions")
+    assert said.stderr == "nothing was removed; add --yes\n"
+
+
+def test_a_store_is_listed_with_overrides(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    del study
+    longer = load_study(file, ["seeds=4"])
+    store_stage(store, longer.runs()[-1], 6, None)
+    assert mixsweep("list", file).output.splitlines()[1].split()[:2] == ["digits", "0/6"]
+    said = mixsweep("list", file, "--set", "seeds=4")
+    assert said.output.splitlines()[1].split()[:2] == ["digits", "1/12"]
 
 
 def test_prune_lists_first_and_removes_only_when_told_to(

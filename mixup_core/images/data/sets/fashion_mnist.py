@@ -66,6 +66,18 @@ DATASET = Dataset(
         mean=(0.5,),
         std=(0.5,),
         smallest_class=6_000,
+        classes=(
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
+        ),
     ),
     # Of the unpacked files, which torchvision does not check. They hold for any packager: Debian's
     # archives differ from those with torchvision's md5 in the gzip header (name, time) alone.

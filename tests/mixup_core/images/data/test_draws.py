@@ -19,6 +19,7 @@ from mixup_core.images.feasibility import (
     lacking_classes,
     may_lack_classes,
 )
+from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
 from mixup_core.tree.building import with_values
 
@@ -111,6 +112,22 @@ def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) 
     without_bee = ", ".join(str(seed) for seed in seeds if lacking[seed] == [1])
     said = list(lacking_classes(config, seeds))
     assert f"WARNING, no training image is labelled bee at seed {without_bee}" in said
+
+
+def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
+    folder: Path,
+) -> None:
+    config = config_of(folder, val_size=5)
+    splits = load(config.data)
+    for split, place in (("val", "train"), ("test", "test")):
+        images = splits.held_out()[split]
+        names = IMAGES.examples(config, split)
+        assert len(names) == len(images)
+        for name, pixels, label in zip(names, images.pixels, images.labels, strict=True):
+            with Image.open(folder / place / name) as picture:
+                assert picture.getpixel((0, 0))[0] == pixels[0, 0, 0]
+            assert IMAGES.classes(config)[label] == name.partition("/")[0]
+    assert IMAGES.examples(DIGITS, "test") == ()
 
 
 def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:

@@ -46,6 +46,7 @@ def test_a_folder_describes_itself(pets: Path) -> None:
         "mean": (0.5, 0.5, 0.5),
         "std": (0.5, 0.5, 0.5),
         "smallest_class": 1,
+        "classes": ("cat", "dog"),
     }
 
 
