@@ -102,7 +102,7 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.stack(list(loaded["logits"])), np.stack(list(frame["logits"])))
     out = tmp_path / "predictions.csv"
     assert _export(tmp_path, "--predictions", "--out", str(out)).return_value == 0
-    csv = pd.read_csv(out)
+    csv = pd.read_csv(out, keep_default_na=False)
     read = np.array([json.loads(text) for text in csv["logits"]], dtype=np.float32)
     np.testing.assert_array_equal(read, np.stack(list(frame["logits"])))
     pd.testing.assert_frame_equal(csv.drop(columns="logits"), frame.drop(columns="logits"))
