@@ -38,6 +38,7 @@ from sweeps.commands.request import (
     RefusedError,
 )
 from sweeps.commands.run import SearchLostError, run
+from sweeps.commands.share import add, share
 from sweeps.commands.stop import stop
 from sweeps.commands.store import store_commands
 from sweeps.commands.submission import submit
@@ -205,6 +206,8 @@ for command in (
     init,
     compare,
     export,
+    share,
+    add,
     publish,
     submit,
     store_commands,

@@ -97,15 +97,25 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
         at_ms: When the launch began, if it was noted before; None: now.
     """
     launch = Launch.of(study, command, at_ms)
-    notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)}
+    facts: dict[str, Mapping[str, Any]] = {}
     if study.problem.data is not None:
         needs = study.problem.data()
         for config in study.arms.values():
-            notes |= {_data_name(digest): dict(f) for digest, f in needs.facts(config).items()}
-    with suppress(StoreError, IsADirectoryError):
-        for name, note in notes.items():
-            store.files.write(name, json.dumps(note).encode())
+            facts |= needs.facts(config)
+    note(launch, facts, store)
     return launch.at_ms
+
+
+def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
+    """Write a launch and what its reports need of data, by digest, into a store that takes it."""
+    notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
+        _data_name(digest): dict(of_digest)
+        for digest, of_digest in facts.items()
+        if _is_name(digest)
+    }
+    with suppress(StoreError, IsADirectoryError):
+        for name, content in notes.items():
+            store.files.write(name, json.dumps(content).encode())
 
 
 def known_data(store: Store, study: str) -> KnownData:

@@ -1,0 +1,91 @@
+"""share and add: a study in one file, and its way into another home."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.temporary import temporary_folder
+from sweeps.commands.request import (
+    DONE,
+    SOME_FAILED,
+    RefusedError,
+    Request,
+    command_line,
+    home_option,
+    on_study,
+    store_option,
+)
+from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
+from sweeps.state.archives import ArchiveError, launch_in, read_archive, write_archive
+from sweeps.state.ledger import Launch, known_data, launches, note
+
+
+@click.command()
+@on_study
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file; default: exports/STUDY.mixsweep.zip in the home.",
+)
+def share(request: Request, out: Path | None) -> int:
+    """Write one file with the records, predictions and report of a study, for another home.
+
+    `mixsweep add FILE` takes it in there. Weights stay here. Exit code 1 if some runs are missing.
+    """  # noqa: DOC501
+    study = request.study
+    if study.search is not None:
+        raise RefusedError(
+            f"{study.name}: its points are in Optuna's storage, which an archive does not hold; "
+            "share its folder of results, or a study of its arms"
+        )
+    request.require_stored()
+    noted = [each for each in launches(request.store, study.name)
+             if each.settings == study.settings and each.source]  # fmt: skip
+    launch = noted[-1] if noted else Launch.of(study, command_line())
+    results = request.results()
+    report = request.home.report_of(study.name)
+    file = out or request.home.folder / "exports" / f"{study.name}.mixsweep.zip"
+    runs, size = write_archive(
+        file,
+        Launch.of(study, launch.command, launch.at_ms),
+        known_data(request.store, study.name),
+        results,
+        request.store,
+        report if report.is_dir() else None,
+    )
+    click.echo(f"{file}: {runs} of {len(results)} runs, {size / 1e6:,.1f} MB")
+    return DONE if runs == len(results) else SOME_FAILED
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@home_option
+@store_option
+def add(file: Path, home: Path, store_url: str | None) -> int:
+    """Take a study that `mixsweep share` wrote into this home; what is here stays.
+
+    Every byte is checked before anything is written. Exit code 1 if runs are stored here with other
+    records.
+    """  # noqa: DOC501
+    place = Home(folder=home, store_url=store_url)
+    store = Store(place.store)
+    try:
+        study = launch_in(file).study
+        with (
+            Lease.acquire(store, study, command_line()),
+            temporary_folder(Path(tempfile.gettempdir())) as folder,
+        ):
+            unpacked = folder / "archive"
+            unpacked.mkdir()
+            added = read_archive(file, store, unpacked, place.report_of(study))
+            note(added.launch, added.facts, store)
+    except ArchiveError as error:
+        raise RefusedError(str(error)) from error
+    click.echo(f"{study}: {added.new} runs added, {added.known} were here with the same records")
+    for key in added.other:
+        click.echo(f"stage {key} is here with other records, which stay", err=True)
+    click.echo(f"next      mixsweep report {study} --home {home}", err=True)
+    return SOME_FAILED if added.other else DONE

@@ -1,0 +1,234 @@
+"""Archives: a study in one file, from one home to another, each byte with its sha256.
+
+SHA256SUMS                    of every other file, as `sha256sum` prints it
+launch.json  data/*.json      the study as it was launched, and facts of its image folders
+store/...                     records, predictions and failures, in the layout of a store
+report/...                    the report, for who has no mixsweep
+"""
+
+import dataclasses
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mixup_core.problem import KnownData
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.notes import filled, parse_note
+from mixup_core.temporary import temporary_folder
+from sweeps.state.ledger import Launch
+from sweeps.state.results import RunResult
+
+SUMS = "SHA256SUMS"
+_NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
+_STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
+_MOST_BYTES = 2**36
+"""Of all files of an archive together: a study of 10,000 runs of ImageNet predicts half of it."""
+
+
+class ArchiveError(Exception):
+    """A file that is no archive of a study, or one that was damaged or changed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Added:
+    """What came of taking an archive into a store."""
+
+    launch: Launch
+    facts: Mapping[str, Mapping[str, Any]]
+    new: int
+    """Runs whose stage was not there."""
+    known: int
+    """Runs that were there with the same records."""
+    other: tuple[str, ...]
+    """Stage keys that were there with other records, which stay."""
+
+
+def write_archive(  # noqa: PLR0913  the parts of an archive
+    file: Path,
+    launch: Launch,
+    known: KnownData,
+    results: Sequence[RunResult],
+    store: Store,
+    report: Path | None,
+) -> tuple[int, int]:
+    """Write a study into one file, which appears whole, and return its runs and bytes.
+
+    Args:
+        file: The file; one that is there is replaced.
+        launch: The study.
+        known: What the store knows of its data.
+        results: Of its runs; the deepest stage of each is taken, without states.
+        store: Where they are.
+        report: Folder of the report; None: there is none.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(file.parent, f".{file.name}.") as folder:
+        content = folder / "content"
+        copy = Store(str(content / "store"))
+        digests = {v for c in launch.arms.values() for p, v in c.items() if p.endswith(".digest")}
+        notes = {"launch.json": dataclasses.asdict(launch)} | {
+            f"data/{digest}.json": dict(note)
+            for digest, note in known.facts.items()
+            if digest in digests
+        }
+        for name, note in notes.items():
+            (content / name).parent.mkdir(parents=True, exist_ok=True)
+            (content / name).write_text(json.dumps(note))
+        num_runs = sum(_copied(result, store, copy) for result in results)
+        paths = {path.relative_to(content).as_posix(): path for path in content.rglob("*")}
+        if report is not None:
+            paths |= {
+                f"report/{path.relative_to(report).as_posix()}": path
+                for path in report.rglob("*")
+                if not any(part.startswith(".") for part in path.relative_to(report).parts)
+            }
+        files = {n: p for n, p in sorted(paths.items()) if p.is_file() and _NAME.fullmatch(n)}
+        sums = "".join(f"{_sha256(path)}  {name}\n" for name, path in files.items())
+        unfinished = folder / file.name
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo(SUMS), sums)
+            for name, path in files.items():
+                archive.write(path, name)
+        unfinished.replace(file)
+    return num_runs, file.stat().st_size
+
+
+def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
+    """Take the runs of an archive into a store; what is there stays.
+
+    Every file is checked against its sha256 before anything is written, and each manifest against
+    the one that it states. The caller holds the lease of the study.
+
+    Args:
+        file: The archive.
+        store: Where its runs go.
+        folder: An empty folder, to unpack into.
+        report: Where the report goes, unless something is there.
+
+    Raises:
+        ArchiveError: If it is none, or not as it was written.
+    """
+    launch = unpack(file, folder)
+    source = Store(str(folder / "store"))
+    new, known, other = 0, 0, []
+    for stage in source.stages():
+        before = store.read(stage.key)
+        stored = store.write(
+            stage.key,
+            records=stage.records,
+            facts=stage.facts,
+            environment=stage.environment,
+            state=None,
+        )
+        if stored.records != stage.records:
+            other.append(stage.key)
+            continue
+        new, known = new + (before is None), known + (before is not None)
+        predictions = source.predictions.read(stage.key, stage.records[-1])
+        if predictions is not None:
+            store.predictions.write(stage.key, stage.records[-1], predictions)
+    failed = store.failures.read_all()
+    for key, failure in source.failures.read_all().items():
+        if key not in failed:
+            store.failures.write(failure)
+    if (folder / "report").exists() and not report.exists():
+        report.parent.mkdir(parents=True, exist_ok=True)
+        for path in (folder / "report").rglob("*"):
+            if path.is_file():
+                place = report / path.relative_to(folder / "report")
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(path.read_bytes())
+    notes = {path.stem: parse_note(path.read_bytes()) for path in (folder / "data").glob("*.json")}
+    facts = {digest: note for digest, note in notes.items() if note is not None}
+    return Added(launch=launch, facts=facts, new=new, known=known, other=tuple(other))
+
+
+def launch_in(file: Path) -> Launch:
+    """Return the study of an archive, whose other files are not looked at.
+
+    Raises:
+        ArchiveError: If it is none.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
+    except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError) as error:
+        raise ArchiveError(f"{file}: no archive of a study ({error})") from error
+    is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
+    if found is None or not is_named or not found.source:
+        raise ArchiveError(f"{file}: launch.json describes no study")
+    return found
+
+
+def unpack(file: Path, folder: Path) -> Launch:
+    """Unpack an archive of which every byte was verified, and return its study.
+
+    Raises:
+        ArchiveError: If a file in it is not listed, not there, or does not have its sha256.
+    """
+    launch = launch_in(file)
+    with zipfile.ZipFile(file) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        if len(members) != len(archive.infolist()) or SUMS not in members:
+            raise ArchiveError(f"{file}: no archive of a study (it has no {SUMS}, or a file twice)")
+        if sum(member.file_size for member in members.values()) > _MOST_BYTES:
+            raise ArchiveError(f"{file}: unpacks to more than {_MOST_BYTES:,} bytes")
+        try:
+            lines = _read(archive, members.pop(SUMS)).decode().splitlines()
+            sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
+            if sums.keys() != members.keys():
+                odd = sorted(sums.keys() ^ members.keys())
+                raise ArchiveError(f"{file}: {odd[0]!r} is not both listed and there")
+            for name, member in members.items():
+                if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
+                    raise ArchiveError(f"{file}: {name!r} is no file of an archive")
+                content = _read(archive, member)
+                if hashlib.sha256(content).hexdigest() != sums[name]:
+                    raise ArchiveError(f"{file}: {name} does not have its sha256; get it again")
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+            raise ArchiveError(f"{file}: damaged ({error}); get it again") from error
+    return launch
+
+
+def _copied(result: RunResult, store: Store, copy: Store) -> bool:
+    """Copy the deepest stage of a run, its predictions and its failure; return if it has any."""
+    stage = result.stage
+    if result.failure is not None and result.outcome in {"failed", "diverged"}:
+        copy.failures.write(result.failure)
+    if stage is None:
+        return False
+    copy.write(
+        stage.key,
+        records=stage.records,
+        facts=stage.facts,
+        environment=stage.environment,
+        state=None,
+    )
+    predictions = store.predictions.read(stage.key, stage.records[-1])
+    if predictions is not None:
+        copy.predictions.write(stage.key, stage.records[-1], predictions)
+    return True
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return a member, no longer than it says it is.
+
+    Raises:
+        ArchiveError: If it is longer.
+    """
+    with archive.open(member) as stream:
+        content = stream.read(member.file_size + 1)
+    if len(content) > member.file_size:
+        raise ArchiveError(f"{archive.filename}: {member.filename!r} is longer than it says")
+    return content
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,144 @@
+"""share and add: a study goes into another home whole, or not at all."""
+
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mixup_core.keys import stage_keys
+from mixup_core.records import EpochRecord
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.manifests import EpochFacts
+from sweeps.cli import commands
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
+from sweeps.reading.study_file import load_study
+from tests.sweeps.commands.test_stored_studies import _forget, launched, type_in
+from tests.sweeps.commands.trained import train
+
+__all__ = ["launched", "type_in"]
+
+Change = Callable[[dict[str, bytes]], object]
+
+
+@pytest.fixture
+def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Path:
+    """An archive of a finished study of photos, which are gone."""
+    store = Store(str(launched / "store"))
+    (run, *_) = load_study("signs", (), store.url).runs()
+    stage = store.read(stage_keys(run.config)[-1])
+    assert stage is not None
+    store.predictions.write(stage.key, stage.records[-1], b"predictions")
+    assert type_in("report", "signs", "--out", str(tmp_path / "before")).return_value == DONE
+    shutil.copytree(tmp_path / "before", launched / "reports" / "signs")
+    file = tmp_path / "signs.zip"
+    said = type_in("share", "signs", "--out", str(file))
+    assert (said.return_value, said.stderr) == (DONE, "")
+    assert said.stdout.startswith(f"{file}: 6 of 6 runs, ")
+    shutil.rmtree(tmp_path / "place")
+    shutil.rmtree(tmp_path / "data")
+    _forget()
+    return file
+
+
+def test_a_shared_study_is_reported_elsewhere_as_at_home(
+    shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    other = str(tmp_path / "other")
+    said = type_in("add", str(shared), "--home", other)
+    assert said.return_value == DONE
+    assert said.stdout == "signs: 6 runs added, 0 were here with the same records\n"
+    report = type_in("report", "signs", "--home", other, "--out", str(tmp_path / "after"))
+    assert report.return_value == DONE, report.stderr
+    for name in ("table.csv", "runs.csv", "table.md"):
+        before, after = (tmp_path / place / name for place in ("before", "after"))
+        assert before.read_bytes() == after.read_bytes()
+    assert (tmp_path / "other" / "reports" / "signs" / "table.csv").is_file()
+    own, theirs = (Store(str(tmp_path / home / "store")) for home in ("runs", "other"))
+    assert own.predictions.keys() == theirs.predictions.keys()
+    assert own.keys().keys() == theirs.keys().keys()
+    again = type_in("add", str(shared), "--home", other)
+    assert again.stdout == "signs: 0 runs added, 6 were here with the same records\n"
+
+
+def test_runs_that_are_there_with_other_records_stay(
+    shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    other = Store(str(tmp_path / "other" / "store"))
+    key = next(iter(Store(str(tmp_path / "runs" / "store")).keys()))
+    records = [EpochRecord(epoch=e, metrics={"test/error": 0.9}) for e in range(2)]
+    facts = [EpochFacts(seconds=1.0, stored_at_ms=1)] * 2
+    other.write(key, records=records, facts=facts, environment={}, state=None)
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert said.return_value == SOME_FAILED
+    assert f"stage {key} is here with other records, which stay" in said.stderr
+    stage = other.read(key)
+    assert stage is not None
+    assert stage.records[-1].metrics["test/error"] == 0.9
+
+
+def _any(files: dict[str, bytes], head: str) -> str:
+    return next(name for name in files if name.startswith(head))
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "a record": (
+        lambda f: f.update({_any(f, "store/stages"): b"{}"}), "does not have its sha256",
+    ),
+    "predictions": (
+        lambda f: f.update({_any(f, "store/predictions"): b"x"}), "does not have its sha256",
+    ),
+    "the study": (lambda f: f.update({"launch.json": b"{}"}), "describes no study"),
+    "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "not both listed and there"),
+    "a file too many": (
+        lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "not both listed and there",
+    ),
+    "a file outside": (
+        lambda f: f.update({"../x": b"x", "SHA256SUMS": f["SHA256SUMS"] + b"0  ../x\n"}),
+        "is no file of an archive",
+    ),
+    "no sums": (lambda f: f.pop("SHA256SUMS"), "has no SHA256SUMS"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_archive_that_was_changed_is_refused_and_nothing_is_written(
+    change: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    alter, message = CHANGES[change]
+    with zipfile.ZipFile(shared) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    alter(files)
+    with zipfile.ZipFile(shared, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert message in str(said.exception)
+    assert Store(str(tmp_path / "other" / "store")).keys() == {}
+
+
+@pytest.mark.parametrize("length", [0, 100, -30])
+def test_an_archive_that_was_cut_is_refused(
+    length: int, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    shared.write_bytes(shared.read_bytes()[:length])
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert "no archive of a study" in str(said.exception)
+
+
+def test_an_unfinished_study_is_shared_with_the_runs_that_it_has(
+    tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    train(tmp_path / "runs", "digits", but=("erm", 0))
+    said = type_in("share", "digits")
+    assert said.return_value == SOME_FAILED
+    assert "5 of 6 runs" in said.stdout
+    file = tmp_path / "runs" / "exports" / "digits.mixsweep.zip"
+    added = CliRunner().invoke(
+        commands, ["add", str(file), "--home", str(tmp_path / "b")], standalone_mode=False
+    )
+    assert added.stdout.startswith("digits: 5 runs added")
