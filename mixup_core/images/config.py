@@ -89,6 +89,22 @@ class DataConfig(Checked):
     image_size: Annotated[int, Range(4)] | None = None
     """Side in pixels to which images are resized (and centre-cropped if they are no squares);
     None: that of the catalogue. An `image-folder` needs one."""
+    skip: Annotated[tuple[str, ...], Distinct()] | None = None
+    """`image-folder` only: files that are left out, as `train/cat/3.jpg` or with `*` and `?`."""
+    test_folder: Literal["test", "val", "valid", "validation"] | None = None
+    """`image-folder` only: folder of the test images; None: `test`, or where there is none and the
+    run is tested, `val`, `valid` or `validation`."""
+    test_fraction: Annotated[float, Range(0, 1, "()")] | None = None
+    """`image-folder` only: the fraction of each class in `train/` that is held out for `test/*`, at
+    least one image, the same ones at every seed; for a folder without test images."""
+    pixel_mean: tuple[Share, ...] | None = None
+    """Mean of each channel that is subtracted, of pixels in [0, 1]; None: that of the catalogue,
+    and 0.5 of an `image-folder`."""
+    pixel_std: tuple[Annotated[float, Range(0, 1, "(]")], ...] | None = None
+    """Standard deviation of each channel that divides; None: as `pixel_mean`."""
+    normalise: Literal["given", "measured"] = "given"
+    """`measured`: by mean and standard deviation of each channel of the training images as they are
+    pooled, without those held out."""
     background: Literal["white", "black", "grey"] | None = None
     """`image-folder` only: the colour behind transparent pixels; None refuses a folder that has
     any. Of a folder without, it is None whatever a study file says."""
@@ -104,6 +120,23 @@ class DataConfig(Checked):
         """
         require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
         self._check_subset()
+        is_one = self.test_folder is None or self.test_fraction is None
+        require(
+            is_one,
+            "test images come from a folder or are a fraction",
+            self,
+            "test_fraction",
+            "test_folder",
+        )
+        is_given = self.normalise == "given" or (self.pixel_mean, self.pixel_std) == (None, None)
+        require(
+            is_given,
+            "normalisation is measured or given",
+            self,
+            "normalise",
+            "pixel_mean",
+            "pixel_std",
+        )
         has_bytes = self.pool == 1 or not self.augment.needs_bytes
         require(has_bytes, f"{self.augment.tag} has a pool of 1", self, "pool", "augment")
         has_any = not self.corruptions or self.name in CORRUPTED
@@ -115,7 +148,9 @@ class DataConfig(Checked):
             has_size = self.image_size is not None
             require(has_size, "an image-folder has an image_size", self, "image_size")
         else:
-            for part in ("folder", "background", "digest"):
+            for part in (
+                "folder", "skip", "test_folder", "test_fraction", "background", "digest",
+            ):  # fmt: skip
                 belongs = f"{part} belongs to image-folder"
                 require(getattr(self, part) is None, belongs, self, part, "name")
 

@@ -28,6 +28,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             fields=("data.pool", "data.image_size", "data.name"),
         )
     yield from transparent(data)
+    yield from _unfit_normalisation(data, info)
     if data.views == "concat" and info.num_classes % 2:
         yield RuleError(
             "class pairing has an even number of classes",
@@ -163,6 +164,16 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
     names = [printable(name) for name in names]
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _unfit_normalisation(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
+    for path, given in (("pixel_mean", data.pixel_mean), ("pixel_std", data.pixel_std)):
+        if given is not None and len(given) != info.channels:
+            yield RuleError(
+                f"{path} has a value for each channel",
+                {path: given, "channels": info.channels},
+                fields=(f"data.{path}", "data.name"),
+            )
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:

@@ -103,10 +103,10 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
     if facts is None:
         return ()
     if split == "test":
-        return facts.names("test")
+        return facts.names(config.data, "test")
     from mixup_core.images.data.draws import split_off  # most studies need no NumPy
 
-    names = facts.names("train")
+    names = facts.names(config.data, "train")
     return [names[index] for index in split_off(len(names), config.data.val_size)[1]]
 
 
@@ -166,6 +166,7 @@ IMAGES = Problem(
         stands_for={
             "data.folder": "data.digest",
             "model.weights": "model.weights_digest",
+            "data.skip": "data.digest",
             "objective.teacher": "objective.teacher_key",
         },
         by_epoch={

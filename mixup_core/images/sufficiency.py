@@ -82,7 +82,7 @@ SUFFICIENCY = Problem(
     },
     headline=("distance/train_smallest",),
     beside=("*/train_average", "*/test_smallest", "*/test_average"),
-    keying=Keying(stands_for={"data.folder": "data.digest"}),
+    keying=Keying(stands_for={"data.folder": "data.digest", "data.skip": "data.digest"}),
     data=ImageData,
     feasibility=infeasible,
     reserved={"data.digest": "is not set in a study file; it is computed from the folder"},

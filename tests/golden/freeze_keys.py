@@ -10,6 +10,7 @@ commit.
 import dataclasses
 import hashlib
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -69,6 +70,13 @@ def keyed_study() -> Any:
                 file.parent.mkdir(parents=True)
                 content = _GLYPH if folder == "glyphs" else b""
                 file.write_bytes(content + f"{folder} {name}".encode())
+        for folder in ("undivided", "skipping"):
+            shutil.copytree(Path(place, "photos", "train"), Path(place, folder, "train"))
+            for kind in ("cat", "dog"):
+                Path(place, folder, "train", kind, "1.png").write_text(f"{folder} {kind}")
+        shutil.copytree(Path(place, "photos", "test"), Path(place, "skipping", "test"))
+        shutil.copytree(Path(place, "others", "train"), Path(place, "validated", "train"))
+        shutil.copytree(Path(place, "others", "test"), Path(place, "validated", "val"))
         study = Path(place, KEYED.name)
         study.write_text(KEYED.read_text())
         return load_study(str(study))

@@ -1,6 +1,7 @@
 """DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,12 @@ from mixup_core.images.data.draws import split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import (
+    Layout,
     class_files,
     describe,
     folder_and_size,
     folder_digest,
+    split_classes,
 )
 from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
@@ -61,6 +64,13 @@ class Splits:
         )
         return Images(pixels=pixels, labels=labels, pool=self.train.pool)
 
+    def normalised(self, data: DataConfig) -> "Splits":
+        """Return the splits with mean and standard deviation of their pixels, if measured."""
+        if data.normalise == "given":
+            return self
+        mean, std = _measured(self.train)
+        return replace(self, info=replace(self.info, mean=mean, std=std))
+
     def pooled(self, pool: int) -> "Splits":
         """Return the splits pooled as `Images.pooled` does."""
         return replace(
@@ -70,6 +80,26 @@ class Splits:
             test=self.test and self.test.pooled(pool),
             corrupted={name: images.pooled(pool) for name, images in self.corrupted.items()},
         )
+
+
+def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return mean and standard deviation of each channel, of pixels in [0, 1] as they are pooled.
+
+    A channel of one value has the standard deviation of one step of a pixel.
+    """
+    scale = 255 * images.pool**2
+    count = images.pixels[:, 0].numel()
+    means, stds = [], []
+    for channel in images.pixels.unbind(1):
+        parts = [part.long() for part in torch.split(channel, _IMAGES_PER_SUM)]
+        first = sum(int(part.sum()) for part in parts) / count  # of integers: exact
+        second = sum(int(part.square().sum()) for part in parts) / count
+        means.append(first / scale)
+        stds.append(max(math.sqrt(max(0.0, second - first**2)) / scale, 1 / 255))
+    return tuple(means), tuple(stds)
+
+
+_IMAGES_PER_SUM = 1000
 
 
 def load(data: DataConfig, root: Path | None = None) -> Splits:
@@ -103,7 +133,8 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     val = None
     if data.val_size > 0:
         train, val = _hold_out(train, data.val_size)
-    return Splits(info=info, train=train, val=val, test=test, corrupted=corrupted).pooled(data.pool)
+    splits = Splits(info=info, train=train, val=val, test=test, corrupted=corrupted)
+    return splits.pooled(data.pool).normalised(data)
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: Split) -> Images:
@@ -121,10 +152,15 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
         DataError: If a file cannot be decoded, or the folder no longer has `data.digest`.
     """
     folder, size = folder_and_size(data)
+    layout = Layout.of(data)
     is_named = split == "train" and data.digest is not None
-    if is_named and folder_digest(folder, root) != data.digest:
+    if is_named and folder_digest(folder, root, layout) != data.digest:
         raise DataError(f"{folder}: its images changed since the study was read; start it again.")
-    classes = class_files(folder, split)
+    if data.test_fraction is None:
+        classes: Mapping[str, Sequence[Path]] = class_files(folder, split, layout)
+    else:
+        train, test = split_classes(data, class_files(folder, "train", layout), {})
+        classes = train if split == "train" else test
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]
     pixels = torch.empty(len(files), 3, size, size, dtype=torch.uint8)
     for image, (file, _) in zip(pixels, files, strict=True):

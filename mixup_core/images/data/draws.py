@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data.folders import split_classes
 from mixup_core.images.data.needs import described, facts_of
 from mixup_core.seeding import Seeds, stream
 
@@ -111,8 +112,10 @@ def _labels(data: DataConfig, root: Path) -> Indices | None:
     None if they cannot be read quickly.
     """
     if (facts := facts_of(data)) is not None:
-        train = [len(files) for files in facts.train.values()]
-        test = [len(files) for files in facts.test.values()]
+        train, test = (
+            [len(files) for files in of_classes.values()]
+            for of_classes in split_classes(data, facts.train, facts.test)
+        )
         of_train = np.repeat(np.arange(len(train)), train)
         of_test = np.repeat(np.arange(len(test)), test)
     elif data.name in _PICTURES or data.name == "image-folder" or not is_present(data.name, root):

@@ -15,7 +15,7 @@ from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split, View
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, Sources
-from mixup_core.images.data.folders import folder_and_size, folder_digest
+from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTED
 from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
@@ -126,7 +126,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
     root = data_root() if root is None else root
     if data.name == "image-folder":
         folder, _ = folder_and_size(data)
-        return {f"{folder.resolve().name}/": folder_digest(folder, root)}
+        return {f"{folder.resolve().name}/": folder_digest(folder, root, Layout.of(data))}
     origin = PUBLISHED.origins.get(data.name)
     own = {} if origin is None else {origin.plugin: origin.digest}
     if data.name in _BUNDLES:

@@ -3,14 +3,22 @@
 import dataclasses
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError, Split
-from mixup_core.images.data.folders import class_files, content_digest, file_digests
+from mixup_core.images.data.folders import (
+    Layout,
+    class_files,
+    content_digest,
+    file_digests,
+    split_classes,
+)
 from mixup_core.images.data.pictures import is_transparent, opened_picture
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled, read_note
@@ -30,6 +38,8 @@ class FolderFacts:
     """As `train`; empty if there is no test folder."""
     shared: tuple[str, ...] = ()
     """Test images, as CLASS/FILE, whose bytes are those of a training image too."""
+    copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Images in `train/`, as CLASS/FILE, that have the bytes of another there, to their sha256."""
     transparent: tuple[str, ...] = ()
     """Images with pixels that are not opaque, as SPLIT/CLASS/FILE."""
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -37,13 +47,19 @@ class FolderFacts:
     decoder: str = ""
     """Version of Pillow that looked at the images."""
 
-    def names(self, split: Split) -> list[str]:
+    def names(self, data: DataConfig, split: Split) -> list[str]:
         """Return the images of a split as CLASS/FILE, in the order in which they are loaded."""
-        of_classes = self.train if split == "train" else self.test
+        train, test = split_classes(data, self.train, self.test)
+        of_classes = train if split == "train" else test
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
+    def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
+        """Return the images held out of `train/` whose bytes are those of one trained on."""
+        seen = {self.copies[name] for name in trained if name in self.copies}
+        return [name for name in held_out if self.copies.get(name) in seen]
 
-def scan_folder(folder: Path, root: Path) -> FolderFacts:
+
+def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
     """Return what is known of an image-folder, looked at once while its files do not change.
 
     The head of each image is opened, and the pixels of those that may be transparent.
@@ -51,17 +67,19 @@ def scan_folder(folder: Path, root: Path) -> FolderFacts:
     Args:
         folder: The folder.
         root: Folder of the data sets, where what was found is kept.
+        layout: Which of its files are its images; None: those that are usual.
 
     Raises:
         DataError: If it is not laid out as `class_files` asks.
     """
-    digests = file_digests(folder, root)
+    layout = layout or Layout()
+    digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
     kept = root / "digests" / f"folder-{digest}.json"
     known = filled(FolderFacts, read_note(kept))
     if known is not None and (known.digest, known.decoder) == (digest, version("pillow")):
         return known
-    found = _scanned(folder, digests, digest)
+    found = _scanned(folder, digests, digest, layout)
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = kept.with_name(f"{kept.name}.{os.getpid()}")
@@ -70,11 +88,14 @@ def scan_folder(folder: Path, root: Path) -> FolderFacts:
     return found
 
 
-def _scanned(folder: Path, digests: Mapping[bytes, str], digest: str) -> FolderFacts:
-    splits: dict[str, Mapping[str, Sequence[Path]]] = {"train": class_files(folder, "train")}
-    if (folder / "test").exists():
+def _scanned(
+    folder: Path, digests: Mapping[bytes, str], digest: str, layout: Layout
+) -> FolderFacts:
+    of_train = class_files(folder, "train", layout)
+    splits: dict[str, Mapping[str, Sequence[Path]]] = {"train": of_train}
+    if (folder / layout.test_folder).exists():
         with suppress(DataError):  # what does not use its test images does not look at them
-            splits["test"] = class_files(folder, "test")
+            splits["test"] = class_files(folder, "test", layout)
     transparent, unreadable = [], {}
     for of_classes in splits.values():
         for file in (file for files in of_classes.values() for file in files):
@@ -86,6 +107,8 @@ def _scanned(folder: Path, digests: Mapping[bytes, str], digest: str) -> FolderF
             except DataError as error:
                 text = str(error).removeprefix(f"{printable(str(file))}: ")
                 unreadable[name] = text
+    trained = [name for name in digests if name.startswith(b"train/")]
+    counts = Counter(digests[name] for name in trained)
     seen = {of_file for name, of_file in digests.items() if name.startswith(b"train/")}
     names = {
         split: {kind: tuple(file.name for file in files) for kind, files in of_classes.items()}
@@ -100,8 +123,13 @@ def _scanned(folder: Path, digests: Mapping[bytes, str], digest: str) -> FolderF
             f"{kind}/{name}"
             for kind, files in names.get("test", {}).items()
             for name in files
-            if digests[os.fsencode(f"test/{kind}/{name}")] in seen
+            if digests[os.fsencode(f"{layout.test_folder}/{kind}/{name}")] in seen
         ),
+        copies={
+            os.fsdecode(name).removeprefix("train/"): digests[name]
+            for name in sorted(trained)
+            if counts[digests[name]] > 1
+        },
         transparent=tuple(transparent),
         unreadable=unreadable,
         decoder=version("pillow"),

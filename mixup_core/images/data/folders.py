@@ -1,13 +1,15 @@
 """Image folders: a user's own images as `train/<class>/*` and `test/<class>/*`. No torch."""
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
@@ -16,6 +18,31 @@ from mixup_core.images.data.pictures import FORMATS
 from mixup_core.rules import printable
 
 _HALVES = (0.5, 0.5, 0.5)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """Which files of an image-folder are its images."""
+
+    test_folder: str = "test"
+    skip: tuple[str, ...] = ()
+    """Names from the folder on that are left out; `*` and `?` stand for any letters."""
+
+    @classmethod
+    def of(cls, data: DataConfig) -> Self:
+        """Return the layout that a configuration names."""
+        return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
+
+    def place(self, split: Split) -> str:
+        """Return the folder of a split."""
+        return self.test_folder if split == "test" else split
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is not left out."""
+        return not any(fnmatchcase(name, pattern) for pattern in self.skip)
+
+
+_USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
@@ -30,10 +57,16 @@ def describe(data: DataConfig) -> DatasetInfo:
     """
     if data.name != "image-folder":
         info = CATALOG[data.name]
-        return info if data.image_size is None else replace(info, image_size=data.image_size)
+        size = info.image_size if data.image_size is None else data.image_size
+        mean, std = data.pixel_mean or info.mean, data.pixel_std or info.std
+        if (size, mean, std) == (info.image_size, info.mean, info.std):
+            return info
+        return replace(info, image_size=size, mean=mean, std=std)
     folder, _ = folder_and_size(data)
-    train = class_files(folder, "train")
-    test = class_files(folder, "test") if data.test else {}
+    layout = Layout.of(data)
+    train = class_files(folder, "train", layout)
+    is_split = data.test_fraction is not None
+    test = class_files(folder, "test", layout) if data.test and not is_split else {}
     return folder_info(data, train, test)
 
 
@@ -51,7 +84,13 @@ def folder_info(
         DataError: If the classes of training and test images differ.
     """
     folder, image_size = folder_and_size(data)
-    test = test if data.test else {}
+    if data.test_fraction is not None and min(map(len, train.values())) < 2:
+        lacking = [name for name, files in train.items() if len(files) < 2]
+        raise DataError(
+            f"{folder}: test_fraction needs two images of each class in train/; "
+            f"one only: {', '.join(map(printable, lacking[:5]))}."
+        )
+    train, test = split_classes(data, train, test)
     if data.test and train.keys() != test.keys():
         raise DataError(
             f"{folder}: train/ and test/ must have the same classes; "
@@ -65,11 +104,45 @@ def folder_info(
         num_classes=len(train),
         channels=3,
         image_size=image_size,
-        mean=_HALVES,
-        std=_HALVES,
+        mean=data.pixel_mean or _HALVES,
+        std=data.pixel_std or _HALVES,
         smallest_class=min(map(len, train.values())),
         classes=tuple(train),
     )
+
+
+_Files = TypeVar("_Files", Path, str)
+
+
+def split_classes(
+    data: DataConfig,
+    train: Mapping[str, Sequence[_Files]],
+    test: Mapping[str, Sequence[_Files]],
+) -> tuple[Mapping[str, Sequence[_Files]], Mapping[str, Sequence[_Files]]]:
+    """Return the training and the test images of each class; no test images without `data.test`.
+
+    Of `data.test_fraction` those are held out whose names have the lowest sha256, so that another
+    image moves none of the others.
+
+    Args:
+        data: The folder.
+        train: Class to the images in `train/`: files, or their names.
+        test: Class to the images in the test folder.
+    """
+    if data.test_fraction is None:
+        return train, test if data.test else {}
+    held_out: dict[str, set[_Files]] = {}
+    for kind, files in train.items():
+        number = max(1, math.floor(data.test_fraction * len(files) + 0.5))
+        drawn = sorted(files, key=lambda file: _drawn(f"{kind}/{Path(file).name}"))
+        held_out[kind] = set(drawn[: min(number, len(files) - 1)])
+    kept = {k: [f for f in files if f not in held_out[k]] for k, files in train.items()}
+    taken = {k: [f for f in files if f in held_out[k]] for k, files in train.items()}
+    return kept, taken if data.test else {}
+
+
+def _drawn(name: str) -> bytes:
+    return hashlib.sha256(f"test split {name}".encode("utf-8", "surrogateescape")).digest()
 
 
 def folder_and_size(data: DataConfig) -> tuple[Path, int]:
@@ -83,7 +156,7 @@ def folder_and_size(data: DataConfig) -> tuple[Path, int]:
     return Path(data.folder), data.image_size
 
 
-def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
+def class_files(folder: Path, split: Split, layout: Layout = _USUAL) -> dict[str, tuple[Path, ...]]:
     """Return the image files of each class of one split; classes and files sorted by name.
 
     Names that start with a dot are ignored at every level, as is what Windows leaves in folders.
@@ -94,10 +167,12 @@ def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
             should be, or a class holds anything but files with the suffix of one of `FORMATS`.
     """
     classes = {}
-    for class_folder in _entries(folder / split):
+    place = layout.place(split)
+    for class_folder in _entries(folder / place):
         if not class_folder.is_dir():
             raise DataError(f"{_line(class_folder)}: a file where a class folder should be.")
-        files = tuple(_entries(class_folder))
+        head = f"{place}/{class_folder.name}"
+        files = tuple(f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}"))
         for file in files:
             if not file.is_file() or file.suffix.lower() not in _image_suffixes():
                 raise DataError(
@@ -107,11 +182,11 @@ def class_files(folder: Path, split: Split) -> dict[str, tuple[Path, ...]]:
             raise DataError(f"{_line(class_folder)}: an empty class; each class needs an image.")
         classes[class_folder.name] = files
     if not classes:
-        raise DataError(f"{folder / split}: no class folders; images lie in {split}/<class>/.")
+        raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
     return classes
 
 
-def folder_digest(folder: Path, root: Path) -> str:
+def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
     """Return the sha256 over the names and contents of all files under `train/` and `test/`.
 
     It is the sha256 of what `sha256sum -z` prints for them, relative names in byte order, and so
@@ -121,6 +196,7 @@ def folder_digest(folder: Path, root: Path) -> str:
     Args:
         folder: What is digested.
         root: Folder of the data sets, where the digests of files are kept.
+        layout: Which of its files are looked at.
 
     Returns:
         64 hexadecimal digits.
@@ -128,20 +204,22 @@ def folder_digest(folder: Path, root: Path) -> str:
     Raises:
         DataError: If `train/` or a file in it is missing or unreadable.
     """
-    return content_digest(file_digests(folder, root))
+    return content_digest(file_digests(folder, root, layout))
 
 
-def file_digests(folder: Path, root: Path) -> dict[bytes, str]:
+def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[bytes, str]:
     """Return the sha256 of all files under `train/` and `test/` by their names from the folder.
 
     Args:
         folder: The folder.
         root: Folder of the data sets, where the digests of files are kept.
+        layout: Which of its files are looked at.
 
     Raises:
         DataError: If `train/` or a file in it is missing or unreadable.
     """
-    splits = ["train", *(["test"] if (folder / "test").exists() else [])]
+    test = layout.test_folder
+    splits = ["train", *([test] if (folder / test).exists() else [])]
     place = folder.absolute()
     known = KnownDigests(
         root / "digests" / f"{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}.json"
@@ -150,6 +228,7 @@ def file_digests(folder: Path, root: Path) -> dict[bytes, str]:
         os.fsencode(name): known.of(entry)
         for split in splits
         for name, entry in _walk(str(place / split), split)
+        if layout.has(name)
     }
     known.keep()
     return files

@@ -137,13 +137,14 @@ def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | Non
                 require_unpacked(stream)
             parts = torch.load(file, mmap=True, weights_only=True)
             images = {name: Images(**part, pool=data.pool) for name, part in parts.items()}
-            return Splits(
+            splits = Splits(
                 info=describe(data),
                 train=images.pop("train"),
                 val=images.pop("val", None),
                 test=images.pop("test", None),
                 corrupted=images,
             )
+            return splits.normalised(data)
         with suppress(IsADirectoryError):
             file.unlink(missing_ok=True)
     return None

@@ -1,12 +1,14 @@
 """ImageData: what a problem needs of image data sets, and what is known of them. No torch."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import DataConfig, TrainConfig
@@ -14,7 +16,7 @@ from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
-from mixup_core.images.data.folders import describe, folder_info
+from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled
@@ -81,7 +83,7 @@ class ImageData:
         """
         assert data.folder is not None, "asked of an image-folder"
         folder = (place / Path(data.folder).expanduser()).absolute()
-        placed = replace(data, folder=str(folder))
+        placed = _with_test_folder(replace(data, folder=str(folder)))
         is_here = (folder / "train").exists()
         if self._known is not None and not (self._looks_here and is_here):
             known = self._known()
@@ -109,7 +111,7 @@ class ImageData:
         data, facts = config.data, facts_of(config.data)
         if facts is None or data.folder is None:
             return
-        splits = ("train/", "test/") if data.test else ("train/",)
+        splits = ("train/", f"{Layout.of(data).test_folder}/") if data.test else ("train/",)
         lines = [
             printable(f"{Path(data.folder) / name}: {text}")
             for name, text in facts.unreadable.items()
@@ -170,14 +172,28 @@ def facts_of(data: DataConfig) -> FolderFacts | None:
 def shared_images(data: DataConfig) -> Iterator[str]:
     """Yield how many test images of an image-folder are training images too, if any are."""
     facts = facts_of(data)
-    if facts is not None and facts.shared and data.test:
-        num_test = sum(map(len, facts.test.values()))
-        are = "is" if len(facts.shared) == 1 else "are"
-        yield (
-            f"WARNING, {len(facts.shared)} of the {num_test} test images {are} among the training "
-            f"images too (the first: {printable(facts.shared[0])}), so that test results flatter "
-            "every arm"
-        )
+    if facts is None:
+        return
+    test, train = facts.names(data, "test"), facts.names(data, "train")
+    is_split = data.test_fraction is not None
+    shared = facts.shared_by(test, train) if is_split else list(facts.shared)
+    if shared and data.test:
+        yield _spell_shared("test", shared, len(test))
+    if facts.copies and 0 < data.val_size < len(train):
+        from mixup_core.images.data.draws import split_off  # most studies need no NumPy
+
+        kept, held_out = ([train[i] for i in part] for part in split_off(len(train), data.val_size))
+        if shared := facts.shared_by(held_out, kept):
+            yield _spell_shared("validation", shared, len(held_out))
+
+
+def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:
+    are = "is" if len(shared) == 1 else "are"
+    return (
+        f"WARNING, {len(shared)} of the {number} {what} images {are} among the training "
+        f"images too (the first: {printable(shared[0])}), so that {what} results flatter "
+        "every arm"
+    )
 
 
 _KNOWN: dict[str, FolderFacts] = {}
@@ -196,10 +212,48 @@ def _found(placed: DataConfig) -> DataConfig:
         DataError: If the folder is not laid out as one of images.
     """
     assert placed.folder is not None, "asked of an image-folder"
+    _check_layout(placed)
     describe(placed)
-    facts = scan_folder(Path(placed.folder), data_root())
+    facts = scan_folder(Path(placed.folder), data_root(), Layout.of(placed))
     _KNOWN[facts.digest] = facts
     return _with(placed, facts)
+
+
+def _with_test_folder(placed: DataConfig) -> DataConfig:
+    """Return the configuration with the folder that holds the test images in the place of `test`.
+
+    A folder of another name is taken only if the run is tested and there is none of the usual name.
+    """
+    assert placed.folder is not None, "asked of an image-folder"
+    folder, is_open = Path(placed.folder), placed.test and placed.test_folder is None
+    if not is_open or placed.test_fraction is not None or (folder / "test").exists():
+        return placed
+    others: tuple[Literal["val", "valid", "validation"], ...] = ("val", "valid", "validation")
+    found = [name for name in others if (folder / name).is_dir()]
+    return replace(placed, test_folder=found[0]) if found else placed
+
+
+def _check_layout(placed: DataConfig) -> None:
+    """Check what a configuration says of the files of a folder.
+
+    Raises:
+        DataError: If a pattern of `data.skip` leaves nothing out, or a fraction would ignore a test
+            folder.
+    """
+    assert placed.folder is not None, "asked of an image-folder"
+    folder = Path(placed.folder)
+    if placed.test_fraction is not None and (folder / "test").exists():
+        raise DataError(
+            f"{folder}: has test images in test/, which test_fraction would ignore; remove one."
+        )
+    if placed.skip:
+        names = [os.fsdecode(name) for name in file_digests(folder, data_root())]
+        names += [f"{k}/" for k in ("val", "valid", "validation") if (folder / k).is_dir()]
+        for pattern in placed.skip:
+            head = pattern.partition("/")[0]
+            is_met = any(fnmatchcase(name, pattern) for name in names) or f"{head}/" in names
+            if not is_met:
+                raise DataError(f"{folder}: skip names no file, got {pattern!r}.")
 
 
 def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
@@ -209,14 +263,21 @@ def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
 
 def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
     """Return the configuration of a folder that a store knows; None if it does not."""
+    own = {
+        "data.folder": placed.folder,
+        "data.skip": None if placed.skip is None else list(placed.skip),
+    }
     for config in known.configs:
         digest = config.get("data.digest")
-        if config.get("data.folder") != placed.folder or not isinstance(digest, str):
+        if any(config.get(path) != value for path, value in own.items()):
+            continue
+        test_folder = config.get("data.test_folder")
+        if placed.test_folder not in {None, test_folder} or not isinstance(digest, str):
             continue
         facts = filled(FolderFacts, dict(known.facts.get(digest, {})))
         if facts is not None and facts.digest == digest:
             _KNOWN.setdefault(digest, facts)
-            return _with(placed, facts)
+            return _with(replace(placed, test_folder=test_folder), facts)
     return None
 
 

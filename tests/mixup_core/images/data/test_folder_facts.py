@@ -7,7 +7,7 @@ from PIL import Image
 
 from mixup_core.images.data import folder_facts
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
-from mixup_core.images.data.folders import folder_digest
+from mixup_core.images.data.folders import Layout, folder_digest
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def test_a_folder_is_known_by_names_shared_transparent_and_unreadable_images(
     assert facts.train == {"cat": ("a.png", "b.png"), "dog": ("a.png",)}
     assert facts.test == {"cat": ("a.png",), "dog": ("a.png", "z.png")}
     assert facts.shared == ("dog/a.png",)
+    assert facts.copies == {}
     assert facts.transparent == ("train/cat/b.png",)
     assert list(facts.unreadable) == ["test/dog/z.png"]
     assert "cannot be decoded" in facts.unreadable["test/dog/z.png"]
@@ -51,9 +52,9 @@ def test_a_folder_is_looked_at_again_only_once_a_file_or_the_decoder_changed(
     looked: list[str] = []
     scanned = folder_facts._scanned
 
-    def count(place: Path, digests: dict[bytes, str], digest: str) -> FolderFacts:
+    def count(place: Path, digests: dict[bytes, str], digest: str, layout: Layout) -> FolderFacts:
         looked.append(digest)
-        return scanned(place, digests, digest)
+        return scanned(place, digests, digest, layout)
 
     monkeypatch.setattr(folder_facts, "_scanned", count)
     first = scan_folder(folder, tmp_path / "data")

@@ -1,0 +1,161 @@
+"""Folders without test/, with files to leave out, with copies; pixels by measured statistics."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.mapped import load_mapped
+from mixup_core.images.data.needs import ImageData, described, shared_images
+from mixup_core.images.feasibility import infeasible
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.views import NormalisedPixels
+from mixup_core.keys import run_key
+from mixup_core.rules import RuleError
+
+
+@pytest.fixture
+def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of 10 cats and 6 dogs to train on, all different, and nothing else."""
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    fill(tmp_path / "pets" / "train", cat=10, dog=6)
+    return tmp_path / "pets"
+
+
+def fill(folder: Path, first: int = 0, **numbers: int) -> None:
+    for kind, number in numbers.items():
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for index in range(number):
+            first += 1
+            Image.new("RGB", (8, 8), (first, 2 * first, 0)).save(folder / kind / f"{index}.png")
+
+
+def config_of(folder: Path, **fields: Any) -> TrainConfig:
+    data = DataConfig(name="image-folder", folder=str(folder), image_size=8, **fields)
+    return ImageData().prepare(TrainConfig(data=data, epochs=1, batch_size=2), folder)
+
+
+def reds(config: TrainConfig) -> tuple[set[int], set[int]]:
+    splits = load_mapped(config.data)
+    assert splits.test is not None
+    train, test = ({int(p[0, 0, 0]) for p in part.pixels} for part in (splits.train, splits.test))
+    return train, test
+
+
+def test_a_fraction_of_each_class_is_held_out_as_test_images_the_same_when_more_come(
+    pets: Path,
+) -> None:
+    config = config_of(pets, test_fraction=0.2)
+    info = described(config.data)
+    assert (info.num_train, info.num_test, info.smallest_class) == (13, 3, 5)
+    train, test = reds(config)
+    assert train | test == set(range(1, 17))
+    assert train.isdisjoint(test)
+    splits = load(config.data)
+    assert splits.test is not None
+    assert torch.bincount(splits.test.labels).tolist() == [2, 1]
+    names = IMAGES.examples(config, "test")
+    assert [name.partition("/")[0] for name in names] == ["cat", "cat", "dog"]
+    blind = load(config_of(pets, test_fraction=0.2, test=False).data)
+    assert blind.test is None
+    assert torch.equal(blind.train.pixels, splits.train.pixels)
+    fill(pets / "train", first=100, owl=2)
+    more = IMAGES.examples(config_of(pets, test_fraction=0.2), "test")
+    assert set(names) < set(more)
+
+
+def test_a_fraction_needs_two_images_of_a_class_and_no_test_folder(pets: Path) -> None:
+    fill(pets / "train", first=50, owl=1)
+    with pytest.raises(DataError, match="needs two images of each class in train/; one only: owl"):
+        config_of(pets, test_fraction=0.2)
+    (pets / "train" / "owl" / "0.png").rename(pets / "train" / "cat" / "x.png")
+    (pets / "train" / "owl").rmdir()
+    fill(pets / "test", cat=1, dog=1)
+    with pytest.raises(DataError, match="which test_fraction would ignore"):
+        config_of(pets, test_fraction=0.2)
+    with pytest.raises(RuleError, match="test images come from a folder or are a fraction"):
+        DataConfig(
+            name="image-folder", folder="x", image_size=8, test_fraction=0.2, test_folder="val"
+        )
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_a_folder_of_another_name_holds_the_test_images_where_there_is_no_test(
+    name: str, pets: Path
+) -> None:
+    untested = config_of(pets, test=False)
+    fill(pets / name, first=40, cat=1, dog=2)
+    config = config_of(pets)
+    assert config.data.test_folder == name
+    assert reds(config)[1] == {41, 42, 43}
+    assert config_of(pets, test=False) == untested, "results of runs that are not tested stay"
+    fill(pets / "test", first=60, cat=1, dog=1)
+    assert config_of(pets).data.test_folder is None
+    assert reds(config_of(pets, test_folder=name))[1] == {41, 42, 43}
+
+
+def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> None:
+    plain = config_of(pets, test=False)
+    (pets / "train" / "cat" / "notes.txt").write_text("x")
+    (pets / "train" / "dog" / "bad.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"notes\.txt: not an image file"):
+        config_of(pets, test=False)
+    skipping = config_of(pets, test=False, skip=("train/*/*.txt", "train/dog/bad.png"))
+    assert skipping.data.digest == plain.data.digest
+    assert run_key(skipping) == run_key(plain)
+    ImageData().open(skipping)
+    assert len(load(skipping.data).train) == 16
+    fewer = config_of(
+        pets, test=False, skip=("train/*/*.txt", "train/dog/bad.png", "train/dog/0.png")
+    )
+    assert run_key(fewer) != run_key(plain)
+    with pytest.raises(DataError, match="skip names no file, got 'train/owl/"):
+        config_of(pets, test=False, skip=("train/owl/0.png",))
+
+
+def test_copies_among_held_out_images_are_said(pets: Path) -> None:
+    for index in range(10):
+        content = (pets / "train" / "cat" / "0.png").read_bytes()
+        (pets / "train" / "cat" / f"{index}.png").write_bytes(content)
+    (said,) = shared_images(config_of(pets, test_fraction=0.2).data)
+    assert said.startswith("WARNING, 2 of the 3 test images are among the training images too")
+    (said,) = shared_images(config_of(pets, test=False, val_size=10).data)
+    assert "of the 10 validation images are among the training images too" in said
+    assert list(shared_images(config_of(pets, test=False).data)) == []
+
+
+@pytest.mark.parametrize("pool", [1, 2])
+def test_measured_normalisation_gives_training_images_mean_0_and_deviation_1(
+    pets: Path, pool: int
+) -> None:
+    rng = np.random.default_rng(0)
+    for file in (pets / "train").rglob("*.png"):
+        Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(file)
+    config = config_of(pets, test=False, normalise="measured", pool=pool, val_size=4)
+    assert run_key(config) != run_key(config_of(pets, test=False, pool=pool, val_size=4))
+    for splits in (load(config.data), load_mapped(config.data), load_mapped(config.data)):
+        shown = NormalisedPixels(splits.train, splits.info, pool, torch.device("cpu"))
+        pixels = shown[torch.arange(12)]
+        torch.testing.assert_close(pixels.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
+        deviation = pixels.std((0, 2, 3), correction=0)
+        torch.testing.assert_close(deviation, torch.ones(3), atol=1e-5, rtol=0)
+
+
+def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: Path) -> None:
+    config = config_of(pets, test=False, pixel_mean=(0.1, 0.2, 0.3), pixel_std=(0.4, 0.5, 0.6))
+    assert list(infeasible(config)) == []
+    info = load(config.data).info
+    assert (info.mean, info.std) == ((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    digits = TrainConfig(
+        data=DataConfig(name="digits", pixel_mean=(0.1, 0.2)), epochs=1, batch_size=2
+    )
+    error = next(infeasible(digits))
+    assert "pixel_mean has a value for each channel" in str(error)
+    with pytest.raises(RuleError, match="normalisation is measured or given"):
+        DataConfig(name="digits", pixel_mean=(0.1,), normalise="measured")
