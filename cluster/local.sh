@@ -16,5 +16,6 @@ mkdir -p "$(dirname "$token")"
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$token"
 export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 RAY_USAGE_STATS_ENABLED=0
 echo "token     $token" >&2
+echo "ends by   Ctrl-C here, or kill $$" >&2
 exec "$python" -m ray.scripts.scripts start --head --block --disable-usage-stats \
     --node-ip-address=127.0.0.1 --dashboard-host=127.0.0.1 --dashboard-port="$port" "$@"

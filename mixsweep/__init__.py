@@ -1,4 +1,4 @@
-"""mixsweep: studies from Python. Four names, for notebooks and scripts.
+"""mixsweep: studies from Python. Five names, for notebooks and scripts.
 
 Example::
 
@@ -8,25 +8,28 @@ Example::
     for record in mixsweep.train(study.runs()[0]):       # one run, here and now; nothing is stored
         print(record.epoch, record.metrics["test/error"])
 
+    results = mixsweep.run("digits", home="runs")        # trains what is missing, then reports
     results = mixsweep.load("digits", home="runs")       # what `mixsweep run digits` has stored
     results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
     results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
 
-A study is a value (`sweeps.study.study.Study`): `arms`, `seeds`, `runs()`. It is trained with
-resume, tracking and reports by `mixsweep run` alone; nothing here starts Ray or writes a file.
+A study is a value (`sweeps.study.study.Study`): `arms`, `seeds`, `runs()`. In place of a name or a
+path every function takes a mapping with the keys of a study file. `run` does what `mixsweep run`
+does; nothing else here starts Ray or writes a file.
 """
 
+import inspect
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
 from sweeps.commands.request import Request
 from sweeps.machine.home import Home
-from sweeps.reading.study_file import load_study
+from sweeps.reading.study_file import load_study, study_of
 from sweeps.state.results import RunResult, read_predictions
 from sweeps.study.study import Run, Study
 
@@ -35,7 +38,10 @@ if TYPE_CHECKING:
 
     from reports.figures.canvas import Figure
 
-__all__ = ["Results", "load", "read_study", "train"]
+__all__ = ["Results", "load", "read_study", "run", "train"]
+
+Reference = str | Path | Mapping[str, Any]
+"""Name of a bundled study, path of a study file, or a mapping with its keys."""
 
 
 class Results:
@@ -59,6 +65,12 @@ class Results:
         from reports.tables.frames import arms_frame
 
         return arms_frame(self.study, self.stored)
+
+    def to_latex(self) -> str:
+        """Return the main table as in `table.tex`, for a paper."""
+        from reports.tables.table import tabulate
+
+        return tabulate(self.study, self.stored).latex()
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
@@ -94,21 +106,60 @@ class Results:
         return {f.name: f for f in draw_report(self.study, self.stored, history)}
 
 
-def read_study(reference: str | Path, *overrides: str) -> Study:
+def read_study(reference: Reference, *overrides: str) -> Study:
     """Return a study, checked so that every run of it can start.
 
     Args:
-        reference: Name of a bundled study, or the path of a study file.
+        reference: Name of a bundled study, the path of a study file, or a mapping with its keys.
         overrides: `PATH=VALUE`, as `--set` takes them.
 
     Raises:
         StudyError: If the file, an override or the study is not right: every problem at once.
     """
+    if isinstance(reference, Mapping):
+        return study_of(reference, overrides)
     return load_study(str(reference), overrides)
 
 
+def run(
+    study: Reference,
+    *overrides: str,
+    home: str | Path = "runs",
+    store: str | None = None,
+    engine: Literal["inline", "ray"] = "inline",
+    slots: int | None = None,
+) -> Results:
+    """Train what is missing of a study, write its report, and return what is stored then.
+
+    Interrupted, it goes on from what is stored when it is called again. A run that fails is in
+    `Results.runs` with its outcome; no exception is raised for it.
+
+    Args:
+        study: As for `read_study`.
+        overrides: `PATH=VALUE`, as `--set` takes them.
+        home: Folder of results.
+        store: Checkpoint store elsewhere, a path or an fsspec URL; None: the one in `home`.
+        engine: `inline`: in this process, one run after another. `ray`: side by side, by Ray.
+        slots: Runs trained side by side by Ray; None: what CPUs or GPUs hold.
+
+    Raises:
+        StudyError: If the study is not right.
+        RefusedError: If it cannot be launched here.
+    """
+    from sweeps.commands.ending import Ending
+    from sweeps.commands.run import run as command
+
+    request = _request(study, overrides, home, store)
+    launch: Any = command.callback
+    with command.make_context("run", [request.reference], obj=Ending()) as context:
+        names = set(inspect.signature(launch).parameters)
+        given = {name: value for name, value in context.params.items() if name in names}
+        launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
+    return load(study, *overrides, home=home, store=store)
+
+
 def load(
-    study: str | Path, *overrides: str, home: str | Path = "runs", store: str | None = None
+    study: Reference, *overrides: str, home: str | Path = "runs", store: str | None = None
 ) -> Results:
     """Return what is stored of a study, finished or not.
 
@@ -124,15 +175,21 @@ def load(
         StoreError: If the store cannot be read.
         RefusedError: If nothing of the study is stored there.
     """
-    place = Home(folder=Path(home), store_url=store)
-    request = Request(
-        reference=str(study),
-        overrides=overrides,
-        study=load_study(str(study), overrides, place.store),
-        home=place,
-    )
+    request = _request(study, overrides, home, store)
     request.require_stored()
     return Results(request)
+
+
+def _request(
+    study: Reference, overrides: tuple[str, ...], home: str | Path, store: str | None
+) -> Request:
+    place = Home(folder=Path(home), store_url=store)
+    if isinstance(study, Mapping):
+        read = study_of(study, overrides)
+    else:
+        read = load_study(str(study), overrides, place.store)
+    reference = read.name if isinstance(study, Mapping) else str(study)
+    return Request(reference=reference, overrides=overrides, study=read, home=place)
 
 
 def train(

@@ -116,6 +116,10 @@ class Figure:
 
         return pd.read_csv(io.StringIO(self.numbers))
 
+    def __repr__(self) -> str:
+        """Return name and title: the rest is long."""
+        return f"<Figure {self.name}: {self.title}>"
+
     def _repr_png_(self) -> bytes:
         """Return what a notebook shows."""
         return self.png

@@ -1,9 +1,13 @@
 """Data commands: say which data sets are here, and fetch them."""
 
+from pathlib import Path
+
 import click
 
+from mixup_core.images.data.fetching import data_root
 from mixup_core.problem import DataError, all_data_needs
-from sweeps.commands.request import DONE, loading_option
+from mixup_core.rules import printable
+from sweeps.commands.request import BAD_INPUT, DONE, loading_option
 from sweeps.running.console import still
 
 
@@ -34,4 +38,40 @@ def fetch_data(name: str) -> int:
     with still(f"fetching {name}"):
         source = known[name].fetch(name)
     click.echo(f"{name}: {source}")
+    return DONE
+
+
+@data.command("check")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
+              help="Side in pixels that the images will get.")  # fmt: skip
+@click.option("--test-folder", default="test", show_default=True, help="Folder of test images.")
+@click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
+def check_data(folder: Path, size: int, test_folder: str, skip: tuple[str, ...]) -> int:
+    """Decode every image of FOLDER, and list all that cannot be used.
+
+    FOLDER holds train/<class>/* and mostly test/<class>/*. Exit code 2 if some cannot be used.
+    """
+    from mixup_core.images.data.folder_facts import faults_of, scan_folder
+    from mixup_core.images.data.folders import Layout
+
+    layout = Layout(test_folder=test_folder, skip=skip)
+    with still("decoding the images"):
+        faults = faults_of(folder, size, layout)
+    for fault in faults:
+        click.echo(fault, err=True)
+    if faults:
+        click.echo(f"{len(faults)} files cannot be used", err=True)
+        return BAD_INPUT
+    facts = scan_folder(folder, data_root(), layout)
+    for name in facts.classes:
+        held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
+        click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
+    for what, names in (
+        ("have transparent pixels; set data.background", facts.transparent),
+        ("test images are training images too", facts.shared),
+        ("training images have the bytes of another", tuple(facts.copies)),
+    ):
+        if names:
+            click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
     return DONE

@@ -1,5 +1,6 @@
 """Request: a study and its places as a command line names them, and how commands end."""
 
+import functools
 import math
 import shlex
 import shutil
@@ -290,8 +291,8 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         )
         return command(request, **options)
 
-    with_request.__name__, with_request.__doc__ = command.__name__, command.__doc__
-    wrapped: Any = with_request
+    wrapped: Any = functools.wraps(command)(with_request)
+    wrapped.__click_params__ = []
     for decorate in (
         plugin_option,
         set_option,

@@ -1,5 +1,6 @@
 """Names of arms: what a study file may call one, and what a grid calls its points."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -41,4 +42,17 @@ def _value_name(value: Any) -> str:
         case {**parts}:
             return ",".join(f"{name}={_value_name(part)}" for name, part in parts.items())
         case _:
-            return re.sub(r"[^A-Za-z0-9._+-]", "-", str(value))
+            text = str(value)
+            plain = re.sub(r"[^A-Za-z0-9._+-]", "-", text)
+            if text.isascii() and len(text) <= _MOST_LETTERS:
+                return plain
+            # Other letters all become one: a hash tells such values apart.
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            kept = re.sub(r"-+", "-", plain[-_KEPT_LETTERS:]).strip("-.")
+            return f"{kept}-{digest[:6]}" if kept else digest[:6]
+
+
+_MOST_LETTERS = 60
+"""Of a value that stands in the name of an arm as it is written."""
+_KEPT_LETTERS = 24
+"""Last ones of a longer value, which tell paths apart best."""

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, get_origin
 
+from mixup_core.tree.parts import members, unmarked
 from mixup_core.tree.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_paths import Settings, above
@@ -41,14 +42,15 @@ class GridReader:
                 read.report(("zip",), f"lists must have one length, got {lengths}")
             steps = list(map(_together, zip(*zipped.values(), strict=False))) or [{}]
             self._grids = [{**axes, "": steps} for axes in self._grids]
-        self._exclude: dict[At, Settings] = {}
+        self._exclude: dict[At, list[Settings]] = {}
         excluded = read.filled(given.get("exclude", REFUSED), ("exclude",), "mapping")
         for at, values in excluded.items():
-            rule = read.dotted(values, at)
             if values == {}:
                 read.report(at, "needs at least one path")
-            elif rule and all(setting.value is not REFUSED for setting in rule.values()):
-                self._exclude[at] = rule
+            rules: list[Settings] = [read.dotted(one, at) for one in self._alternatives(values)]
+            sound = [s.value is not REFUSED for rule in rules for s in rule.values()]
+            if sound and all(sound):
+                self._exclude[at] = rules
         self._unmet = list(self._exclude)
 
     @property
@@ -70,8 +72,11 @@ class GridReader:
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
         """Return whether `exclude` names a combination that is given by grid, arm and base."""
         found = [
-            at for at, rule in self._exclude.items()
-            if all(p in given and spelled(given[p]) == spelled(s.value) for p, s in rule.items())
+            at for at, rules in self._exclude.items()
+            if any(
+                all(p in given and spelled(given[p]) == spelled(s.value) for p, s in rule.items())
+                for rule in rules
+            )
         ]  # fmt: skip
         self._unmet = [at for at in self._unmet if at not in found]
         return bool(found)
@@ -80,6 +85,24 @@ class GridReader:
         """Report what `exclude` names and no arm has."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
+
+    def _alternatives(self, values: Any) -> list[Any]:
+        """Return the combinations that a mapping leaves out: of a list, each of its values."""
+        if not isinstance(values, dict):
+            return [values]
+        listed = {
+            path: value
+            for path, value in values.items()
+            if isinstance(value, list) and value and not self._takes_list(path)
+        }
+        return [
+            values | dict(zip(listed, chosen, strict=True)) for chosen in product(*listed.values())
+        ]
+
+    def _takes_list(self, path: str) -> bool:
+        leaf = self._read.paths.leaves.get(path)
+        kinds = () if leaf is None else map(unmarked, members(leaf.part.hint))
+        return any(get_origin(kind) is tuple for kind in kinds)
 
     def _axes(self, grid: Any, at: At) -> dict[str, Axis]:
         """Return the steps of each path of a grid that has any."""

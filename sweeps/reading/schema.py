@@ -67,10 +67,12 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
         for head in heads:
             group = group["properties"].setdefault(head, _mapping({}))
         group["properties"][last] = value
+    groups = {head: base["properties"][head] for head in base["properties"] if head in paths.groups}
+    left_out = {path: {"anyOf": [value, _list(value)]} for path, value in values.items()}
     arms = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{ARM_NAME}$"}}
     return {
         "base": base,
-        "arms": arms | {"additionalProperties": {"$ref": here}},
+        "arms": arms | {"additionalProperties": _mapping(values | groups)},
         "grid": {"anyOf": [axes, _list(axes)]},
         "zip": axes,
         "sensitivity": _mapping(
@@ -78,7 +80,7 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
             | {"readout": _list(_schema(Readout))}
         )
         | {"minProperties": 1},
-        "exclude": _list({"$ref": here, "minProperties": 1}),
+        "exclude": _list(_mapping(left_out | groups) | {"minProperties": 1}),
         "search": search,
     }
 

@@ -1,16 +1,18 @@
 """Study files: YAML in, a checked `Study` out, or every fault of the file at once."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from mixup_core.plugins.installed import load_installed
+from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
-from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml
+from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml, write_yaml
 from sweeps.reading.study_reader import StudyReader
 from sweeps.reading.tree_reader import did_you_mean
 from sweeps.state.ledger import known_data, stored_launch
@@ -23,6 +25,20 @@ class StudyError(Exception):
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(self.faults))
+
+
+def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
+    """Return the study of a mapping with the keys of a study file.
+
+    Args:
+        document: Texts, numbers, lists and mappings, as YAML would hold them. Relative image
+            folders count from the current directory.
+        overrides: As for `load_study`.
+
+    Raises:
+        StudyError: If the mapping, an override or the study is not right.
+    """
+    return _study(write_yaml(dict(document)).encode(), "study", Path(), overrides)
 
 
 def load_study(
@@ -59,13 +75,25 @@ def load_study(
             if store_url is None:
                 raise
             raise StudyError((f"{error}; none of this name was launched in this store",)) from None
+    known = None if store_url is None else partial(known_data, Store(store_url))
+    return _study(content, name, folder, overrides, known, only_known=launch is not None)
+
+
+def _study(  # noqa: PLR0913  what a study is read from
+    content: bytes,
+    name: str,
+    folder: Path,
+    overrides: Sequence[str],
+    known: Callable[[str], KnownData] | None = None,
+    *,
+    only_known: bool = False,
+) -> Study:
     document = read_yaml(content, lambda line: Place(source=name, line=line))
     if isinstance(document.value, dict):
         load_installed(words_of(document.value, overrides))
         for text in overrides:
             override(document, text)
-    known = None if store_url is None else partial(known_data, Store(store_url))
-    study = StudyReader(document, folder, known, only_known=launch is not None).study()
+    study = StudyReader(document, folder, known, only_known=only_known).study()
     if study is None:
         faults = sorted(document.faults, key=lambda fault: fault.place.line or math.inf)
         raise StudyError(tuple(dict.fromkeys(map(str, faults))))

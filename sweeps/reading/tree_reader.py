@@ -135,13 +135,17 @@ class TreeReader:
         return settings
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Return the settings of a mapping of dotted paths; see `nested` for what is none."""
+        """Return the settings of a mapping of dotted paths; groups may be mappings inside it."""
         if not isinstance(value, dict):
             return self.nested(value, at)
-        return {
-            path: self.setting(path, part, (*at, path))
-            for path, part in value.items() if self.is_path(path, (*at, path))
-        }  # fmt: skip
+        settings: dict[str, Setting] = {}
+        for path, part in value.items():
+            here = (*at, path)
+            if path in self.paths.groups and isinstance(part, dict):
+                settings |= self.nested(part, here, f"{path}.")
+            elif self.is_path(path, here):
+                settings[path] = self.setting(path, part, here)
+        return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
         """Return what is given under a path of the tree."""

@@ -76,6 +76,42 @@ def test_a_study_that_was_launched_and_has_no_epoch_yet_gives_empty_runs(tmp_pat
     assert results.figures == {}
 
 
+STUDY = {
+    "study": "from-a-mapping",
+    "base": {"data": {"name": "digits", "num_train": 64}, "model": {"name": "mlp", "hidden": [4]},
+             "epochs": 1, "batch_size": 32},
+    "arms": {"erm": {"mix.law": "erm"}, "uniform": {"mix": {"law": {"beta": 1.0}}}},
+    "seeds": 1,
+}  # fmt: skip
+
+
+def test_a_mapping_is_a_study() -> None:
+    study = mixsweep.read_study(STUDY, "seeds=2")
+    assert (study.name, list(study.arms), study.seeds) == (
+        "from-a-mapping", ["erm", "uniform"], (0, 1),
+    )  # fmt: skip
+    with pytest.raises(StudyError, match="unknown key 'epohcs'"):
+        mixsweep.read_study({**STUDY, "base": {"epohcs": 3}})
+
+
+@pytest.mark.timeout(300)
+def test_a_study_is_run_in_this_process_once(tmp_path: Path) -> None:
+    results = mixsweep.run(STUDY, home=tmp_path)
+    assert list(results.runs["outcome"]) == ["complete"] * 2
+    assert (tmp_path / "reports" / "from-a-mapping" / "table.tex").is_file()
+    times = [result.facts[0].stored_at_ms for result in results.stored]
+    again = mixsweep.run(STUDY, home=tmp_path)
+    assert [result.facts[0].stored_at_ms for result in again.stored] == times
+    assert list(mixsweep.load("from-a-mapping", home=tmp_path).arms["n"]) == [1, 1]
+
+
+def test_a_figure_prints_in_one_short_line_and_the_table_as_latex(home: Path) -> None:
+    results = mixsweep.load("digits", home=home)
+    assert repr(results.figures["learning_curves"]) == "<Figure learning_curves: Learning curves>"
+    assert results.to_latex().startswith("\\begin{table}")
+    assert results.to_latex().count("\\end{table}") == 2
+
+
 def test_a_wrong_study_is_refused() -> None:
     with pytest.raises(StudyError, match="seedz"):
         mixsweep.read_study("digits", "seedz=3")

@@ -19,7 +19,7 @@ from mixup_core.images.data.folders import (
     file_digests,
     split_classes,
 )
-from mixup_core.images.data.pictures import is_transparent, opened_picture
+from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled, read_note
 
@@ -86,6 +86,35 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
         partial.write_text(json.dumps(dataclasses.asdict(found)))
         partial.replace(kept)
     return found
+
+
+def faults_of(folder: Path, size: int, layout: Layout) -> list[str]:
+    """Return what is wrong with an image-folder, all of it: every image is decoded.
+
+    Args:
+        folder: The folder.
+        size: Side that the images will get, in pixels.
+        layout: Which of its files are its images.
+    """
+    found = []
+    places = ["train", *(["test"] if (folder / layout.test_folder).exists() else [])]
+    splits: tuple[Split, ...] = ("train", "test")
+    for split in (split for split in splits if split in places):
+        place = folder / layout.place(split)
+        kinds = sorted(p for p in place.glob("*") if p.is_dir() and not p.name.startswith("."))
+        try:
+            classes = class_files(folder, split, layout)
+        except DataError as error:
+            found.append(str(error))
+            files = [f for kind in kinds for f in sorted(kind.glob("*")) if f.suffix]
+        else:
+            files = [file for of_class in classes.values() for file in of_class]
+        for file in files:
+            try:
+                rgb_picture(file, size, "white")
+            except DataError as error:
+                found.append(str(error))
+    return list(dict.fromkeys(found))
 
 
 def _scanned(

@@ -42,3 +42,13 @@ def test_a_name_has_no_spaces_so_that_no_arm_is_named_like_a_point_of_a_search()
     assert not re.fullmatch(ARM_NAME, "point 0")
     assert re.fullmatch(ARM_NAME, "a" * MAX_NAME)
     assert not re.fullmatch(ARM_NAME, "a" * (MAX_NAME + 1))
+
+
+def test_values_of_other_letters_and_long_ones_are_told_apart_and_keep_their_ends() -> None:
+    names = [arm_name("", {"data.folder": value}) for value in ("фото", "кони", "data/фото/x1")]
+    assert len(set(names)) == 3
+    assert names[2].startswith("folder=data-x1-") or names[2].startswith("folder=data-")
+    long = [arm_name("", {"data.folder": f"/data/{'very/' * 30}deep/{end}"}) for end in "ab"]
+    assert len(set(long)) == 2
+    assert all(re.fullmatch(rf"folder={ARM_NAME}", name) for name in names + long)
+    assert all(len(name) < 50 for name in long)

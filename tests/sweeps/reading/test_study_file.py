@@ -202,7 +202,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                                  "4: arms.a.optimizer.learning_rate: unknown path *"),
     "arm without a mapping": (SMALL + "arms: {a: {}, b: null}\n",
                               "4: arms.b: expected a mapping, got null"),
-    "arm with a group": (SMALL + "arms: {a: {mix: {law: erm}}}\n",
+    "arm with a group": (SMALL + "arms: {a: {mix: 3}}\n",
                          "4: arms.a.mix: names a group of values; give one of mix.law, *"),
     "arm with a wrong type": (SMALL + "arms:\n  a: {}\n  b:\n    epochs: 2.5\n",
                               "7: arms.b.epochs: expected an integer, got 2.5"),
@@ -644,3 +644,26 @@ def test_arms_that_learn_from_another_are_told_apart_by_what_they_ask_of_it(load
     assert len({run.key for run in study.runs()}) == len(study.runs())
     with pytest.raises(StudyError, match="are the same run"):
         load(SMALL + arms.replace("keep: high", "keep: low"))
+
+
+def test_groups_may_be_mappings_in_arms_too(load: Load) -> None:
+    nested = load(
+        "study: s\nbase: {data: {name: digits}, model: {name: mlp}, epochs: 2, batch_size: 8}\n"
+        "arms: {a: {mix: {law: {beta: 1.0}, switch_epoch: 1}, optimizer.lr: 0.01}}\nseeds: 1\n"
+    ).arms["a"]
+    assert (nested.mix.law, nested.mix.switch_epoch) == (Beta(alpha=1.0), 1)
+
+
+def test_exclude_takes_lists_of_values(load: Load) -> None:
+    text = (
+        "study: s\nbase: {data: {name: digits}, model: {name: mlp}, epochs: 3, batch_size: 8}\n"
+        "arms: {erm: {mix.law: erm}, uni: {mix.law: {beta: 1.0}}}\n"
+        "grid: {mix.switch_epoch: [1, 2, 3]}\nseeds: 1\n"
+        "exclude:\n  - {mix.law: erm, mix.switch_epoch: [2, 3]}\n"
+    )
+    assert [*load(text).arms] == [
+        "erm switch_epoch=1", *(f"uni switch_epoch={epoch}" for epoch in (1, 2, 3)),
+    ]  # fmt: skip
+    listed = text.replace("mix.switch_epoch: [1, 2, 3]", "model.hidden: [[4], [8]]")
+    listed = listed.replace("mix.switch_epoch: [2, 3]", "model.hidden: [8]")
+    assert [*load(listed).arms] == ["erm hidden=4", "uni hidden=4", "uni hidden=8"]

@@ -1,0 +1,54 @@
+"""data check: every image is decoded, and all faults are named at once."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image
+
+from sweeps.cli import commands
+from sweeps.commands.request import BAD_INPUT, DONE
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    for number, name in enumerate(("train/cat/0", "train/cat/1", "train/dog/0", "test/dog/0")):
+        file = tmp_path / "pets" / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
+    return tmp_path / "pets"
+
+
+def check(folder: Path, *more: str) -> Result:
+    return CliRunner().invoke(
+        commands, ["data", "check", str(folder), *more], standalone_mode=False
+    )
+
+
+def test_a_sound_folder_is_counted_by_class_with_what_is_odd(folder: Path) -> None:
+    (folder / "train" / "dog" / "2.png").write_bytes((folder / "test/dog/0.png").read_bytes())
+    Image.new("RGBA", (8, 8), (1, 2, 3, 4)).save(folder / "train" / "cat" / "2.png")
+    said = check(folder)
+    assert (said.return_value, said.stderr) == (DONE, "")
+    assert said.stdout.splitlines() == [
+        "cat: 3 training, 0 test images",
+        "dog: 2 training, 1 test images",
+        "1 have transparent pixels; set data.background; the first: train/cat/2.png",
+        "1 test images are training images too; the first: dog/0.png",
+    ]
+
+
+def test_all_bad_files_are_named_at_once_unless_skipped(folder: Path) -> None:
+    whole = Image.effect_noise((8, 8), 50).convert("RGB")
+    whole.save(folder / "train" / "cat" / "cut.png")
+    content = (folder / "train" / "cat" / "cut.png").read_bytes()
+    (folder / "train" / "cat" / "cut.png").write_bytes(content[:-40])
+    (folder / "test" / "dog" / "none.png").write_bytes(b"none")
+    (folder / "test" / "dog" / "notes.txt").write_bytes(b"none")
+    said = check(folder)
+    assert said.return_value == BAD_INPUT
+    for name in ("train/cat/cut.png", "test/dog/none.png", "test/dog/notes.txt"):
+        assert str(folder / name) in said.stderr
+    words = [w for n in ("train/cat/c*", "test/dog/n*") for w in ("--skip", n)]
+    assert check(folder, *words).return_value == DONE
