@@ -11,6 +11,7 @@ import click
 
 from sweeps.commands.ending import Ending
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
+from sweeps.commands.terminal_table import show_table
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.study.study import Study
 
@@ -44,7 +45,7 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
         written, _ = write_report(request, request.grown, results, out)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
-    click.echo(written.markdown)
+    show_table(written.markdown)
     return conclude(request, results, written)
 
 

@@ -30,6 +30,7 @@ from sweeps.commands.request import (
     program,
 )
 from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
+from sweeps.commands.terminal_table import show_table
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
 from sweeps.running.cluster_address import choose_cluster
@@ -127,7 +128,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         is_over = study.search is None and (not plan.pending or ended is not None)
         if is_over and (left := recall(request, stored := request.results())) is not None:
             ending.report = left.folder
-            click.echo(left.markdown)
+            show_table(left.markdown)
             return conclude(request, stored, left)
         if not is_over:
             require_room(request, plan)
@@ -178,7 +179,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             arrived = _close(tracker, source, store)
         if arrived:
             keep(request, results, report)
-    click.echo(report.markdown)
+    show_table(report.markdown)
     if tracker.refusal is not None:
         click.echo(f"MLflow refused some of it: {tracker.refusal}", err=True)
         click.echo(f"when that is mended: {request.spell('sync')}", err=True)

@@ -153,20 +153,27 @@ class Board:
         until = here if spent_in <= here else spent_in + alone(to_come.at_once)
         return min(most, until + alone(to_come.num_last))
 
-    def headline(self) -> str:
-        """Return the state of the whole study on one line."""
-        parts = [
-            self.study.name,
-            *self._points(),
-            f"{len(self.finished)}/{len(self.study.runs())} runs",
-            f"{len(self.running)} running",
-            f"{len(self.failed)} failed",
-        ]
-        if rate := self.work_per_second():
-            parts.append(f"{_spell_rate(rate)} {self.study.problem.work_unit}/s")
-        if (left := self.seconds_left()) is not None and self.running:
-            parts.append(f"ETA {spell_duration(left)}")
-        return "  ".join(parts)
+    def headline(self, width: int | None = None) -> str:
+        """Return the state of the whole study on one line.
+
+        Args:
+            width: Characters that it may have: the rate, the failures if there are none, then the
+                runs under way and the end of the name are left out; None: any number.
+        """
+        runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
+        failed = f"{len(self.failed)} failed"
+        running, rate, left = f"{len(self.running)} running", "", ""
+        if per_second := self.work_per_second():
+            rate = f"{_spell_rate(per_second)} {self.study.problem.work_unit}/s"
+        if (seconds := self.seconds_left()) is not None and self.running:
+            left = f"ETA {spell_duration(seconds)}"
+        parts = [self.study.name, *self._points(), runs, running, failed, rate, left]
+        droppable = [rate, *([] if self.failed else [failed]), running, *self._points()]
+        while width is not None and droppable and len(_joined(parts)) > width:
+            parts[parts.index(droppable.pop(0))] = ""
+        if width is not None and (excess := len(_joined(parts)) - width) > 0:
+            parts[0] = parts[0][: max(8, len(parts[0]) - excess)]
+        return _joined(parts)
 
     def table(self) -> list[str]:
         """Return one line per arm: seeds done, and where the running ones are.
@@ -249,9 +256,11 @@ class Console:
     def _draw(self) -> None:
         lines = [self._board.headline()]
         if self._live:
-            lines += self._board.table()
             columns, rows = shutil.get_terminal_size()
-            lines = [line[: columns - 1] for line in lines[: rows - 1]]
+            lines = [self._board.headline(columns - 1), *self._board.table()]
+            if more := len(lines) - (rows - 1):
+                lines = lines if more < 0 else [*lines[: rows - 2], f"... {more + 1} more"]
+            lines = [line[: columns - 1] for line in lines]
             self._erase()
             self._drawn = len(lines)
         self._write("".join(f"{line}\n" for line in lines))
@@ -297,6 +306,10 @@ def still(
     finally:
         done.set()
         teller.join()
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "  ".join(filter(None, parts))
 
 
 def _spell_rate(rate: float) -> str:

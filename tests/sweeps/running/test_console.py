@@ -1,5 +1,7 @@
 import io
+import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +45,37 @@ def test_the_headline_counts_runs_and_measures_images() -> None:
     board.start(second)
     board.end(second, failed=True)
     assert board.headline().startswith("pair  1/4 runs  0 running  1 failed")
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 80])
+def test_a_narrow_headline_keeps_the_name_the_runs_and_the_time_that_is_left(width: int) -> None:
+    clock = _Clock()
+    board = _board(clock)
+    board.study = replace(board.study, name="a-study-of-a-long-name")
+    run = board.study.runs()[0]
+    board.start(run)
+    clock.now = 10.0
+    board.advance(run, 5, trained=True, seconds=[2.0] * 5)
+    line = board.headline(width)
+    assert len(line) <= width
+    assert line.startswith("a-study-")
+    assert "0/4 runs" in line
+    assert line.endswith("  ETA 70 s")
+    assert ("images/s" in line) == (width == 80)
+
+
+def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = os.terminal_size((80, 6))
+    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda: size)
+    board = _board()
+    arms = {f"arm{number}": config for number, config in enumerate([board.study.arms["erm"]] * 20)}
+    board.study = replace(board.study, arms=arms, baseline="arm0")
+    board.epochs_to_train = {}
+    stream = _Terminal()
+    Console(board, stream).close()
+    lines = stream.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["pair", "arm", "arm0", "arm1", "..."]
+    assert lines[-1] == "... 18 more"
 
 
 def test_epochs_found_in_the_store_are_not_taken_for_speed() -> None:

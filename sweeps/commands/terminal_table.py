@@ -1,0 +1,75 @@
+"""The main table of a report as a terminal shows it: as many columns and arms as fit."""
+
+import shutil
+import sys
+
+import click
+
+_RESERVED = 8
+"""Lines of a terminal that stay free for what is printed after the table."""
+
+
+def show_table(markdown: str) -> None:
+    """Print the tables of a report; on a terminal the main one alone, fitted to its size."""
+    if not sys.stdout.isatty():
+        click.echo(markdown)
+        return
+    columns, rows = shutil.get_terminal_size()
+    click.echo(fitted(markdown, columns, rows - _RESERVED) or markdown)
+
+
+def fitted(markdown: str, columns: int, rows: int) -> str:
+    """Return the main table of a report with its first columns and arms, as many as fit.
+
+    Args:
+        markdown: Tables of a report; the main one has the column `arm` first.
+        columns: Characters of a line.
+        rows: Lines.
+
+    Returns:
+        Nothing if there is no such table.
+    """
+    grid = _main_grid(markdown)
+    if not grid:
+        return ""
+    widths = [max(len(line[place]) for line in grid) for place in range(len(grid[0]))]
+    num_columns = len(widths)
+    while num_columns > 2 and sum(widths[:num_columns]) + 2 * (num_columns - 1) >= columns:
+        num_columns -= 1
+    shown = grid if len(grid) <= max(rows, 4) else grid[: max(rows, 4) - 1]
+    lines = [
+        "  ".join(f"{cell:<{w}}" for cell, w in zip(line[:num_columns], widths, strict=False))
+        for line in shown
+    ]
+    if more := len(grid) - len(shown):
+        lines.append(f"... {more} more")
+    if hidden := grid[0][num_columns:]:
+        lines.append(f"not shown: {'; '.join(hidden)}")
+    return "\n".join(line.rstrip()[: columns - 1] for line in lines)
+
+
+def _main_grid(markdown: str) -> list[list[str]]:
+    """Return the cells of the first table whose first column is `arm`, without its ruler."""
+    found: list[list[str]] = []
+    for line in markdown.splitlines():
+        if not line.startswith("|"):
+            if found:
+                break
+            continue
+        cells = _cells(line)
+        if found or cells[0] == "arm":
+            found.append(cells)
+    return [found[0], *found[2:]] if len(found) > 2 else []
+
+
+def _cells(line: str) -> list[str]:
+    """Return the cells of a line of a Markdown table, without markup."""
+    hidden = line.strip().strip("|").replace("\\|", "\0")
+    cells = (cell.strip().strip("*").replace("\0", "|") for cell in hidden.split("|"))
+    return [_unescaped(cell) for cell in cells]
+
+
+def _unescaped(cell: str) -> str:
+    for letter in "\\`*_{}[]()<>#+-.!":
+        cell = cell.replace(f"\\{letter}", letter)
+    return cell

@@ -1,0 +1,35 @@
+"""The table of a terminal: what does not fit is named, and what fits is whole."""
+
+import pytest
+
+from reports.tables.table import tabulate
+from sweeps.commands.terminal_table import fitted
+from tests.reports.synthetic import finish, make_study
+
+STUDY = make_study(arms=("erm", "uniform", *(f"arm{index}" for index in range(28))))
+MARKDOWN = (
+    "Claims of the sources\n\n| claim | verdict |\n| --- | --- |\n| x | holds |\n\n"
+    + tabulate(STUDY, tuple(map(finish, STUDY.runs()))).markdown()
+)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("rows", [10, 40])
+def test_a_table_fits_the_terminal_and_says_what_it_leaves_out(columns: int, rows: int) -> None:
+    lines = fitted(MARKDOWN, columns, rows).splitlines()
+    assert max(map(len, lines)) < columns
+    assert lines[0].split("  ")[0] == "arm"
+    assert "test error" in lines[0]
+    assert "\\" not in "".join(lines)
+    assert "**" not in "".join(lines)
+    if rows == 10:
+        assert len([line for line in lines if line.startswith(("erm", "uniform", "arm"))]) == 9
+        assert "... 22 more" in lines
+    else:
+        assert not any(line.startswith("...") for line in lines)
+    assert columns == 140 or any(line.startswith("not shown: ") for line in lines)
+
+
+def test_text_without_a_table_of_arms_is_left_as_it_is() -> None:
+    assert fitted("| claim | x |\n| --- | --- |\n| a | b |\n", 80, 20) == ""
+    assert fitted("", 80, 20) == ""
