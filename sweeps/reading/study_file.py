@@ -101,9 +101,9 @@ def _study(  # noqa: PLR0913  what a study is read from
 
 
 def _is_file(reference: str) -> bool:
-    """Return whether a reference names a bundled study, or something at its path."""
+    """Return whether a reference names a bundled study or a file; a folder may be called alike."""
     try:
-        return reference in _bundled_names() or Path(reference).exists()
+        return reference in _bundled_names() or Path(reference).is_file()
     except OSError:
         return True
 

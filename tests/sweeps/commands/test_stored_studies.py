@@ -133,6 +133,16 @@ def test_a_name_that_nothing_has_is_refused(launched: Path, type_in: Type) -> No
         assert isinstance(type_in("status", name).exception, StudyError)
 
 
+def test_a_folder_that_is_called_like_a_stored_study_does_not_hide_it(
+    launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "signs").mkdir()
+    assert load_study("signs", (), str(launched / "store")).name == "signs"
+    with pytest.raises(StudyError, match="signs: is a folder; expected a study file"):
+        load_study("signs")
+
+
 def test_photos_that_no_store_knows_are_missed(tmp_path: Path, type_in: Type) -> None:
     del type_in
     (tmp_path / "signs.yaml").write_text(STUDY)
