@@ -12,6 +12,7 @@ from reports.figures.colours import Look, arm_looks
 from reports.figures.curves import draw_curves
 from reports.figures.decisions import draw_decisions
 from reports.figures.final import draw_finals
+from reports.figures.ranks import draw_ranks
 from reports.figures.reliability import draw_reliability
 from reports.figures.responses import draw_responses
 from reports.figures.schedules import draw_schedules
@@ -39,8 +40,8 @@ from sweeps.study.search import CONFIRM, SearchHistory
 from sweeps.study.study import Study
 
 REPLACED_FIGURES = (
-    "learning_curves", "decisions", "final_error", "final_values", "reliability", "response",
-    "phase_map", "schedules", "series_*", "search_*",
+    "learning_curves", "decisions", "final_error", "final_values", "ranks", "reliability",
+    "response", "phase_map", "schedules", "series_*", "search_*",
 )  # fmt: skip
 REPLACED_LISTINGS = (
     "calibration", "classes", "confirmed", "ensembles", "equivalence", "points", "references",
@@ -227,6 +228,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         *draw_responses(study, table, looks),
         *draw_series(arranged, table, looks),
         draw_decisions(arranged, table),
+        draw_ranks(study, arranged, table),
         *draw_schedules(study, looks),
         *parts.figures,
         draw_reliability(predicted, looks) if predicted else None,

@@ -1,0 +1,55 @@
+import pytest
+from scipy import stats
+
+from reports.figures.canvas import Figure
+from reports.figures.ranks import draw_ranks
+from reports.numbers.runs import arrange
+from reports.tables.table import tabulate
+from sweeps.study.study import Study
+from tests.reports.drawn import numbers_of
+from tests.reports.synthetic import ended, make_study
+
+ARMS = ("a", "b", "c", "d", "e", "f")
+ERRORS = {"a": 0.30, "b": 0.20, "c": 0.201, "d": 0.25, "e": 0.20, "f": 0.10}
+JITTER = (0.0, 0.002, -0.001, 0.003, -0.002)
+
+
+def _ranks(study: Study, missing: frozenset[tuple[str, int]] = frozenset()) -> Figure | None:
+    ends = {
+        (arm, seed): {"error": ERRORS[arm] + JITTER[(seed + 2 * place) % 5]}
+        for place, arm in enumerate(study.arms)
+        for seed in study.seeds
+    }
+    results = tuple(run for run in ended(study, ends) if (run.run.arm, run.run.seed) not in missing)
+    return draw_ranks(study, arrange(study, results), tabulate(study, results))
+
+
+def test_pairs_are_told_apart_by_holms_p_over_all_of_them() -> None:
+    figure = _ranks(make_study(ARMS))
+    assert figure is not None
+    lines = numbers_of(figure)
+    assert len(lines) == 15
+    assert lines[0]["better"] == "f"
+    assert {line["worse"] for line in lines[-1:]} == {"a"}
+    p = {frozenset((line["better"], line["worse"])): float(line["p"]) for line in lines}
+    one, other = ([ERRORS[arm] + JITTER[(s + 2 * i) % 5] for s in range(5)]
+                  for i, arm in ((0, "a"), (3, "d")))  # fmt: skip
+    assert p[frozenset("ad")] == pytest.approx(stats.ttest_rel(one, other).pvalue)
+    ordered = sorted(lines, key=lambda line: float(line["p"]))
+    assert float(ordered[0]["p_holm"]) == pytest.approx(15 * float(ordered[0]["p"]))
+    apart = [line for line in lines if float(line["p_holm"]) <= 0.05]
+    assert f"{len(apart)} of 15" in figure.caption
+    assert {"f"} < {line["better"] for line in apart}
+    assert not any({line["better"], line["worse"]} == {"b", "e"} for line in apart)
+
+
+def test_few_arms_and_unequal_seeds_have_no_such_figure() -> None:
+    assert _ranks(make_study(ARMS[:5])) is None
+    assert _ranks(make_study(ARMS), frozenset({("c", 4)})) is None
+
+
+def test_the_same_results_give_the_same_bytes() -> None:
+    first, again = _ranks(make_study(ARMS)), _ranks(make_study(ARMS))
+    assert first is not None
+    assert again is not None
+    assert (first.svg, first.png) == (again.svg, again.png)
