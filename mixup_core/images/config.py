@@ -282,8 +282,10 @@ class TrainConfig(Checked):
     probes: tuple[Probe, ...] = ()
     """Further measurements, each at most once: a name, or a name with the number of epochs from one
     measurement to the next, `{el2n: 5}`."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the network's forward pass (autocast); weights and loss stay float32."""
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    """Arithmetic of the network's passes; weights and loss stay float32. On a GPU `float32` is IEEE
+    in convolutions, too, and `tf32` faster, with 10 bits of mantissa; on a CPU both are the same
+    computation. `bfloat16` is autocast."""
     vary: Literal[
         "all",
         "subset",

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from mixup_core.images.forward import forward
+from mixup_core.images.precision import Precision
 from mixup_core.images.views import EvaluationImages
 
 NUM_CALIBRATION_BINS = 15
@@ -36,9 +36,7 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
 
 
 @torch.no_grad()
-def logits_of(
-    network: nn.Module, images: EvaluationImages, precision: Literal["float32", "bfloat16"]
-) -> Tensor:
+def logits_of(network: nn.Module, images: EvaluationImages, precision: Precision) -> Tensor:
     """Return the logits of a network in evaluation mode, (images, classes), float32."""
     network.eval()
     return torch.cat(

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+
+from mixup_core.images.precision import DTYPES, Precision, arithmetic
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -38,15 +40,12 @@ class Forward(Protocol):
         """Return the logits, (batch, classes), of fewer rows where some are mixed inside."""
 
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
 def forward(
     network: nn.Module,
     images: Tensor,
     hidden: HiddenMix | None = None,
     *,
-    precision: Literal["float32", "bfloat16"],
+    precision: Precision,
 ) -> Tensor:
     """Return logits, (batch, classes), float32, whatever the precision of the pass.
 
@@ -54,11 +53,11 @@ def forward(
         network: In the mode it is to run in.
         images: (batch, channels, height, width), float32.
         hidden: What is mixed inside the network; None: nothing.
-        precision: Of the arithmetic inside the network (autocast).
+        precision: Of the arithmetic inside the network.
     """
-    dtype = PRECISIONS[precision]
+    dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
-    with _mixing(network, hidden), autocast:
+    with _mixing(network, hidden), autocast, arithmetic(precision):
         logits: Tensor = network(images.contiguous(memory_format=_memory_format(network)))
     return logits.float()
 

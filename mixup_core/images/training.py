@@ -24,6 +24,7 @@ from mixup_core.images.data.mapped import load_once
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
+from mixup_core.images.precision import arithmetic
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
@@ -270,9 +271,10 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
     for step, batch in enumerate(batches(images, draws, how), epoch * num_steps):
-        minimised = how.objective.on(batch, student, config.loss, teacher)
-        state.optimizer.zero_grad(set_to_none=True)
-        minimised.loss.backward()  # type: ignore[no-untyped-call]
+        with arithmetic(config.precision):
+            minimised = how.objective.on(batch, student, config.loss, teacher)
+            state.optimizer.zero_grad(set_to_none=True)
+            minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
         state.step(config.optimizer.lr * factor)
         measured["loss"].append(minimised.loss.detach())

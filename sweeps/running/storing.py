@@ -4,6 +4,7 @@ import functools
 import logging
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -273,12 +274,39 @@ def _environment(device: str) -> dict[str, str]:
         "host": platform.node(),
         "pid": str(os.getpid()),
         "device": device_name(device),
-        **({} if is_gpu else _instructions()),
+        **(_gpu_libraries() if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
         **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
     }
+
+
+def _gpu_libraries() -> dict[str, str]:
+    """Return the libraries that compute on the GPU, and what they are allowed."""
+    import torch
+
+    cudnn: Any = torch.backends.cudnn  # its functions have no types
+    allowed = {
+        "deterministic": cudnn.deterministic or torch.are_deterministic_algorithms_enabled(),
+        "benchmark": cudnn.benchmark,
+    }
+    return {
+        "cuda": str(torch.version.cuda),
+        "cudnn": str(cudnn.version()),
+        "gpu_driver": _gpu_driver(),
+        "gpu_allowed": " ".join(name for name, is_on in allowed.items() if is_on) or "nothing",
+    }
+
+
+def _gpu_driver() -> str:
+    """Return the version of the kernel's GPU driver; empty where Linux does not tell it."""
+    try:
+        described = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return ""
+    found = re.search(r"Kernel Module\D*?([\d.]+)", described)
+    return found[1] if found else ""
 
 
 def _instructions() -> dict[str, str]:

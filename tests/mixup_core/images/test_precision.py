@@ -1,0 +1,84 @@
+"""Each precision has one meaning on a GPU, in a forward pass and in the backward pass after it.
+
+No GPU is at hand: what PyTorch is told is looked at, and that a CPU computes the same bits.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.forward import forward
+from mixup_core.images.precision import Precision, arithmetic
+from mixup_core.images.training import fit
+from mixup_core.keys import run_key
+
+TOLD: list[tuple[str, str]] = []
+
+
+def _note() -> None:
+    backends = torch.backends
+    TOLD.append((backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision))
+
+
+class _Listens(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: object, images: Tensor) -> Tensor:
+        del ctx
+        _note()
+        return images.clone()
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        del ctx
+        _note()
+        return gradient
+
+
+class _Network(nn.Module):
+    def forward(self, images: Tensor) -> Tensor:
+        listened: Tensor = _Listens.apply(images.flatten(1))
+        return listened
+
+
+@pytest.mark.parametrize(
+    ("precision", "told"), [("float32", "ieee"), ("tf32", "tf32"), ("bfloat16", "ieee")]
+)
+def test_products_of_float32_are_full_unless_tf32_is_named(precision: Precision, told: str) -> None:
+    TOLD.clear()
+    images = torch.zeros(2, 1, 2, 2, requires_grad=True)
+    before = torch.backends.cudnn.conv.fp32_precision
+    forward(_Network(), images, precision=precision)
+    assert [(told, told)] == TOLD
+    assert torch.backends.cudnn.conv.fp32_precision == before
+    with arithmetic(precision):
+        forward(_Network(), images, precision=precision).sum().backward()
+    assert [(told, told)] * 3 == TOLD
+
+
+def test_a_teacher_in_another_precision_leaves_that_of_its_pupil() -> None:
+    TOLD.clear()
+    images = torch.zeros(2, 1, 2, 2, requires_grad=True)
+    with arithmetic("float32"):
+        pupil = forward(_Network(), images, precision="float32")
+        forward(_Network(), images, precision="tf32")
+        pupil.sum().backward()
+    assert TOLD == [("ieee", "ieee"), ("tf32", "tf32"), ("ieee", "ieee")]
+
+
+def test_a_cpu_gives_tf32_the_bits_of_float32_under_a_key_of_its_own(tmp_path: Path) -> None:
+    full = TrainConfig(
+        data=DataConfig(name="digits", num_train=100),
+        model=Mlp(hidden=(8,)),
+        epochs=2,
+        batch_size=50,
+    )
+    fast = replace(full, precision="tf32")
+    data = load(full.data, tmp_path)
+    assert list(fit(full, data)) == list(fit(fast, data))
+    assert run_key(full) != run_key(fast)
