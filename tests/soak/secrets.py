@@ -27,7 +27,6 @@ FAILING = {
         f"postgresql+psycopg://bob:a@{TOKEN}@127.0.0.1/db?connect_timeout=2",
         f"postgresql+psycopg://127.0.0.1:1/db?passwd={TOKEN}",
         f"mysql+nosuch://bob:{TOKEN}@h/d",
-        f"{TOKEN}@host",
     ),
     "--store": (
         f"ftp://bob:{TOKEN}@127.0.0.1:1/x",
