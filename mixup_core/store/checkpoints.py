@@ -264,7 +264,16 @@ class Store:
                     problems.append(f"{name}: missing or damaged")
         problems += self.failures.verify()
         problems += self.predictions.verify()
-        for top in ("stages", "states", "failures", "predictions", "studies", "leases", "stops"):
+        for top in (
+            "stages",
+            "states",
+            "failures",
+            "predictions",
+            "studies",
+            "leases",
+            "stops",
+            "claims",
+        ):
             for name in list(self.files.names(top)):
                 unnamed = top == "states" and name not in named
                 left_behind = unnamed or name.endswith(".tmp")

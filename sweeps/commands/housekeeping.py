@@ -1,7 +1,8 @@
 """Housekeeping: what a store holds for which study, and what of it can be done without."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
@@ -26,6 +27,11 @@ class Holding:
     predictions: Mapping[str, int]
     """Stage key to the bytes of its predictions. No run needs them, and reports tell calibration
     and ensembles from them alone."""
+
+    def without(self, free: Collection[str]) -> Self:
+        """Return the holding with only those prunable stages that are in a collection of keys."""
+        kept = tuple(stage for stage in self.prunable if stage.key in free)
+        return replace(self, prunable=kept)
 
     @property
     def num_states(self) -> int:

@@ -22,6 +22,7 @@ from sweeps.commands.request import (
     set_option,
     store_option,
 )
+from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
@@ -119,10 +120,17 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
     _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:
-            for study in studies:
+            held = [
                 leases.enter_context(Lease.acquire(store, study.name, command_line()))
+                for study in studies
+            ]
         stock = take_stock(studies, store)
-        own = stock[:-1]
+        own = list(stock[:-1])
+        if yes:
+            claims = Claims(store=store, study=studies[0].name, token=held[0].token)
+            leases.enter_context(contextlib.closing(claims))
+            free = claims.remove([stage.key for holding in own for stage in holding.prunable])
+            own = [holding.without(free) for holding in own]
         click.echo(spell_stock(stock, len(store.quarantined())))
         for holding in own:
             for stage in holding.prunable:

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from mixup_core.problem import problem_of
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
+from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
 from sweeps.machine.signals import arrivals
@@ -100,9 +101,14 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
         if result.stage and result.stage.environment.get("device") == device_name(device):
             deadline.learn(result.run, [facts.seconds for facts in result.facts])
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, is_live=False)
-    queue = RunQueue(source, monitor.join, source.more(()), by_seed=True)
-    with arrivals() as is_interrupted, _stoppable(store, source.study.name, lease):
-        while monitor.stop is None and (planned := queue.next()) is not None:
+    claims = Claims(store=store, study=source.study.name, token=lease.token)
+    with (
+        closing(claims),
+        arrivals() as is_interrupted,
+        _stoppable(store, source.study.name, lease),
+    ):
+        queue = RunQueue(source, monitor.join, source.more(()), by_seed=True, claims=claims)
+        while monitor.stop is None and (planned := _awaited(queue, monitor)) is not None:
             if not deadline.allows(planned):
                 monitor.note("no further run would end in time; the same command again goes on")
                 break
@@ -125,6 +131,14 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
         replace(result, failure=result.failure or monitor.failures.get(result.run.key))
         for result in read_results(source.study.runs(), store)
     )
+
+
+def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
+    """Return the next run, as soon as no other driver trains it; None if none is left."""
+    while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
+        monitor.step()
+        time.sleep(_LOOK_EVERY)
+    return planned
 
 
 def _train(  # noqa: PLR0913  what a run reports to

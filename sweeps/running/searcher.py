@@ -92,9 +92,12 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Return the next run, None if it must wait for a stage, or that nothing is left."""
         if len(self._live) >= self._limit():
             return None
-        if not self._is_stopped() and (planned := self._queue.next()) is not None:
-            self._live[trial_id] = planned.run
-            return self._parameters(planned)
+        if not self._is_stopped():
+            if (planned := self._queue.next()) is not None:
+                self._live[trial_id] = planned.run
+                return self._parameters(planned)
+            if self._queue.is_waiting:  # for another driver
+                return None
         self.is_idle = not self._live
         finished: str = Searcher.FINISHED
         return None if self._live else finished

@@ -19,7 +19,9 @@ from mixup_core.numeric_settings import BEGAN_IN, differences, recorded_settings
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
+from mixup_core.store.wanted import wanted_name
 from sweeps.machine.processor import processor
 from sweeps.state.results import TRIED, last_try
 from sweeps.state.stages import PlannedRun
@@ -27,6 +29,8 @@ from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however dear that is."""
+_ASKS_A_BUCKET_AFTER = 1.0
+"""Seconds of an epoch above which a bucket is asked whether another driver waits for it."""
 _STORE_COST_SHARE = 100
 """A stage is stored once this many times its own cost has been trained since the last."""
 _OWNER = "resumes"
@@ -160,7 +164,9 @@ class Storing:
         """Note that an epoch was trained, and store the stage if it is time."""
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
         self._trained_since += seconds
-        epoch, keep = len(process.records), self._assignment.keep
+        epoch = len(process.records)
+        wanted = self._is_wanted(epoch, seconds)
+        keep = self._assignment.keep | ({epoch} if wanted else set())
         due = (
             epoch == len(self._keys)
             or epoch in keep
@@ -170,7 +176,7 @@ class Storing:
             return
         started = time.monotonic()
         is_final = epoch == len(self._keys)
-        with_state = not is_final or self._keeps(epoch)
+        with_state = not is_final or wanted or self._keeps(epoch)
         if is_final:
             self._store_predictions(process)
         is_passing = not is_final and epoch not in keep
@@ -185,6 +191,8 @@ class Storing:
         stage = write()
         while not is_passing and self._claim(stage):
             stage = write()
+        if wanted:
+            self._store.files.remove(wanted_name(self._keys[epoch - 1]))
         self._accept(stage)
         if stage.environment.get(_OWNER) == self._run_key:
             self._own.append(epoch)
@@ -194,6 +202,12 @@ class Storing:
             self._drop_superseded()
         self._cost = time.monotonic() - started
         self._trained_since = 0.0
+
+    def _is_wanted(self, epoch: int, seconds: float) -> bool:
+        """Return whether another driver waits for a stage; asked of a bucket only if that pays."""
+        files = self._store.files
+        pays = isinstance(files, Folder) or seconds > _ASKS_A_BUCKET_AFTER
+        return pays and files.has(wanted_name(self._keys[epoch - 1]))
 
     def _store_predictions(self, process: Process) -> None:
         """Store what a run predicts before it counts as finished: it is not looked at again."""

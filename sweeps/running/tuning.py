@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ray import tune
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
+from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
@@ -75,7 +76,8 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
     retries = Retries(limit=slots.limit or _NO_LIMIT, on_gpu=slots.on_gpu)
-    queue = RunQueue(source, monitor.join, first)
+    claims = Claims(store=store, study=source.study.name, token=lease.token)
+    queue = RunQueue(source, monitor.join, first, claims=claims)
     watch = Watch(monitor, retries, dead_nodes)
     searcher = RunSearcher(
         queue,
@@ -87,7 +89,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     watch.devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
     watch.num_live = lambda: searcher.num_live
     watch.is_all_held = lambda: searcher.num_held >= (1 if searcher.is_idle else slots.count)
-    with Interrupts() as interrupts, suppress(OnlyHeldError):
+    with Interrupts() as interrupts, suppress(OnlyHeldError), closing(claims):
         tune.Tuner(
             tune.with_resources(
                 _named(train_run, source.study.name),

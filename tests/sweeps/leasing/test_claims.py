@@ -1,0 +1,139 @@
+"""Claims: of two live drivers one trains a stage, a dead one's claims are void."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.claims import Claims, read_claims
+from sweeps.leasing.lease import Lease
+
+KEYS = [f"{number:032x}"[::-1] for number in range(8)]
+
+
+class Driver:
+    """A driver that lives until its lease is released."""
+
+    def __init__(self, store: Store, study: str) -> None:
+        self.lease = Lease.acquire(store, study, "mixsweep run")
+        self.now = 0.0
+        self.claims = Claims(
+            store=store, study=study, token=self.lease.token, clock=lambda: self.now
+        )
+
+    def trains(self, run: str, keys: Sequence[str]) -> bool:
+        self.now += 1
+        return self.claims.train(run, lambda _: keys)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path))
+
+
+def test_a_stage_is_trained_by_the_first_driver_that_claims_it(store: Store) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    assert first.trains("x", KEYS[:4])
+    assert not second.trains("y", KEYS[3:])
+    assert second.trains("z", KEYS[4:])
+    assert first.trains("x again, after its process died", KEYS[:4])
+
+
+def test_what_ended_is_free_once_the_driver_says_so(store: Store) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    assert first.trains("x", KEYS[:4])
+    first.claims.end("x")
+    first.claims.refresh()
+    assert second.trains("y", KEYS[:4])
+
+
+def test_the_claims_of_a_dead_driver_are_void(store: Store) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    first.claims.use({"w": KEYS[6:7]})
+    assert first.trains("x", KEYS[:4])
+    assert not second.trains("y", KEYS[:4])
+    first.lease.release()
+    assert second.trains("y", KEYS[:4])
+    assert not read_claims(store, but="b").used
+    again = Driver(store, "a")
+    assert read_claims(store, but="b") == read_claims(store, but="a").__class__()
+    assert not again.trains("x", KEYS[:4])
+
+
+def test_a_run_that_is_held_back_is_looked_at_again_after_a_while(store: Store) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    assert first.trains("x", KEYS[:4])
+    asked = []
+
+    def left(is_to_ask: bool) -> Sequence[str]:
+        asked.append(is_to_ask)
+        return KEYS[:4]
+
+    for _ in range(20):
+        second.now += 0.05
+        assert not second.claims.train("y", left)
+    assert asked[0] is False
+    assert 2 <= len(asked) <= 5
+    assert all(asked[1:])
+
+
+def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    assert first.trains("x", KEYS[:4])
+    assert not second.trains("y", [*KEYS[:2], *KEYS[6:]])
+    assert store.files.has(f"wanted/{KEYS[1]}")
+    assert not second.trains("z", KEYS[:4])
+    assert list(store.files.names("wanted")) == [f"wanted/{KEYS[1]}"]
+
+
+def test_what_a_live_driver_needs_is_not_removed(store: Store) -> None:
+    launch, prune = Driver(store, "c"), Driver(store, "a")
+    launch.claims.use({"fork": KEYS[1:2]})
+    assert launch.trains("x", KEYS[4:6])
+    assert prune.claims.remove(KEYS) == (KEYS[0], *KEYS[2:4], *KEYS[6:])
+    launch.lease.release()
+    assert prune.claims.remove(KEYS) == tuple(KEYS)
+
+
+def test_a_run_waits_while_its_start_is_removed(store: Store) -> None:
+    launch, prune = Driver(store, "c"), Driver(store, "a")
+    prune.claims.remove(KEYS[1:2])
+    launch.claims.use({"fork": KEYS[1:2]})
+    assert not launch.trains("fork", KEYS[2:4])
+    prune.claims.close()
+    assert launch.trains("fork", KEYS[2:4])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b'{"token": 1, "trained": 3}', b'{"token": 1, "trained": [[]]}'],
+)
+def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: bytes) -> None:
+    driver = Driver(store, "a")
+    assert driver.trains("x", KEYS)
+    (tmp_path / "claims" / "a.json").write_bytes(content)
+    (tmp_path / "claims" / "No Study.json").write_bytes(b'{"token": 1, "trained": ["00"]}')
+    assert not read_claims(store).trained
+
+
+def test_of_drivers_that_claim_at_once_never_two_train(store: Store) -> None:
+    drivers = [Driver(store, name) for name in "abcd"]
+    wins = 0
+    with ThreadPoolExecutor(len(drivers)) as threads:
+        for number in range(60):
+            barrier = Barrier(len(drivers))
+
+            def claim(driver: Driver, barrier: Barrier = barrier, number: int = number) -> bool:
+                barrier.wait()
+                return driver.trains(f"x{number}", [f"{number:032x}"[::-1]])
+
+            won = sum(threads.map(claim, drivers))
+            assert won <= 1
+            wins += won
+            for driver in drivers:
+                driver.claims.end(f"x{number}")
+                driver.claims.refresh()
+    assert wins > 0
