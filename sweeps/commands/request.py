@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -28,6 +28,9 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 from sweeps.tracking.database import require_artifacts
+
+if TYPE_CHECKING:
+    from sweeps.searching.owner import Owner
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
 """Exit codes; the one of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
@@ -144,7 +147,7 @@ class Request:
         from sweeps.searching.search_history import read_history
 
         require_search(self.home.optuna_url)
-        return read_history(self.study, self.home.optuna_url)
+        return read_history(self.study, self.home.optuna_url, self.search_owner())
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
@@ -153,8 +156,17 @@ class Request:
             return self.history
         from sweeps.searching.search_history import read_importances
 
-        importances = read_importances(self.study, self.home.optuna_url)
+        owner = self.search_owner()
+        importances = read_importances(self.study, self.home.optuna_url, owner)
         return replace(self.history, importances=importances)
+
+    def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
+        """Return whose the search is in a storage that other homes may use; None in the home's."""
+        if self.home.optuna is None:
+            return None
+        from sweeps.searching.owner import Owner
+
+        return Owner.of(self.study, self.store, is_writing=is_writing)
 
     @property
     def grown(self) -> Study:

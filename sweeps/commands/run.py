@@ -425,7 +425,8 @@ def _source(request: Request, plan: Plan) -> "RunSource":
         return FixedSource(request.study, plan)
     from sweeps.searching.proposals import Proposals
 
-    proposals = Proposals(request.study, request.home.optuna_url)
+    owner = request.search_owner(is_writing=True)
+    proposals = Proposals(request.study, request.home.optuna_url, owner)
     source = SearchSource(request.study, request.store, proposals)
     if source.num_known:
         points = "1 point is" if source.num_known == 1 else f"{source.num_known} points are"

@@ -8,6 +8,7 @@ import click
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from mixup_core.store.identity import identity_of
 from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear, leave
@@ -78,6 +79,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     from reports.numbers.provenance import origin_tags
     from reports.numbers.statistics import summarise_runs
     from sweeps.tracking import experiment
+    from sweeps.tracking.experiment import HOME
     from sweeps.tracking.projection import Projection
     from sweeps.tracking.tracker import Tracker
 
@@ -96,6 +98,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
                 "mlflow.source.type": "LOCAL",
             },
             data_checksums=request.data_checksums(),
+            owner=HOME if request.home.tracking is None else identity_of(request.store),
         ),
         may_write=lease.is_held,
     )

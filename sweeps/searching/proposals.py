@@ -28,14 +28,16 @@ from mixup_core.problem import Config, with_named_teacher
 from sweeps.machine.databases import database_file
 from sweeps.machine.sqlite_files import alone
 from sweeps.searching.optuna_storage import answering, open_storage
+from sweeps.searching.owner import Owner
 from sweeps.searching.search_history import (
     EXHAUSTED,
     KNOWN,
     NUM_SEEDS,
+    OWNER,
     SETTLED,
     end_of,
     history_of,
-    name_of,
+    name_within,
     own_trials,
     points_of,
 )
@@ -50,12 +52,13 @@ _TRIES = 50
 class Proposals:
     """The points of one search. One writer at a time: the driver that holds the study's lease."""
 
-    def __init__(self, study: Study, url: str) -> None:
+    def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
         """Open the search; create it and its storage if they do not exist.
 
         Args:
             study: A study with a search.
             url: Database URL, or the path of a journal file.
+            owner: Of the search, where other homes use the storage too.
 
         Raises:
             SearchError: If the sampler needs a package that is not installed, or the storage cannot
@@ -71,12 +74,14 @@ class Proposals:
         with self._answering(), alone(database_file(url)):
             self._storage = open_storage(url)
             self._study = optuna.create_study(
-                study_name=name_of(study),
+                study_name=name_within(self._storage, study, owner),
                 storage=self._storage,
                 directions=["minimize"] * len(study.search.strategy.objectives),
                 load_if_exists=True,
             )
             _name_objectives(self._study, study.search)
+            if owner is not None and OWNER not in self._study.user_attrs:
+                self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
         """Return the history of the search, read from the storage."""

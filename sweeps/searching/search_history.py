@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import optuna
+from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from sweeps.machine.databases import database_file
 from sweeps.machine.sqlite_files import alone
 from sweeps.searching.optuna_storage import answering, open_storage
+from sweeps.searching.owner import Owner
 from sweeps.study.search import Point, PointState, Search, SearchHistory
 from sweeps.study.study import Study
 
@@ -31,6 +33,9 @@ EXHAUSTED = "exhausted"
 KNOWN = "known"
 """Attribute of a trial: its results were stored before the search proposed the point."""
 
+OWNER = "store"
+"""Attribute of Optuna's study: the identity of the store that holds its results."""
+
 SETTLED = "settled"
 """Attribute of Optuna's study: points in a row without gain when the search ended."""
 
@@ -38,17 +43,22 @@ _Told = TypeVar("_Told")
 """What is asked of a storage."""
 
 
-def read_history(study: Study, url: str) -> SearchHistory:
+def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
     """Return the history of a study's search without importances; nothing is created."""
-    return _read(study, url, history_of) or SearchHistory()
+    return _read(study, url, owner, history_of) or SearchHistory()
 
 
-def read_importances(study: Study, url: str) -> dict[str, float]:
+def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict[str, float]:
     """Return `SearchHistory.importances` of a study's search; computing it takes seconds."""
-    return _read(study, url, _importances) or {}
+    return _read(study, url, owner, _importances) or {}
 
 
-def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told]) -> _Told | None:
+def _read(
+    study: Study,
+    url: str,
+    owner: Owner | None,
+    what: Callable[[optuna.Study, Search], _Told],
+) -> _Told | None:
     """Read something of a search from a storage; None if the storage lacks the search."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
@@ -56,15 +66,39 @@ def _read(study: Study, url: str, what: Callable[[optuna.Study, Search], _Told])
         return None
     with answering(url), alone(database_file(url)):
         storage = open_storage(url)
-        if name_of(study) not in optuna.get_all_study_names(storage):
+        name = name_within(storage, study, owner)
+        if name not in optuna.get_all_study_names(storage):
             return None
-        return what(optuna.load_study(study_name=name_of(study), storage=storage), study.search)
+        return what(optuna.load_study(study_name=name, storage=storage), study.search)
 
 
 def name_of(study: Study) -> str:
-    """Return the name of a study's search in a storage."""
+    """Return the name of a study's search in a storage that one home has for itself."""
     assert study.search is not None
     return f"{study.name}-{study.search.fingerprint(study.seeds)}"
+
+
+def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
+    """Return the name of a study's search in a storage, which others may use too.
+
+    A search from before owners had names is its owner's if everything it was told is stored there.
+
+    Args:
+        storage: The storage.
+        study: A study with a search.
+        owner: Of the search; None: the storage is in its home.
+    """
+    name = name_of(study)
+    if owner is None:
+        return name
+    own, names = f"{name}-{owner.identity[:8]}", optuna.get_all_study_names(storage)
+    if own in names or name not in names:
+        return own
+    former = optuna.load_study(study_name=name, storage=storage)
+    is_own = OWNER not in former.user_attrs and owner.has_results(
+        [p.values for p in points_of(former) if p.state == "complete" and not p.is_known]
+    )
+    return name if is_own or former.user_attrs.get(OWNER) == owner.identity else own
 
 
 def points_of(opened: optuna.Study) -> tuple[Point, ...]:

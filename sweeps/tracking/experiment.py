@@ -53,6 +53,9 @@ MODEL_TAG = "model"
 STEP_TAG = "step"
 """What a step of a seed's run counts: the epochs trained, as everywhere else. Runs without it are
 from when a step was the 0-based epoch, and stay so."""
+OWNER_TAG = "mixsweep.store"
+"""Whose a run is: the identity of the store it shows, or `HOME` in a database of one home."""
+HOME = "home"
 MAX_TAG = 8000
 """Characters MLflow takes in a tag of a run."""
 
@@ -134,10 +137,14 @@ class Entry:
         """What the run stands for; its `config_id` is empty if it was written when none was."""
         return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it was written by this program, whatever became of it since."""
-        return self.level in _NAMED_BY or not _OWN.isdisjoint(self.tags)
+    def is_of(self, owner: str | None) -> bool:
+        """Return whether it was written for an owner, None: for any, whatever became of it since.
+
+        A run from before owners had names has tags that no run has which somebody else wrote.
+        """
+        if OWNER_TAG in self.tags:
+            return owner in {None, self.tags[OWNER_TAG]}
+        return not _OWN.isdisjoint(self.tags)
 
     @property
     def is_whole(self) -> bool:
@@ -175,17 +182,20 @@ class Experiment:
     """Each has its own tags. Runs that somebody else put into the experiment are not among them."""
     is_deleted: bool = False
     """Whether it was found in MLflow's trash."""
+    owner: str = HOME
+    """Whose runs `entries` are."""
     stray: Sequence[Entry] = ()
     """Runs of ours that stand for nothing: there once more, for the answer to a call was lost and
     it was repeated; or they lost the tags that say what they are."""
 
     @classmethod
-    def find(cls, uri: str, name: str) -> "Experiment | None":
+    def find(cls, uri: str, name: str, owner: str | None = HOME) -> "Experiment | None":
         """Return an experiment as it is; None if there is none. Nothing is created.
 
         Args:
             uri: The tracking address.
             name: Name of the experiment.
+            owner: Whose runs in it are looked at; None: those of all.
         """
         database = database_file(uri)
         if database is not None and not database.exists():
@@ -199,9 +209,10 @@ class Experiment:
         stray = []
         for run in _search(client, found.experiment_id):
             entry = _entry(run)
-            if not entry.is_ours:
+            if not entry.is_of(owner):
                 continue
-            if not entry.is_whole or entries.setdefault(entry.identity, entry) is not entry:
+            is_first = entry.is_whole and entries.setdefault(entry.identity, entry) is entry
+            if not is_first and (owner == HOME or OWNER_TAG in entry.tags):
                 stray.append(entry)
         return cls(
             client=client,
@@ -209,11 +220,14 @@ class Experiment:
             is_deleted=found.lifecycle_stage == "deleted",
             tags=dict(found.tags),
             entries=entries,
+            owner=owner or HOME,
             stray=stray,
         )
 
     @classmethod
-    def open(cls, uri: str, name: str, *, artifact_location: str | None) -> "Experiment":
+    def open(
+        cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
+    ) -> "Experiment":
         """Return an experiment to write to, created with its database if need be.
 
         Args:
@@ -221,16 +235,17 @@ class Experiment:
             name: Name of the experiment.
             artifact_location: Where artifacts go when the address is a database, for its default
                 is the working directory of whoever creates it; None where a server decides.
+            owner: Whose runs are written.
         """
         database = database_file(uri)
         if database is not None and artifact_location == artifacts_beside(database):
             relocate(database)
-        opened = cls.find(uri, name)
+        opened = cls.find(uri, name, owner)
         if opened is None:
             client = _connect(uri)
             created = client.create_experiment(name, artifact_location=artifact_location)
             _require_name(client.get_experiment(created).name, name)
-            return cls(client=client, experiment_id=created, tags={}, entries={})
+            return cls(client=client, experiment_id=created, tags={}, entries={}, owner=owner)
         if opened.is_deleted:
             opened.client.restore_experiment(opened.experiment_id)
         for entry in opened.stray:
@@ -259,18 +274,22 @@ class Experiment:
         if entry is not None and missing is not None:
             rows = missing(self.rows(entry))
             if rows is None:
-                self.drop(entry)
+                if self.owner == HOME or OWNER_TAG in entry.tags:
+                    self.drop(entry)
+                else:  # it may show another store
+                    del self.entries[entry.identity]
                 entry = None
         if entry is None:
             created = self.client.create_run(
                 self.experiment_id,
                 start_time=wanted.started_at_ms,
-                tags=wanted.created_tags,
+                tags={**wanted.created_tags, OWNER_TAG: self.owner},
             )
             _require_name(created.info.experiment_id, self.experiment_id)
             entry = self.entries[wanted.identity] = _entry(created)
             rows = missing(()) if missing is not None else ()
-        self.write(entry, rows=rows or (), tags=wanted.all_tags, params=wanted.params)
+        tags = {**wanted.all_tags, OWNER_TAG: self.owner}
+        self.write(entry, rows=rows or (), tags=tags, params=wanted.params)
         return entry
 
     def rename(self, entry: Entry, name: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import (
+    HOME,
     MAX_TAG,
     MODEL_TAG,
     NAME_TAG,
@@ -60,6 +61,7 @@ class Projection:
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
+        owner: str = HOME,
     ) -> None:
         """Describe the projection; MLflow is opened by the first method that needs it.
 
@@ -71,7 +73,9 @@ class Projection:
                 server decides.
             tags: Set on each run when it is created: commit, dirty, submission_id.
             data_checksums: Data set to file to checksum.
+            owner: Whose runs these are, where others write to the same server.
         """
+        self._owner = owner
         self.grow(study)
         self.uri = uri
         self._summarise = summarise
@@ -220,7 +224,10 @@ class Projection:
         if self._opened is None:
             study = self.study
             experiment = Experiment.open(
-                self.uri, study.name, artifact_location=self._artifact_location
+                self.uri,
+                study.name,
+                artifact_location=self._artifact_location,
+                owner=self._owner,
             )
             experiment.tag({NOTE_TAG: study.description, **self._views(experiment)})
             adopted = [self._adopt(experiment, arm) for arm in study.fixed]

@@ -41,7 +41,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     Raises:
         LookupError: If nothing is tracked under that name.
     """
-    experiment = Experiment.find(uri, study)
+    experiment = Experiment.find(uri, study, owner=None)
     if experiment is None:
         raise LookupError(f"{database_address(uri)}: nothing is tracked of the study {study!r}")
     entries = experiment.entries.values()

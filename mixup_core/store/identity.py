@@ -1,0 +1,35 @@
+"""Identity of a store: what is written to a shared service carries it, so that owners are known."""
+
+import re
+import secrets
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import UnreadableError
+
+_FILE = "identity"
+_FORM = re.compile(r"[0-9a-f]{32}")
+
+
+def identity_of(store: Store) -> str:
+    """Return the identity of a store, and give it one if it has none.
+
+    Raises:
+        StoreError: If the store cannot be written.
+    """
+    if (found := known_identity(store)) is not None:
+        return found
+    made = secrets.token_hex(16)
+    store.files.create(_FILE, made.encode())
+    found = known_identity(store)
+    if found is None:  # damaged: whatever carried the former one is a stranger's from now on
+        store.files.write(_FILE, made.encode())
+    return found or made
+
+
+def known_identity(store: Store) -> str | None:
+    """Return the identity of a store; None if it has none yet."""
+    try:
+        found = store.files.read(_FILE).decode("ascii", errors="replace")
+    except (FileNotFoundError, NotADirectoryError, UnreadableError):
+        return None
+    return found if _FORM.fullmatch(found) else None

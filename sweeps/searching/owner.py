@@ -1,0 +1,46 @@
+"""Owner of a search in a storage that several homes share: the store that holds its results."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mixup_core.keys import stage_keys
+from mixup_core.problem import with_named_teacher
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.identity import identity_of, known_identity
+from mixup_core.tree.building import with_values
+from sweeps.study.study import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owner:
+    """A study and the store that holds its results."""
+
+    study: Study
+    store: Store
+    identity: str
+    """Of the store."""
+
+    @classmethod
+    def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
+        """Return the owner of a study's search.
+
+        Args:
+            study: A study with a search.
+            store: Where its results are.
+            is_writing: Whether a store without an identity gets one.
+        """
+        known = identity_of(store) if is_writing else known_identity(store)
+        return cls(study=study, store=store, identity=known or "nobody")
+
+    def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
+        """Return whether the store has the runs of some points at every seed; False for none."""
+        search, points = self.study.search, tuple(points)
+        if search is None or not points:
+            return False
+        stored = self.store.keys()
+        return all(
+            stage_keys(with_named_teacher(with_values(config, {"seed": seed})))[-1] in stored
+            for config in map(search.config_of, points)
+            for seed in self.study.seeds
+        )
