@@ -1,0 +1,78 @@
+"""Owner: homes that share a storage of searches do not propose into each other."""
+
+from pathlib import Path
+
+import optuna
+import pytest
+
+from mixup_core.store.checkpoints import Store
+from sweeps.searching.owner import Owner
+from sweeps.searching.proposals import Proposals
+from sweeps.searching.search_history import OWNER, name_of, read_history
+from sweeps.study.search import Point
+from sweeps.study.study import Study
+from tests.sweeps.small_searches import Driver, read
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return read(tmp_path / "study")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'shared.db'}"
+
+
+def owner_of(study: Study, folder: Path) -> Owner:
+    return Owner.of(study, Store(str(folder)), is_writing=True)
+
+
+def finished(proposals: Proposals, count: int) -> list[Point]:
+    points = [proposals.ask() for _ in range(count)]
+    found = [point for point in points if point is not None]
+    for point in found:
+        told = Point(number=point.number, values=point.values, state="complete", objectives=(0.1,))
+        proposals.tell(told)
+    return found
+
+
+def test_two_homes_have_a_search_each(study: Study, url: str, tmp_path: Path) -> None:
+    one, other = owner_of(study, tmp_path / "one"), owner_of(study, tmp_path / "other")
+    first = Proposals(study, url, one)
+    finished(first, 2)
+    second = Proposals(study, url, other)
+    assert second.points() == ()
+    finished(second, 3)
+    assert len(first.points()) == 2
+    assert len(read_history(study, url, one).points) == 2
+    assert len(read_history(study, url, other).points) == 3
+    assert len(Proposals(study, url, one).points()) == 2
+
+
+def test_a_store_without_an_identity_has_no_search_there(
+    study: Study, url: str, tmp_path: Path
+) -> None:
+    finished(Proposals(study, url, owner_of(study, tmp_path / "one")), 1)
+    nobody = Owner.of(study, Store(str(tmp_path / "new")), is_writing=False)
+    assert read_history(study, url, nobody).points == ()
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_search_from_before_is_its_owners_if_the_store_has_its_results(
+    study: Study, tmp_path: Path
+) -> None:
+    driver = Driver(study, tmp_path / "home").run()
+    with_results = Owner.of(study, driver.store, is_writing=True)
+    stranger = owner_of(study, tmp_path / "stranger")
+    assert read_history(study, driver.url, stranger).points == ()
+    assert Proposals(study, driver.url, stranger).points() == ()
+    assert len(read_history(study, driver.url, with_results).points) == 6
+    assert len(Proposals(study, driver.url, with_results).points()) == 6
+    former = optuna.load_study(study_name=name_of(study), storage=driver.url)
+    assert former.user_attrs[OWNER] == with_results.identity
+
+
+def test_a_search_in_the_home_is_called_as_before(study: Study, url: str) -> None:
+    Proposals(study, url)
+    assert optuna.get_all_study_names(url) == [name_of(study)]
