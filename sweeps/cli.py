@@ -1,6 +1,7 @@
 """The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
 
 import errno
+import getpass
 import io
 import os
 import sys
@@ -81,6 +82,7 @@ def main() -> NoReturn:
     try:
         hear()
         _require_working_directory()
+        _require_home()
         code = commands.main(standalone_mode=False, obj=ending)
     except click.exceptions.Exit as exited:
         code = exited.exit_code
@@ -145,6 +147,24 @@ def _require_working_directory() -> None:
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise RefusedError(f"the working directory is gone ({why}); change to another") from error
+
+
+def _require_home() -> None:
+    """Check that libraries find a home directory, and a name of this user.
+
+    Raises:
+        RefusedError: If HOME is not set and the system knows of no home.
+    """
+    try:
+        Path.home()
+    except RuntimeError as error:
+        raise RefusedError(
+            f"user {os.geteuid()} has no home directory; set HOME to a folder that it can write"
+        ) from error
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"user-{os.geteuid()}"
 
 
 def _mistake(error: Exception) -> str:

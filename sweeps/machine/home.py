@@ -55,7 +55,10 @@ class Home:
     @property
     def store(self) -> str:
         """Path or URL of the checkpoint store."""
-        return self.store_url or str(self.folder.resolve() / "store")
+        if self.store_url is None:
+            return str(self.folder.resolve() / "store")
+        is_path = "://" not in self.store_url
+        return str(Path(self.store_url).absolute()) if is_path else self.store_url
 
     @property
     def tracking_uri(self) -> str:

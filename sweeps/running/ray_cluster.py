@@ -4,7 +4,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 from sweeps.running.cluster_address import VARIABLE, close_environment, is_elsewhere
@@ -55,7 +55,7 @@ def cluster(
         KeyboardInterrupt: As it came; Ray's processes here are killed then.
     """
     if is_elsewhere():
-        _join(leave)
+        _join(folder, leave)
     else:
         with still("starting Ray"):
             _start_ray(placement.cpus_here(runs), folder, leave)
@@ -100,14 +100,14 @@ def nodes() -> list[Node]:
     ]
 
 
-def _join(leave: Callable[[], None]) -> None:
+def _join(folder: Path, leave: Callable[[], None]) -> None:
     """Join the cluster that RAY_ADDRESS names.
 
     Raises:
         PlacementError: If it refuses this process.
     """
     address = os.environ[VARIABLE]
-    with still("joining the Ray cluster"), joining(address, leave):
+    with still("joining the Ray cluster"), joining(address, leave), chdir(folder):
         try:
             ray.init(logging_level="WARNING", log_to_driver=False)
         except Exception as error:  # Ray has no type of its own for this
@@ -137,7 +137,8 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
     }
     for tries_left in reversed(range(_STARTS)):
         try:
-            with _environment(**variables), starting(leave):
+            # Ray lets workers import from the working directory, where anything may lie.
+            with _environment(**variables), starting(leave), chdir(folder):
                 ray.init(
                     address="local",
                     num_cpus=cpus,
