@@ -172,7 +172,7 @@ def test_a_point_asked_for_while_a_report_is_made_is_not_in_it(tmp_path: Path) -
 
 
 def test_a_request_remembers_its_search_until_it_is_refreshed(tmp_path: Path) -> None:
-    study, home = read(tmp_path), Home(folder=tmp_path, optuna=str(tmp_path / "journal.log"))
+    study, home = read(tmp_path), Home(folder=tmp_path)
     request = Request(reference="s.yaml", overrides=("seeds=3",), study=study, home=home)
     assert request.history == SearchHistory()
     asked(study, home.optuna_url, 3, reopened=False)
