@@ -19,7 +19,7 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
-from mixup_core.problem import HeldOut, Keying, Problem, Teaching
+from mixup_core.problem import Cost, HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
 
 LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
@@ -240,14 +240,16 @@ IMAGES = Problem(
         config.data.val_size,
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),
-    evaluations=lambda config: config.epochs // config.eval_every,
-    prediction_bytes=prediction_bytes,
     law_at=TrainConfig.law_at,
     method=method,
     data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
     dataset=lambda config: config.data.name,
-    memory=memory,
-    work=num_images,
-    work_unit="images",
+    cost=Cost(
+        work=num_images,
+        work_unit="images",
+        memory=memory,
+        evaluations=lambda config: config.epochs // config.eval_every,
+        prediction_bytes=prediction_bytes,
+    ),
 )
 """Image training: SCIENCE's sections on images are studies of it."""

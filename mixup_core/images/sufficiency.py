@@ -8,7 +8,7 @@ from mixup_core.images.config import DataConfig
 from mixup_core.images.data.needs import ImageData, described, memory, shared_images
 from mixup_core.images.feasibility import transparent
 from mixup_core.laws import Beta, Law
-from mixup_core.problem import Keying, Metric, OneRecord, Problem, Seed
+from mixup_core.problem import Cost, Keying, Metric, OneRecord, Problem, Seed
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 
@@ -91,8 +91,10 @@ SUFFICIENCY = Problem(
     population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
     data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
     dataset=lambda config: config.data.name,
-    memory=memory,
-    work=lambda config: config.data.size_of_subset(described(config.data).num_train),
-    work_unit="images",
+    cost=Cost(
+        work=lambda config: config.data.size_of_subset(described(config.data).num_train),
+        work_unit="images",
+        memory=memory,
+    ),
 )
 """A problem of one record."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -166,7 +166,6 @@ ALTERNATING_LINE = Problem(
     unsearchable=("points", "classes"),
     setting=setting,
     population=lambda config: (config.points, config.classes),
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
+    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """The counterexample; a search for `middle/tie` finds the alpha at which the label flips."""

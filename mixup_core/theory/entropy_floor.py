@@ -9,7 +9,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Metric, OneRecord, Problem, Seed
+from mixup_core.problem import Cost, Metric, OneRecord, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
@@ -110,7 +110,6 @@ ENTROPY_FLOOR = Problem(
     unsearchable=("classes", "target"),
     setting=setting,
     population=lambda config: config.classes,
-    work=lambda config: int(config.draws),
-    work_unit="draws",
+    cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )
 """A problem of one record: small enough to try the engine with."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
@@ -132,7 +132,6 @@ LABEL_NOISE_BOUND = Problem(
     setting=setting,
     sample_size=lambda config, metric: config.draws if metric.endswith("failures") else None,
     method=lambda config: config.law.method if config.truth == "sampled" else None,
-    work=lambda config: int(config.draws),
-    work_unit="pairs",
+    cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),
 )
 """The bound in the version that is true, beside the version that was printed."""

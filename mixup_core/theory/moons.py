@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed, Series
+from mixup_core.problem import Axis, Cost, Metric, Problem, Seed, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -261,7 +261,6 @@ MOONS = Problem(
     setting=setting,
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.noise, config.separation),
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
+    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """Margins are measured to the boundary itself and held against the largest that is possible."""

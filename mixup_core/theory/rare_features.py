@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.mixing.cells import draw_kept
-from mixup_core.problem import Axis, Keying, Metric, Problem, Seed
+from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -339,7 +339,6 @@ RARE_FEATURES = Problem(
         config.noise_features, config.noise_scale,
     ),
     method=method,
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
+    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )  # fmt: skip
 """Runs that stop mixing share their first records with the one that never stops."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -193,7 +193,6 @@ SUPPORT_VECTORS = Problem(
     setting=setting,
     sample_size=lambda config, metric: config.points if metric == "train/error" else None,
     population=lambda config: (config.points, config.dimension, config.shift),
-    work=lambda config: int(config.steps_per_epoch),
-    work_unit="steps",
+    cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """ERM and mixup side by side: the angle between them closes as dimensions grow."""

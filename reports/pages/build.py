@@ -237,7 +237,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
 
 
 def _predicts(config: Config) -> bool:
-    return problem_of(config).prediction_bytes(config) > 0
+    return problem_of(config).cost.prediction_bytes(config) > 0
 
 
 def _read_of(

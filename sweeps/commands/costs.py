@@ -50,7 +50,7 @@ def used_gpus(results: Iterable[RunResult]) -> bool:
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
     """Return the bytes of the predictions that some runs leave when they finish."""
-    return sum(problem_of(config).prediction_bytes(config) for config in configs)
+    return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:

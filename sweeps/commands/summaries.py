@@ -102,7 +102,7 @@ def _memory(study: Study) -> dict[str, int]:
     """Return each data set of a study with the bytes that it takes in memory, its largest size."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
-        for name, size in study.problem.memory(config).items():
+        for name, size in study.problem.cost.memory(config).items():
             sizes[name] = max(size, sizes.get(name, 0))
     return sizes
 

@@ -100,7 +100,7 @@ class ClaimsReader:
     def check_readout(self, at: At, readout: ClaimReadout) -> None:
         """Report the first arm whose runs are too short for a read-out."""
         for name, config in (self._arms or {}).items():
-            if (number := self._problem.evaluations(config)) < readout.evaluations:
+            if (number := self._problem.cost.evaluations(config)) < readout.evaluations:
                 text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
                 self._read.report(at, text)
                 return

@@ -164,7 +164,7 @@ class Board:
         failed = f"{len(self.failed)} failed"
         running, rate, left = f"{len(self.running)} running", "", ""
         if per_second := self.work_per_second():
-            rate = f"{_spell_rate(per_second)} {self.study.problem.work_unit}/s"
+            rate = f"{_spell_rate(per_second)} {self.study.problem.cost.work_unit}/s"
         if (seconds := self.seconds_left()) is not None and self.running:
             left = f"ETA {spell_duration(seconds)}"
         parts = [self.study.name, *self._points(), runs, running, failed, rate, left]

@@ -51,7 +51,7 @@ class Deadline:
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
         """Note the seconds of epochs of a run."""
-        work = problem_of(run.config).work(run.config)
+        work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
     def allows(self, planned: PlannedRun) -> bool:
@@ -64,7 +64,7 @@ class Deadline:
         if not known:
             return left > 0
         config = planned.run.config
-        work = problem_of(config).work(config) * planned.epochs_to_train
+        work = problem_of(config).cost.work(config) * planned.epochs_to_train
         return work * median(known) <= left
 
 

@@ -69,7 +69,7 @@ class Monitor:
             self._board.expect(
                 run,
                 epochs=planned.epochs_to_train,
-                work_per_epoch=study.problem.work(run.config),
+                work_per_epoch=study.problem.cost.work(run.config),
             )
         self._board.outlook = self._outlook()
         self.tracker.grow(study)

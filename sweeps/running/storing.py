@@ -212,7 +212,7 @@ class Storing:
     def _store_predictions(self, process: Process) -> None:
         """Store what a run predicts before it counts as finished: it is not looked at again."""
         config = self._assignment.config
-        if problem_of(config).prediction_bytes(config):
+        if problem_of(config).cost.prediction_bytes(config):
             content = cast(Predicting, process).predictions()
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 

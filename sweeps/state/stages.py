@@ -195,7 +195,7 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
     left: dict[str, int] = {}
     for planned in reversed(pending):  # whoever waits stands behind whom it waits for
         config, key = planned.run.config, planned.run.key
-        per_epoch = problem_of(config).work(config)
+        per_epoch = problem_of(config).cost.work(config)
         paths = [
             (epoch - planned.first_epoch) * per_epoch + further
             for epoch, further in waiting.get(key, ())

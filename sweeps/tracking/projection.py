@@ -310,7 +310,8 @@ class Projection:
     def _wanted_seed(self, progress: Progress, parent: Entry) -> Wanted:
         run, epochs = progress.run, progress.epochs
         environment = {f"environment.{k}": value for k, value in progress.environment.items()}
-        leaves = progress.is_complete and problem_of(run.config).prediction_bytes(run.config) > 0
+        cost = problem_of(run.config).cost
+        leaves = progress.is_complete and cost.prediction_bytes(run.config) > 0
         predictions = prediction_name(stage_keys(run.config)[-1]) if leaves else ""
         return Wanted(
             level="seed",

@@ -36,7 +36,7 @@ def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
     assert f"`mixsweep run {file.stem}`" in study.description
     assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
     schema_of_studies.validate(yaml.safe_load(study.source))
-    sizes = [study.problem.memory(config) for config in study.arms.values()]
+    sizes = [study.problem.cost.memory(config) for config in study.arms.values()]
     has_data = study.problem.data is not None
     assert all(all(size.values()) and bool(size) == has_data for size in sizes)
 

@@ -1,6 +1,6 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.problem import Axis, Keying, Metric, Problem, Series
+from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Series
 from mixup_core.theory.operations import Linear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 
@@ -97,6 +97,6 @@ TWO_LAYER = Problem(
     setting=setting,
     sample_size=sample_size,
     method=method,
-    work_unit="records",
+    cost=Cost(work_unit="records"),
 )
 """Two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""

@@ -65,7 +65,7 @@ def test_defaults_make_a_run_that_is_spelled_and_built_alike(name: str) -> None:
     assert run_key(config) != run_key(with_values(config, {"seed": 1}))
     assert problem.setting(config, problem.headline[0])
     assert hash(problem.population(config)) == hash(problem.population(config))
-    assert problem.work(config) >= 1
+    assert problem.cost.work(config) >= 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,57 @@
+"""What a study can run: a problem, and the nouns that it is made of, one file each."""
+
+from mixup_core.problem.axis import Axis, Series
+from mixup_core.problem.cost import Cost
+from mixup_core.problem.data_needs import DataNeeds, DataSet, KnownData
+from mixup_core.problem.errors import DataError, DivergedError, StateError
+from mixup_core.problem.held_out import HeldOut
+from mixup_core.problem.keying import Keying
+from mixup_core.problem.metric import Metric
+from mixup_core.problem.problem import (
+    DEFAULT_PROBLEM,
+    PROBLEMS,
+    Problem,
+    all_data_needs,
+    problem_named,
+    problem_of,
+    with_named_teacher,
+)
+from mixup_core.problem.process import (
+    MAX_SEED,
+    Config,
+    OneRecord,
+    Predicting,
+    Process,
+    Seed,
+)
+from mixup_core.problem.teaching import Teacher, Teaching
+
+__all__ = [
+    "DEFAULT_PROBLEM",
+    "MAX_SEED",
+    "PROBLEMS",
+    "Axis",
+    "Config",
+    "Cost",
+    "DataError",
+    "DataNeeds",
+    "DataSet",
+    "DivergedError",
+    "HeldOut",
+    "Keying",
+    "KnownData",
+    "Metric",
+    "OneRecord",
+    "Predicting",
+    "Problem",
+    "Process",
+    "Seed",
+    "Series",
+    "StateError",
+    "Teacher",
+    "Teaching",
+    "all_data_needs",
+    "problem_named",
+    "problem_of",
+    "with_named_teacher",
+]

@@ -1,0 +1,22 @@
+"""Cost: what a run of a problem takes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a run of a problem takes: for estimates of time, memory and disk."""
+
+    work: Callable[[Any], int] = lambda config: 1
+    """How much there is to do in one epoch, for rates and times to come."""
+    work_unit: str = "epochs"
+    """One piece of it, for rates."""
+    memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
+    """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
+    evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
+    """Records of a run that hold its headline metric."""
+    prediction_bytes: Callable[[Any], int] = lambda config: 0
+    """Bytes of the predictions that a finished run leaves, but for a few; 0: it leaves none. Else
+    its process is a `Predicting`. They decide no key: a run is finished without them, too."""
