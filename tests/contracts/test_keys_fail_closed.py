@@ -163,23 +163,31 @@ def _stages(config: Any) -> list[tuple[EpochRecord, bytes]]:
     return [(record, state.to_bytes()) for record in islice(records, 3)]
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_equal_stage_keys_mean_equal_records_and_bytes_of_the_epochs_they_share(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        pytest.param(name, values, id=f"{name}-{number}")
+        for name, bases in SMALL.items()
+        for number, values in enumerate(bases)
+    ],
+)
+def test_equal_stage_keys_mean_equal_records_and_bytes_of_the_epochs_they_share(
+    name: str, values: dict[str, Any]
+) -> None:
     compared = 0
-    for values in SMALL[name]:
-        config = built(problem_named(name).config, values)
-        own = stage_keys(config)
-        for path in leaves(type(config)):
-            for value, other in changed(config, path):
-                shared = sum(a == b for a, b in zip(own, stage_keys(other), strict=False))
-                if not shared:
-                    continue
-                try:
-                    theirs = _stages(other)[shared - 1]
-                except RuleError:  # it does not fit the data or the teacher
-                    continue
-                assert _stages(config)[shared - 1] == theirs, (path, value)
-                compared += 1
+    config = built(problem_named(name).config, values)
+    own = stage_keys(config)
+    for path in leaves(type(config)):
+        for value, other in changed(config, path):
+            shared = sum(a == b for a, b in zip(own, stage_keys(other), strict=False))
+            if not shared:
+                continue
+            try:
+                theirs = _stages(other)[shared - 1]
+            except RuleError:  # it does not fit the data or the teacher
+                continue
+            assert _stages(config)[shared - 1] == theirs, (path, value)
+            compared += 1
     assert compared
 
 
