@@ -34,7 +34,7 @@ from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.loading import use as _use
 from mixup_core.plugins.source import PluginError
-from mixup_core.problem import Metric
+from mixup_core.problem import Metric, Problem
 from mixup_core.tree.limits import (
     Among,
     Count,
@@ -69,6 +69,7 @@ __all__ = [
     "PluginError",
     "Positive",
     "Probe",
+    "Problem",
     "Range",
     "Share",
     "Whole",

@@ -10,7 +10,7 @@ from typing import Any
 
 from mixup_core.problem import PROBLEMS, Config, Keying, problem_named, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.catalogue import kind_name, origin_of
 from mixup_core.tree.parts import parts
 from mixup_core.tree.written_forms import defaults, flatten, spelled
 
@@ -159,7 +159,9 @@ def _keyed(config: Config) -> dict[str, Any]:
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
     keying = problem_of(config).keying
     hashed: dict[str, Any] = {"numerics": NUMERICS_VERSION, "config": dict(content)}
-    if keying.is_named:
+    if (origin := origin_of(type(config))) is not None:
+        hashed["problem"] = origin.keyed(config.problem)
+    elif keying.is_named:
         hashed["problem"] = config.problem
     if keying.numerics:
         hashed["problem_numerics"] = keying.numerics

@@ -15,6 +15,7 @@ from typing import Any
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.images.data.facts import Dataset
 from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
+from mixup_core.problem import PROBLEMS, Problem
 from mixup_core.tree.catalogue import (
     CatalogueError,
     Origin,
@@ -166,6 +167,8 @@ def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any]
     for value in values:
         if isinstance(value, Dataset):
             yield PUBLISHED, value
+        elif isinstance(value, Problem):
+            yield PROBLEMS, value
         elif isinstance(value, type) and value.__module__ == module:
             register = _register_of(value)
             if register is not None and not value.__name__.startswith("_"):

@@ -11,6 +11,7 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
+from mixup_core.problem import PROBLEMS
 from mixup_core.tree.catalogue import Register
 
 REGISTERS: Mapping[str, Register[Any]] = {
@@ -24,5 +25,6 @@ REGISTERS: Mapping[str, Register[Any]] = {
         Augmentation.catalogue,
         Probe.catalogue,
         PUBLISHED,
+        PROBLEMS,
     )
 }

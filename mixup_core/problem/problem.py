@@ -17,9 +17,36 @@ from mixup_core.problem.metric import Metric
 from mixup_core.problem.process import Config, Process
 from mixup_core.problem.teaching import Teacher, Teaching
 from mixup_core.rules import RuleError
+from mixup_core.tree.catalogue import CatalogueError, Origin, Register, note_origin
 from mixup_core.tree.parts import places
 
-PROBLEMS: dict[str, str] = {
+
+class _Problems(Register["str | Problem"]):
+    """Places of our problems, and the problems of plugins."""
+
+    def check(self, entry: "str | Problem") -> None:
+        """Check that a plugin's problem can be an entry.
+
+        Raises:
+            CatalogueError: If its name is taken, or its configuration names another problem.
+        """
+        super().check(entry)
+        assert isinstance(entry, Problem), "ours are given when the register is made"
+        named = getattr(entry.config, "problem", None)
+        if named != entry.name:
+            raise CatalogueError(
+                f"the problem {entry.name} has a configuration with the class variable `problem` "
+                f"{named!r}; both must be equal"
+            )
+
+    def put(self, entry: "str | Problem", origin: Origin | None) -> None:
+        """Add a problem that was checked."""
+        super().put(entry, origin)
+        if isinstance(entry, Problem) and origin is not None:
+            note_origin(entry.config, origin)
+
+
+PROBLEMS: Register["str | Problem"] = _Problems("problem", {
     "images": "mixup_core.images.problem:IMAGES",
     "sufficiency": "mixup_core.images.sufficiency:SUFFICIENCY",
     "entropy-floor": "mixup_core.theory.entropy_floor:ENTROPY_FLOOR",
@@ -33,7 +60,7 @@ PROBLEMS: dict[str, str] = {
     "rare-features": "mixup_core.theory.rare_features:RARE_FEATURES",
     "separability": "mixup_core.theory.separability:SEPARABILITY",
     "spurious-feature": "mixup_core.theory.spurious_feature:SPURIOUS_FEATURE",
-}
+})  # fmt: skip
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""
 
@@ -172,14 +199,19 @@ class Problem:
         return found
 
 
-@cache
 def problem_named(name: str) -> Problem:
     """Return a problem by its name.
 
     Raises:
         KeyError: If there is none.
     """
-    problem: Problem = _found(PROBLEMS[name])
+    entry = PROBLEMS[name]
+    return entry if isinstance(entry, Problem) else _of_ours(entry)
+
+
+@cache
+def _of_ours(place: str) -> Problem:
+    problem: Problem = _found(place)
     return problem
 
 

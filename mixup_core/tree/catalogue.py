@@ -24,6 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -63,16 +64,17 @@ class Origin:
 class Register(Mapping[str, T]):
     """Entries by name, in the order in which they were added; plugins may add more."""
 
-    def __init__(self, noun: str) -> None:
-        """Make an empty register.
+    def __init__(self, noun: str, entries: Mapping[str, T] = MappingProxyType({})) -> None:
+        """Make a register.
 
         Args:
             noun: One entry, for messages: `probe`.
+            entries: Entries of ours that do not carry their names.
         """
         self.noun = noun
         self.origins: dict[str, Origin] = {}
         """Where the entries that plugins added come from."""
-        self._entries: dict[str, T] = {}
+        self._entries: dict[str, T] = dict(entries)
 
     def __getitem__(self, name: str) -> T:
         """Return an entry by its name."""
@@ -156,7 +158,12 @@ class Catalogue(Register[type[T]], Generic[T]):
         """Add a member that was checked."""
         super().put(entry, origin)
         if origin is not None:
-            _ORIGINS[entry] = origin
+            note_origin(entry, origin)
+
+
+def note_origin(kind: type[Any], origin: Origin) -> None:
+    """Note the plugin that a class comes from."""
+    _ORIGINS[kind] = origin
 
 
 def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:

@@ -51,8 +51,8 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
     match section:
         case "base" if rest:
             named = study.get("problem")
-            is_known = isinstance(named, str) and named in PROBLEMS
-            paths = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM))
+            known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
+            paths = config_paths(problem_named(known))
             return ["base", *paths.keys(rest)]
         case "grid" | "zip" if rest:
             return [section, rest]

@@ -1,0 +1,93 @@
+"""A problem of a plugin is read, keyed by its source, and run like ours."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from mixup_core.keys import run_key
+from mixup_core.plugins.loading import use
+from mixup_core.plugins.source import PluginError
+from mixup_core.problem import PROBLEMS, problem_of
+from mixup_core.tree.building import built
+from sweeps.reading.study_file import load_study
+from tests.plugin_files import Write
+
+HALVING = """
+from typing import ClassVar
+from mixsweep.plugins import Positive, Problem
+from mixup_core.records import EpochRecord
+
+@value
+class HalvingConfig:
+    problem: ClassVar = "halving"
+    start: Positive = 1.0
+    epochs: Count = 3
+    seed: int = 0
+
+class Halving:
+    def __init__(self, config):
+        self.config, self.records = config, []
+    def __iter__(self):
+        while len(self.records) < self.config.epochs:
+            epoch = len(self.records)
+            value = self.config.start / 2 ** (epoch + 1)
+            self.records.append(EpochRecord(epoch=epoch, metrics={"value": value}))
+            yield self.records[-1]
+    def to_bytes(self):
+        return b""
+    def load_bytes(self, content, records):
+        self.records = list(records)
+
+def start(config, data_root, device):
+    return Halving(config)
+
+HALVING = Problem(
+    name="halving", title="a number that is halved", config=HalvingConfig,
+    process=f"{__name__}:start", metrics={"value": Metric(label="value")}, headline=("value",),
+)
+"""
+STUDY = """
+study: halved
+problem: halving
+base: {}
+arms: {one: {}, two: {start: 2.0}}
+seeds: 1
+"""
+
+
+def test_a_study_of_it_runs_and_an_edit_makes_other_keys(plugin: Write, tmp_path: Path) -> None:
+    assert use(plugin(HALVING)).names == ("problem halving",)
+    (tmp_path / "halved.yaml").write_text(STUDY)
+    before = load_study(str(tmp_path / "halved.yaml")).runs()
+    process = problem_of(before[1].config).start(before[1].config, None, "cpu")
+    assert [record.metrics["value"] for record in process] == [1.0, 0.5, 0.25]
+    use(plugin(HALVING, "# a remark"))
+    after = load_study(str(tmp_path / "halved.yaml")).runs()
+    assert {run.key for run in before}.isdisjoint(run.key for run in after)
+    assert run_key(after[0].config) == after[0].key
+
+
+def test_a_problem_of_ours_is_not_replaced(plugin: Write) -> None:
+    before = dict(PROBLEMS)
+    with pytest.raises(PluginError, match="the problem moons exists already"):
+        use(plugin(HALVING.replace('"halving"', '"moons"')))
+    with pytest.raises(PluginError, match="both must be equal"):
+        use(plugin(HALVING.replace('= "halving"', '= "other"', 1)))
+    assert dict(PROBLEMS) == before
+
+
+def test_it_reaches_a_worker(plugin: Write) -> None:
+    from sweeps.running.parcel import Parcel
+    from sweeps.running.storing import Assignment
+
+    use(plugin(HALVING))
+    problem = PROBLEMS["halving"]
+    assert not isinstance(problem, str)
+    assignment = Assignment(
+        config=built(problem.config, {}), keep=frozenset(), keep_final_state=False, store="there",
+        teacher=None, data_root=None, on_gpu=False,
+    )  # fmt: skip
+    parcel = pickle.loads(pickle.dumps(Parcel.of(assignment)))
+    assert parcel.open() == assignment
+    assert [source.name for source in parcel.plugins] == ["tiny.py"]
