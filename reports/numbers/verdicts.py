@@ -9,6 +9,7 @@ from reports.numbers.predicted import Predicted
 from reports.numbers.runs import arrange, measures_of, values_of
 from reports.numbers.statistics import CONFIDENCE, Comparison, contrast
 from sweeps.state.results import RunResult
+from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.claims import Comparison as Stated
 from sweeps.study.study import Study
@@ -41,12 +42,15 @@ class Verdict:
     most 5 % exactly where the verdict is `holds` or `fails`. None without an interval."""
     confidence: float | None = None
     """Level of the interval: what Holm's procedure gives this claim."""
+    stated: str = ""
+    """Whether it was stated before its runs (`sweeps.state.statements`); empty: not known."""
 
 
 def verdicts_of(
     study: Study,
     arranged: Mapping[str, Mapping[int, RunResult]],
     predicted: Predicted | None = None,
+    statements: Mapping[Claim, Statement] | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim, in the order of the study.
 
@@ -59,6 +63,8 @@ def verdicts_of(
         study: Its claims are judged.
         arranged: Its results (`reports.numbers.runs.arrange`).
         predicted: What their predictions say, for claims about that; None: nothing is known.
+        statements: What the store remembers of the claims. Each launch with more seeds after a look
+            halves, thirds, ... the error level: 5 % / (1 + such launches).
     """
 
     def values(claim: Claim) -> Mapping[str, Mapping[int, float]]:
@@ -67,7 +73,7 @@ def verdicts_of(
             return predicted.values(that.metric) if predicted else {}
         return values_of(arranged, that.metric, that.readout or study.readout)
 
-    return judge(study, values)
+    return judge(study, values, statements or {})
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
@@ -114,24 +120,32 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
 
 
 def judge(
-    study: Study, values: Callable[[Claim], Mapping[str, Mapping[int, float]]]
+    study: Study,
+    values: Callable[[Claim], Mapping[str, Mapping[int, float]]],
+    statements: Mapping[Claim, Statement] | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim from the numbers of the runs that it is about.
 
     Args:
         study: Its claims are judged, as `verdicts_of` says.
         values: Returns arm to seed to number, of the metric and in the read-out of a claim.
+        statements: As for `verdicts_of`.
     """
+    known = statements or {}
+    looks = 1 + max((statement.extended for statement in known.values()), default=0)
     measured = [_measured(study, claim, values(claim)) for claim in study.claims]
     levels: dict[_Test, float] = {}
     for claim, comparison in zip(study.claims, measured, strict=True):
         test = _test(study, claim)
         levels.setdefault(test, 1.0)
         if comparison is not None and comparison.n >= _seeds_needed(study, claim):
-            levels[test] = _level(claim.that, comparison)
-    steps = _holm_steps(levels)
+            levels[test] = min(1.0, looks * _level(claim.that, comparison))
+    steps = _holm_steps(levels, looks)
     return tuple(
-        _verdict(study, claim, comparison, *steps[_test(study, claim)])
+        replace(
+            _verdict(study, claim, comparison, *steps[_test(study, claim)]),
+            stated=str(known[claim]) if claim in known else "",
+        )
         for claim, comparison in zip(study.claims, measured, strict=True)
     )
 
@@ -165,7 +179,9 @@ def verdict_records(
     ]
 
 
-COLUMNS = ("says", "verdict", "value", "low", "high", "reference", "n", "p", "confidence")
+COLUMNS = (
+    "says", "verdict", "value", "low", "high", "reference", "n", "p", "confidence", "stated",
+)  # fmt: skip
 
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
@@ -218,8 +234,10 @@ def _level(that: Stated, comparison: Comparison) -> float:
     return 1.0 if level is None else level
 
 
-def _holm_steps(levels: Mapping[_Test, float]) -> dict[_Test, tuple[float, float]]:
+def _holm_steps(levels: Mapping[_Test, float], looks: int) -> dict[_Test, tuple[float, float]]:
     """Return test to its p after Holm and the level of its own interval.
+
+    The levels are multiplied by the number of looks, so the intervals are wider by as much.
 
     Sorted upwards, the i-th of m (from 0) is decided at 5 % / (m - i) if all before it are; those
     that are not decided keep the level at which the first of them was not.
@@ -231,7 +249,7 @@ def _holm_steps(levels: Mapping[_Test, float]) -> dict[_Test, tuple[float, float
         reached = min(1.0, max(reached, left * levels[test]))
         if own is None and reached > _LEVEL:
             own = _LEVEL / left
-        steps[test] = reached, 1 - (_LEVEL / left if own is None else own)
+        steps[test] = reached, 1 - (_LEVEL / left if own is None else own) / looks
     return steps
 
 

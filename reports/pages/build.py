@@ -36,6 +36,8 @@ from reports.tables.table import Table, tabulate
 from reports.tables.variation import variation_table
 from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult, ended_on_budget
+from sweeps.state.statements import Statement
+from sweeps.study.claims import Claim
 from sweeps.study.search import CONFIRM, SearchHistory
 from sweeps.study.study import Study
 
@@ -107,6 +109,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
     tracked: Tracked | None = None,
+    statements: Mapping[Claim, Statement] | None = None,
 ) -> Draft:
     """Return a study's report from whatever results there are, down to none.
 
@@ -121,6 +124,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history: Points of the study's search, if it is one.
         predictions: Reads what a complete run predicts; None: nobody knows of predictions here.
         tracked: Where MLflow shows the runs, for the page; None: nowhere.
+        statements: What the store remembers of the claims; None: nothing.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -144,7 +148,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history=history,
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
-    verdicts = verdicts_of(parts.study, arranged, predicted)
+    verdicts = verdicts_of(parts.study, arranged, predicted, statements)
     varied = varied_verdicts(study, ordered) if parts.selection.winner is None else {}
     claims = (verdict_table(parts.study, verdicts, varied),) if verdicts else ()
     found = (

@@ -41,6 +41,7 @@ def verdict_table(
             "said by the source",
             "n",
             "p",
+            "stated",
             *(("under other settings",) if found else ()),
         ),
         cells=tuple(
@@ -51,6 +52,7 @@ def verdict_table(
                 *spell_numbers(study, verdict),
                 str(verdict.n),
                 spell_p(verdict.p),
+                verdict.stated or "not recorded",
                 *((spell_variants(verdict, found),) if found else ()),
             )
             for verdict in verdicts

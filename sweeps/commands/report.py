@@ -13,6 +13,7 @@ from sweeps.commands.ending import Ending
 from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
 from sweeps.commands.terminal_table import show_table
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
+from sweeps.state.statements import look, statements_of
 from sweeps.study.study import Study
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def write_report(
 
     folder = out or request.home.report_of(request.study.name)
     finished = is_finished(study, results, request.history)
+    statements = statements_of(study, request.store)
     draft = draft_report(
         study,
         results,
@@ -107,7 +109,9 @@ def write_report(
         history=request.weighed_history,
         predictions=lambda result: read_predictions(result, request.store),
         tracked=_tracked(request),
+        statements=statements,
     )
+    look(study, request.store, results)
     place = place_of(folder, study, results, is_finished=finished, predicted=draft.predicted)
     place.clear()
     report = draft.write(place.folder)

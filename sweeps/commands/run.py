@@ -40,6 +40,7 @@ from sweeps.running.placement import Placement, PlacementError
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
+from sweeps.state.statements import state
 from sweeps.study.study import Study
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             _look_at_data(study)
         if not plan.finished:
             request.say_elsewhere()
+        state(request.grown, store)
         begun_ms = enter(request.grown, store, command_line())
         source = _source(request, plan)
         tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)

@@ -217,7 +217,7 @@ def test_two_equal_differences_of_counted_images_decide_nothing() -> None:
 
 
 def test_verdicts_csv_has_its_columns_even_without_a_claim() -> None:
-    header = "says,verdict,value,low,high,reference,n,p,confidence"
+    header = "says,verdict,value,low,high,reference,n,p,confidence,stated"
     assert verdicts_csv(()) == header + "\n"
     text = verdicts_csv(tuple(judged(make_study(), claim("less"))))
     assert text.splitlines()[0] == header

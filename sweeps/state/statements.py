@@ -1,0 +1,127 @@
+"""Statements: when each claim of a study was first launched with, and how often it was looked at.
+
+    studies/<study>/statements.json    of every claim ever launched: when, with which seeds, looks
+
+Nothing that is computed for a run depends on it. A file that cannot be read is begun again.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+
+from mixup_core.keys import stage_keys
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from mixup_core.store.notes import filled, parse_note
+from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """What the store remembers of one claim."""
+
+    at_ms: int
+    """Unix time in ms of the first launch that had it."""
+    finished: int
+    """Runs of its arms that were stored to the end by then."""
+    runs: int
+    """Runs that its arms had then."""
+    seeds: tuple[int, ...]
+    """Seeds of that launch."""
+    looks: int = 0
+    """Reports since then that showed it with more finished runs than the report before."""
+    seen: int = 0
+    """Finished runs that the last of those reports had."""
+    extended: int = 0
+    """Launches with more seeds after a look."""
+
+    def __str__(self) -> str:
+        """Return what tables say: `before the runs`, or `after 3 of 10 runs`."""
+        text = "before the runs"
+        if self.finished:
+            text = f"after {self.finished} of {self.runs} runs"
+        if self.extended:
+            times = "once" if self.extended == 1 else f"{self.extended} times"
+            text += f"; seeds added {times} after a look"
+        return text
+
+
+def statement_key(study: Study, claim: Claim) -> str:
+    """Return what tells claims apart: metric, read-out, allowed values, and what the arms compute.
+
+    Names of arms and sentences do not enter.
+    """
+    that, keys = claim.that, study.keys_at(0)
+    terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
+    parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def state(study: Study, store: Store) -> None:
+    """Remember the claims of a launch that begins; those known already keep their first launch."""
+    known = dict(_read(study, store))
+    stored: frozenset[str] | None = None
+    now = time.time_ns() // 1_000_000
+    for claim in study.claims:
+        key = statement_key(study, claim)
+        before = known.get(key)
+        if before is None:
+            stored = frozenset(store.keys()) if stored is None else stored
+            ends = [
+                stage_keys(run.config)[-1]
+                for arm in claim.that.terms
+                if arm in study.arms
+                for run in study.runs_of(arm)
+            ]
+            finished = sum(end in stored for end in ends)
+            known[key] = Statement(at_ms=now, finished=finished, runs=len(ends), seeds=study.seeds)
+        elif set(study.seeds) > set(before.seeds):
+            more = before.extended + (before.looks > 0)
+            known[key] = replace(before, seeds=study.seeds, extended=more)
+    _write(study, store, known)
+
+
+def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
+    """Remember that somebody saw the claims of a study with these results."""
+    known = dict(_read(study, store))
+    arms = [result.run.arm for result in results if result.outcome == "complete"]
+    for claim in study.claims:
+        key = statement_key(study, claim)
+        seen = sum(arm in claim.that.terms for arm in arms)
+        if key in known and seen > known[key].seen:
+            known[key] = replace(known[key], looks=known[key].looks + 1, seen=seen)
+    if known:
+        _write(study, store, known)
+
+
+def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
+    """Return what the store remembers of each claim of a study; nothing of one never launched."""
+    known = _read(study, store)
+    found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
+    return {claim: statement for claim, statement in found.items() if statement is not None}
+
+
+def _name(study: Study) -> str:
+    return f"studies/{study.name}/statements.json"
+
+
+def _read(study: Study, store: Store) -> Mapping[str, Statement]:
+    if not study.claims:
+        return {}
+    with suppress(StoreError, OSError, ValueError):
+        for _, content in store.files.read_present([_name(study)]):
+            found = {k: filled(Statement, v) for k, v in (parse_note(content) or {}).items()}
+            return {key: value for key, value in found.items() if value is not None}
+    return {}
+
+
+def _write(study: Study, store: Store, known: Mapping[str, Statement]) -> None:
+    content = {key: asdict(statement) for key, statement in known.items()}
+    if content and content != {k: asdict(v) for k, v in _read(study, store).items()}:
+        with suppress(StoreError, OSError):
+            store.files.write(_name(study), json.dumps(content, indent=0).encode())

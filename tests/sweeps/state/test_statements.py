@@ -1,0 +1,88 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import mixsweep
+from mixup_core.store.checkpoints import Store
+from reports.numbers.runs import arrange
+from reports.numbers.verdicts import verdicts_of
+from sweeps.state.ledger import launches
+from sweeps.state.statements import look, state, statements_of
+from sweeps.study.claims import Claim, Comparison
+from sweeps.study.study import Study
+from tests.filled import train_into
+from tests.reports.synthetic import ended, make_study
+
+
+def claim(arm: str, says: str = "a", **more: object) -> Claim:
+    that = Comparison(metric="test/error", **{"less": (arm, "erm"), **more})  # type: ignore[arg-type]
+    return Claim(says=says, source="b", that=that)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "store"))
+
+
+def told(study: Study, store: Store) -> list[str]:
+    found = statements_of(study, store)
+    return [str(found[claim]) if claim in found else "" for claim in study.claims]
+
+
+def test_a_claim_that_was_never_launched_is_not_known(store: Store) -> None:
+    assert told(replace(make_study(), claims=(claim("uniform"),)), store) == [""]
+
+
+def test_a_claim_of_the_first_launch_is_stated_before_and_one_added_later_after_the_runs(
+    tmp_path: Path,
+) -> None:
+    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
+    store = Store(str(tmp_path / "store"))
+    state(study, store)
+    train_into(tmp_path / "store", study.runs()[:3])
+    more = replace(study, claims=(claim("uniform", "other words"), claim("midpoint")))
+    state(more, store)
+    assert told(more, store) == ["before the runs", "after 2 of 4 runs"]
+    state(study, store)
+    assert told(more, store) == ["before the runs", "after 2 of 4 runs"]
+    assert launches(store) == ()
+
+
+def test_another_margin_or_read_out_is_another_claim(store: Store) -> None:
+    first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
+    study = replace(make_study(), claims=(first,))
+    state(study, store)
+    wider = replace(first, that=replace(first.that, margin=0.02))
+    assert told(replace(study, claims=(first, wider)), store) == ["before the runs", ""]
+
+
+def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) -> None:
+    study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
+    state(study, store)
+    more = replace(study, seeds=(0, 1, 2, 3, 4))
+    state(more, store)
+    assert told(more, store) == ["before the runs"], "nobody had looked"
+    look(more, store, ended(more, {}))
+    look(more, store, ended(more, {}))
+    most = replace(more, seeds=tuple(range(8)))
+    state(most, store)
+    state(most, store)
+    (said,) = told(most, store)
+    assert said == "before the runs; seeds added once after a look"
+    results = arrange(most, ended(most, {}))
+    (plain,) = verdicts_of(most, results)
+    (paid,) = verdicts_of(most, results, statements=statements_of(most, store))
+    assert plain.confidence == pytest.approx(0.95)
+    assert paid.confidence == pytest.approx(0.975)
+    assert paid.p == pytest.approx(2 * (plain.p or 0))
+    assert paid.stated == said
+
+
+def test_a_file_that_cannot_be_read_is_begun_again(store: Store) -> None:
+    study = replace(make_study(), claims=(claim("uniform"),))
+    state(study, store)
+    store.files.write(f"studies/{study.name}/statements.json", b"[{")
+    assert told(study, store) == [""]
+    state(study, store)
+    assert told(study, store) == ["before the runs"]
