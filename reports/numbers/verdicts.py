@@ -64,7 +64,10 @@ def verdicts_of(
         arranged: Its results (`reports.numbers.runs.arrange`).
         predicted: What their predictions say, for claims about that; None: nothing is known.
         statements: What the store remembers of the claims. Each launch with more seeds after a look
-            halves, thirds, ... the error level: 5 % / (1 + such launches).
+            halves, thirds, ... the error level: 5 % / (1 + such launches). The first look was at
+            5 % already, so this bounds the verdict shown and not the whole road: under no
+            difference some look decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
+            20,000 simulated studies, against 8.3 % and 11.9 % unpaid.
     """
 
     def values(claim: Claim) -> Mapping[str, Mapping[int, float]]:
