@@ -1,7 +1,7 @@
 """Reference pages that are computed from the code: study files, problems, keys, bundled studies."""
 
-import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ def write_pages(folder: Path) -> None:
     pages = {
         "study-keys.md": "\n".join(_study_keys(schema)),
         "bundled-studies.md": "\n".join(_bundled_studies()),
-        "verdicts.md": "\n".join(_verdicts(folder.parents[2] / "reports" / "published")),
+        "left-out.md": "\n".join(_left_out()),
+        "claims.md": _claims(folder.parents[2] / "reports" / "published" / "claims.md"),
     }
     pages |= {f"problem-{name}.md": "\n".join(_problem(name, schema)) for name in PROBLEMS}
     for name, text in pages.items():
@@ -60,27 +61,17 @@ def _bundled_studies() -> Iterator[str]:
         yield f"| `{name}` | `{study.problem.name}` | {runs} | {text} |"
 
 
-def _verdicts(published: Path) -> Iterator[str]:
-    """Yield the lines of the table of all published verdicts."""
-    yield from (
-        "| published study | claim | verdict | value [95 % limits] | n |",
-        "|---|---|---|---|---|",
-    )
-    for file in sorted(published.rglob("verdicts.csv")):
-        name = file.parent.relative_to(published).as_posix()
-        with file.open(encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines):
-                ends = [f"{float(row[end]):.3g}" for end in ("low", "high") if row[end]]
-                value = f"{float(row['value']):.3g}" if row["value"] else ""
-                limits = f" [{', '.join(ends)}]" if ends else ""
-                cells = (
-                    f"`{name}`",
-                    _cell(row["says"]),
-                    f"**{row['verdict']}**",
-                    value + limits,
-                    row["n"],
-                )
-                yield "| " + " | ".join(cells) + " |"
+def _left_out() -> Iterator[str]:
+    """Yield the lines of the table of all paths that leave keys, with their reasons."""
+    yield from ("| problem | path | leaves | reason |", "|---|---|---|---|")
+    for name in PROBLEMS:
+        for path, keys, reason in problem_named(name).keying.left_out():
+            yield f"| `{name}` | `{path}` | {keys} | {_cell(' '.join(reason.split()))} |"
+
+
+def _claims(index: Path) -> str:
+    """Return the published index of claims; links to folders beside it become names."""
+    return re.sub(r"\[([^]]+)\]\((?!http)[^)]+\)", r"`\1`", index.read_text(encoding="utf-8"))
 
 
 def _values(schema: Schema) -> str:
