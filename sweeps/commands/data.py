@@ -50,7 +50,8 @@ def fetch_data(name: str) -> int:
 def check_data(folder: Path, size: int, test_folder: str, skip: tuple[str, ...]) -> int:
     """Decode every image of FOLDER, and list all that cannot be used.
 
-    FOLDER holds train/<class>/* and mostly test/<class>/*. Exit code 2 if some cannot be used.
+    FOLDER holds one folder per class below train/, and mostly below test/. Exit code 2 if a file
+    cannot be used.
     """
     from mixup_core.images.data.folder_facts import faults_of, scan_folder
     from mixup_core.images.data.folders import Layout
