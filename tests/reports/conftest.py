@@ -29,5 +29,5 @@ def grown_results(grown: Study) -> tuple[RunResult, ...]:
 
 @pytest.fixture
 def decay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(problem.PROBLEMS, "decay", "tests.reports.decay:DECAY")
-    monkeypatch.setitem(problem.PROBLEMS, "ramp", "tests.reports.decay:RAMP")
+    monkeypatch.setitem(problem.PROBLEMS._entries, "decay", "tests.reports.decay:DECAY")
+    monkeypatch.setitem(problem.PROBLEMS._entries, "ramp", "tests.reports.decay:RAMP")

@@ -291,7 +291,7 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
 def test_a_problem_without_data_has_no_checksums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     file = tmp_path / "s.yaml"
     file.write_text("study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n")
     assert request_of(tmp_path, str(file)).data_checksums() == {}

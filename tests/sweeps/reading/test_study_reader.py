@@ -13,7 +13,7 @@ TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
 
 @pytest.fixture(autouse=True)
 def toy_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
 
 
 def test_a_study_says_what_problem_its_runs_are(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ SCHOOL = Study(name="school", description="", arms=ARMS, seeds=(7, 3), baseline=
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
 
 
 def _train(
@@ -111,7 +111,7 @@ def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
             monkeypatch.setattr(inline, "device_name", lambda _, device=device: device)
         else:
             monkeypatch.undo()
-            monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+            monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
             started = _starts(monkeypatch)
             store.delete(stage_key(more.runs()[1].config, 6))
         learned = Deadline(at=1e-9, clock=lambda: 0.0)
@@ -235,7 +235,7 @@ def paused(config, data_root, device, teacher=None):
     return toy.start(config, data_root, device, teacher)
 
 sys.modules["paused"] = sys.modules["__main__"]
-PROBLEMS["toy"] = "tests.toy:TOY"
+PROBLEMS._entries["toy"] = "tests.toy:TOY"
 import dataclasses
 toy.TOY = dataclasses.replace(toy.TOY, process="paused:paused")
 from sweeps.cli import main

@@ -143,7 +143,7 @@ def test_a_snapshot_is_not_a_way_to_resume() -> None:
 def test_a_pupil_waits_for_its_teacher_and_goes_on_without_one_that_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "pupil": toy.ToyConfig(epochs=3, teacher="master"),
         "late": toy.ToyConfig(epochs=4, drift=1.0, turn=0, teacher="master"),

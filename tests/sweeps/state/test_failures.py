@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def school(monkeypatch: pytest.MonkeyPatch) -> Study:
     """A teacher, one that learns from it, one that learns from that, and one that does not."""
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "grandchild": toy.ToyConfig(epochs=3, drift=1.0, teacher="child"),
         "child": toy.ToyConfig(epochs=4, drift=2.0, teacher="master"),

@@ -191,7 +191,7 @@ def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> 
 @pytest.fixture
 def school(monkeypatch: pytest.MonkeyPatch) -> Study:
     """A teacher, two arms that learn from it, and one that does not."""
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "pupil": toy.ToyConfig(epochs=3, drift=1.0, teacher="master"),
         "still": toy.ToyConfig(epochs=3),

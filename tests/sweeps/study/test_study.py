@@ -48,7 +48,7 @@ def test_nothing_varies_in_a_study_of_one_arm() -> None:
 
 
 def test_a_part_of_a_study_has_the_runs_that_the_whole_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS, "toy", toy.PLACE)
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "still": toy.ToyConfig(epochs=2),
         "master": toy.ToyConfig(epochs=3, drift=2.0),
