@@ -69,6 +69,13 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
         group["properties"][last] = value
     groups = {head: base["properties"][head] for head in base["properties"] if head in paths.groups}
     left_out = {path: {"anyOf": [value, _list(value)]} for path, value in values.items()}
+    for path, leaf in paths.leaves.items():
+        if leaf.part.is_named and path.count(".") == 1:
+            whole = path.removesuffix(".name")
+            for name, kind in leaf.part.options.items():
+                fields = {part.name: f"{whole}.{part.name}" for part in parts(kind)}
+                below = {field: values[at] for field, at in fields.items() if at in values}
+                base["properties"][whole]["properties"].setdefault(name, _mapping(below))
     arms = {"type": "object", "minProperties": 1, "propertyNames": {"pattern": f"^{ARM_NAME}$"}}
     return {
         "base": base,

@@ -127,12 +127,21 @@ class TreeReader:
         for key, part in value.items():
             path, head, here = f"{prefix}{key}", f"{prefix}{key.partition('.')[0]}", (*at, key)
             if "." not in key and path in self.paths.groups:
-                settings |= self.nested(part, here, f"{path}.")
+                settings |= self.nested(self._by_name(part, path), here, f"{path}.")
             elif path in leaves and ("." not in key or head in self.paths.choices):
                 settings[path] = self.setting(path, part, here)
             else:
                 self._report_unknown(key, prefix, here)
         return settings
+
+    def _by_name(self, value: Any, path: str) -> Any:
+        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`."""
+        leaf = self.paths.leaves.get(f"{path}.name")
+        if leaf is None or not isinstance(value, dict) or len(value) != 1:
+            return value
+        ((name, content),) = value.items()
+        is_whole = name in leaf.part.options and f"{path}.{name}" not in self.paths.leaves
+        return {"name": name, **content} if is_whole and isinstance(content, dict) else value
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
         """Return the settings of a mapping of dotted paths; groups may be mappings inside it."""

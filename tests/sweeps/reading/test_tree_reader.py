@@ -1,8 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweeps.reading.strict_yaml import REFUSED, Place, read_yaml
+from sweeps.reading.study_file import StudyError, load_study
 from sweeps.reading.tree_paths import TreePaths
 from sweeps.reading.tree_reader import MAX_HINTS, TreeReader, did_you_mean
 from tests.sweeps.reading.plants import Bed, Drip, Flood, Plant, Sand, Visit
@@ -110,3 +112,16 @@ def test_after_many_problems_no_nearest_name_is_looked_for() -> None:
     found = problems_of(text)
     assert sum("did you mean days" in line for line in found) == MAX_HINTS
     assert sum("unknown key" in line for line in found) == MAX_HINTS + 5
+
+
+def test_a_named_choice_may_be_written_by_its_name_with_its_fields_below(tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    texts = ("{timm: {architecture: resnet18}}", "{name: timm, architecture: resnet18}")
+    keys = []
+    for text in texts:
+        file.write_text(f"study: s\nbase: {{model: {text}, epochs: 1, batch_size: 8}}\nseeds: 1\n")
+        keys.append([run.key for run in load_study(str(file)).runs()])
+    assert keys[0] == keys[1]
+    file.write_text("study: s\nbase: {model: {timm: {width: 3}}, epochs: 1, batch_size: 8}\n")
+    with pytest.raises(StudyError, match="model"):
+        load_study(str(file))
