@@ -160,7 +160,8 @@ def test_every_data_set_trains_every_model(dataset: str, model: str) -> None:
     info = dataclasses.replace(info, image_size=min(info.image_size, 16))
     (kind,) = (kind for kind in _kinds(Model) if kind.name == model)
     width = {"width": 2} if "width" in {field.name for field in dataclasses.fields(kind)} else {}
-    values = {"data.name": dataset, "model": {"name": model, **width}, "mix.law": {"beta": 0.5}}
+    own = {"architecture": "test_resnet"} if model == "timm" else width
+    values = {"data.name": dataset, "model": {"name": model, **own}, "mix.law": {"beta": 0.5}}
     # Twenty million weights take their time; what a data set changes is seen in one step of them.
     epochs = 1 if model == "efficientnet-v2-s" and dataset != "digits" else 2
     config = with_values(SMALL, {**values, "batch_size": 8, "epochs": epochs})

@@ -35,8 +35,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 from tests.soak.findings import publish
 
 MODULES: Mapping[str, Sequence[str]] = {
-    "mixup_core/schedules.py": ["tests/mixup_core/test_schedules.py"],
-    "mixup_core/mixing/mixed_losses.py": ["tests/mixup_core/mixing"],
+    "mixup_core/laws/schedules.py": ["tests/mixup_core/laws/test_schedules.py"],
+    "mixup_core/mixing/mixed_losses.py": ["tests/mixup_core/mixing/test_mixed_losses.py"],
     "mixup_core/keys.py": ["tests/mixup_core/test_keys.py"],
     "mixup_core/tree/limits.py": ["tests/mixup_core/tree/test_limits.py"],
     "mixup_core/tree/checked.py": ["tests/mixup_core/tree/test_checked.py"],

@@ -74,7 +74,7 @@ def test_the_address_of_a_store_that_holds_nothing_is_shown_without_its_password
     said = CliRunner().invoke(
         commands, ["store", "verify", "--store", address], standalone_mode=False
     )
-    assert str(said.exception) == "memory://me:***@host/store: nothing is stored there"
+    assert str(said.exception) == "memory://***@host/store: nothing is stored there"
 
 
 def test_a_store_elsewhere_is_named_by_option_or_environment(
