@@ -89,6 +89,7 @@ class SearchSource:
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
         self._is_over = False
+        self._study = study  # points of an earlier launch are judged at once
         for point in points:
             if point.state == "open":
                 self._begin(point)
