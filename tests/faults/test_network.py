@@ -69,10 +69,10 @@ def _open_folders() -> set[Path]:
 
 
 def _sockets() -> set[tuple[str, int]]:
+    """Return the addresses that anybody may send to; a connected UDP socket hears its peer alone."""
     found = [*psutil.net_connections("tcp"), *psutil.net_connections("udp")]
-    return {
-        tuple(one.laddr) for one in found if one.status in {psutil.CONN_LISTEN, psutil.CONN_NONE}
-    }
+    listening = {psutil.CONN_LISTEN, psutil.CONN_NONE}
+    return {tuple(one.laddr) for one in found if one.status in listening and not one.raddr}
 
 
 def test_the_variables_of_ray_are_found() -> None:
