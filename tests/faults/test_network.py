@@ -69,7 +69,7 @@ def _open_folders() -> set[Path]:
 
 
 def _sockets() -> set[tuple[str, int]]:
-    """Return the addresses that anybody may send to; a connected UDP socket hears its peer alone."""
+    """Return the addresses that anybody may send to; a connected UDP socket has one peer."""
     found = [*psutil.net_connections("tcp"), *psutil.net_connections("udp")]
     listening = {psutil.CONN_LISTEN, psutil.CONN_NONE}
     return {tuple(one.laddr) for one in found if one.status in listening and not one.raddr}
