@@ -75,8 +75,8 @@ class Phases(Checked):
 class _PowerRamp(Checked):
     """Beta(alpha) with alpha = base ** exponent; the exponent moves linearly between two ends.
 
-    Source: the exponential alpha-scheduler of SCIENCE.md, F1; at the defaults alpha is 1 after half
-    of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
+    Source: the exponential alpha-scheduler of slides on data valuation for mixup. At the defaults
+    alpha is 1 after half of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
     """
 
     last_change: ClassVar = 0

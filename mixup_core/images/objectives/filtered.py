@@ -28,7 +28,7 @@ class Filter(Guided):
     Of each mixed image r = loss of the teacher - loss of the student, without a gradient. Where
     r <= threshold the student is not yet better.
 
-    Source: SCIENCE.md, F2.
+    Source: slides on data valuation for mixup; the sign of teacher loss minus student loss.
     """
 
     tag: ClassVar = "filter"
