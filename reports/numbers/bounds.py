@@ -1,0 +1,186 @@
+"""Bounds: error levels of tests at several looks, so that all looks together keep one level.
+
+The process is computed, not simulated. Under no difference the standardised sum of n independent
+normal differences,
+
+    w_n = sum / sqrt(n * sum of squares),    t_n = w_n sqrt((n - 1) / (1 - w_n^2)),
+
+depends on the direction of the n differences alone, and their length is independent of it. So
+w_n is a Markov chain:
+
+    w_(n+m) = (sqrt(n B) w_n + sqrt(m (1 - B)) v) / sqrt(n + m),
+
+with B ~ Beta(n/2, m/2) and v one coordinate of a uniform point of the sphere in m dimensions. The
+probability of a first crossing is integrated backwards from the last look.
+
+Source of the looks: Pocock 1977, O'Brien and Fleming 1979, Wang and Tsiatis 1987; of the repeated
+intervals: Jennison and Turnbull 1989. All of them take the variance as known; this does not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+_NODES, _PARTS, _ANGLES = 32, 40, 20
+"""Points of w, of B and of v; levels that all looks together keep are exact to 1 % (tests)."""
+_PARTS_OF_ONE = 600
+"""Points of B if one difference is added: what is integrated then jumps."""
+_WEAKEST, _STRONGEST, _STRENGTHS = 0.2, 4.5, 10
+"""Strengths of bounds for which the level of all looks is computed; others are between them."""
+_LARGEST_Z = 37.0
+"""Beyond it a normal tail is 0 in double precision."""
+
+Floats = NDArray[np.float64]
+
+
+def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
+    """Return how often a paired t test crosses a bound at some look although nothing differs.
+
+    Args:
+        looks: Numbers of differences at the looks, rising, the first at least 2.
+        levels: Two-sided level of the test at each look alone.
+    """
+    sizes = list(looks)
+    limits = [_limit(n, level) for n, level in zip(sizes, levels, strict=True)]
+    later: Callable[[Any], Any] = np.zeros_like
+    for n, following, limit, edge in reversed(
+        list(zip(sizes[:-1], sizes[1:], limits[1:], limits[:-1], strict=True))
+    ):
+        later = _fitted(_step(n, following - n, limit, later), edge)
+    return float(_first(sizes[0], limits[0], later))
+
+
+def overall_level(looks: tuple[int, ...], spending: float, look: int, level: float) -> float:
+    """Return the level of all looks together whose bound at one look is this level.
+
+    Args:
+        looks: As for `crossing`.
+        spending: Wang and Tsiatis' exponent: 1/2 is one level at every look (Pocock), 0 almost none
+            at the first looks (O'Brien and Fleming).
+        look: Which one, from 0.
+        level: Two-sided level at which the test at that look is just decided.
+    """
+    if not 0 < level < 1:
+        return min(1.0, max(0.0, level))
+    return _overall(looks, spending, _z(level) * (looks[look] / looks[-1]) ** (0.5 - spending))
+
+
+@cache
+def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tuple[float, ...]:
+    """Return the two-sided level of the test at each look, so that all together have one level.
+
+    Args:
+        looks: As for `crossing`.
+        spending: As for `overall_level`.
+        level: Of all looks together, in (0, 1).
+    """
+
+    def excess(strength: float) -> float:
+        return math.log(_overall(looks, spending, strength) / level)
+
+    strength = optimize.brentq(excess, _WEAKEST, _z(level / len(looks)) + 1, xtol=1e-9)
+    return _levels(looks, spending, strength)
+
+
+def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
+    """Return the level of all looks of a bound; never more than the sum of their own levels."""
+    bonferroni = math.fsum(_levels(looks, spending, strength))
+    if strength <= _WEAKEST:
+        return 1.0
+    known = min(strength, _STRONGEST)  # beyond it the quantile grows faster than the strength
+    quantile = float(_curve(looks, spending)(known)) + strength - known
+    return min(1.0, bonferroni, 2 * float(special.ndtr(-quantile)))
+
+
+@cache
+def _curve(looks: tuple[int, ...], spending: float) -> chebyshev.Chebyshev:
+    """Return the normal quantile of the level of all looks as a polynomial of the strength.
+
+    It is nearly linear.
+    """
+
+    def quantiles(strengths: Floats) -> Floats:
+        levels = (_levels(looks, spending, float(strength)) for strength in strengths)
+        return np.array([_z(max(crossing(looks, own), *own)) for own in levels])
+
+    return chebyshev.Chebyshev.interpolate(quantiles, _STRENGTHS - 1, domain=[_WEAKEST, _STRONGEST])
+
+
+def _levels(looks: tuple[int, ...], spending: float, strength: float) -> tuple[float, ...]:
+    """Return the level at each look of a bound: z = strength * (n / last n)^(spending - 1/2)."""
+    zs = [min(strength * (n / looks[-1]) ** (spending - 0.5), _LARGEST_Z) for n in looks]
+    return tuple(2 * float(special.ndtr(-z)) for z in zs)
+
+
+def _z(level: float) -> float:
+    return -float(special.ndtri(level / 2))
+
+
+def _limit(n: int, level: float) -> float:
+    """Return the |w| beyond which a t test of n differences is significant."""
+    t = float(special.stdtrit(n - 1, 1 - level / 2)) if level < 1 else 0.0
+    return 1.0 if math.isinf(t) else t / math.sqrt(t * t + n - 1)
+
+
+def _first(n: int, limit: float, later: Callable[[Any], Any]) -> float:
+    """Return the probability of crossing at the first look or later."""
+    outside = 2 * special.betainc((n - 1) / 2, 0.5, 1 - limit * limit) / 2
+    angles, weights = _angles(np.array([-limit]), np.array([limit]), n)
+    return float(outside + np.sum(weights * later(np.sin(angles))))
+
+
+def _step(n: int, m: int, limit: float, later: Callable[[Any], Any]) -> Callable[[Floats], Floats]:
+    """Return the probability of crossing at the next look or later, given w at n differences."""
+    parts = _PARTS if m > 1 else _PARTS_OF_ONE
+    roots, weights = special.roots_jacobi(parts, m / 2 - 1, n / 2 - 1)
+    share = (1 + roots) / 2
+    weights = weights / weights.sum()
+    own, new = np.sqrt(n * share / (n + m)), np.sqrt(m * (1 - share) / (n + m))
+
+    def probability(w: Floats) -> Floats:
+        centre = w[:, None] * own
+        low = np.clip((-limit - centre) / new, -1, 1)
+        high = np.clip((limit - centre) / new, -1, 1)
+        if m == 1:  # v is -1 or 1
+            found = np.zeros_like(centre)
+            for v in (-1.0, 1.0):
+                following = centre + v * new
+                inside = np.abs(following) <= limit
+                found += 0.5 * np.where(inside, later(np.where(inside, following, 0.0)), 1.0)
+            return np.asarray(found @ weights)
+        crossed = _tail(-low, m) + _tail(high, m)
+        angles, parts = _angles(low.ravel(), high.ravel(), m)
+        shape = (*centre.shape, _ANGLES)
+        following = centre[..., None] + new[:, None] * np.sin(angles.reshape(shape))
+        stayed = np.sum(parts.reshape(shape) * later(following), axis=-1)
+        return np.asarray((crossed + stayed) @ weights)
+
+    return probability
+
+
+def _tail(v: Floats, m: int) -> Floats:
+    """Return the probability that a coordinate of a point of the sphere is above v."""
+    half = special.betainc((m - 1) / 2, 0.5, 1 - v * v) / 2
+    return np.asarray(np.where(v > 0, half, 1 - half))
+
+
+def _angles(low: Floats, high: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return angles whose sines lie between limits, and their weights for a coordinate v."""
+    nodes, weights = np.polynomial.legendre.leggauss(_ANGLES)
+    start, end = np.arcsin(low)[:, None], np.arcsin(high)[:, None]
+    angles = (start + end) / 2 + (end - start) / 2 * nodes
+    density = np.cos(angles) ** (m - 2) / special.beta(0.5, (m - 1) / 2)
+    return angles, (end - start) / 2 * weights * density
+
+
+def _fitted(function: Callable[[Floats], Floats], edge: float) -> Callable[[Any], Any]:
+    """Return the polynomial through a function of w between -edge and edge."""
+    nodes = chebyshev.chebpts1(_NODES)
+    series = chebyshev.chebfit(nodes, function(nodes * edge), _NODES - 1)
+    return lambda w: chebyshev.chebval(w / edge, series)

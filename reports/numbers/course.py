@@ -1,0 +1,160 @@
+"""Course: the looks at claims whose seeds are added until they are decided.
+
+At each look every open question is asked of all of its seeds so far, at the error level that the
+look may spend (`reports.numbers.bounds`). Holm's procedure shares 5 % between the questions: at a
+look with k of them not decided yet, one is decided if its level over all looks together is at most
+5 % / k, and the next at 5 % / (k - 1).
+
+The interval of an answer is a repeated interval: whatever made the seeds end, the intervals of all
+looks hold the true value together with 1 - level (Jennison and Turnbull 1989). The mean itself is
+too far from zero on average, as seeds end earlier where luck made it large.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy import special
+
+from reports.numbers.bounds import nominal_levels, overall_level
+from reports.numbers.statistics import CONFIDENCE, Comparison
+from sweeps.study.until_decided import UntilDecided
+
+_LEVEL = 1 - CONFIDENCE
+_FORESEEN = 200
+"""Values of the last mean that futility is judged by, at equal steps of probability."""
+
+Ending = Literal["decided", "futile", "last", "lost", "open"]
+"""Why a question gets no more seeds: it is decided, the last look would hardly decide it, there was
+the last look, or a run diverged or measured nothing. `open`: it gets more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is decided of some arms, and their numbers so far."""
+
+    is_decided: Callable[[float, float], bool]
+    """Of the two ends of an interval; an interval inside a decided one is decided."""
+    has_ended: Callable[[int], bool]
+    """Whether all runs of so many seeds are complete, or one of them never will be."""
+    compare: Callable[[int], Comparison | None]
+    """The comparison over so many seeds; None if one of them has no number."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the looks so far say of a question."""
+
+    ending: Ending
+    look: int = 0
+    """Number of the last look at it, from 1; 0: there was none."""
+    seeds: int = 0
+    """Number of seeds at that look."""
+    comparison: Comparison | None = None
+    """At that look."""
+    p: float | None = None
+    """The error level over all looks and questions at which it is decided, after Holm."""
+    confidence: float | None = None
+    """Level of the test at that look, less than 1 by what the look may spend."""
+
+
+def take_looks(
+    until: UntilDecided, questions: Sequence[Question], plans: int = 1
+) -> tuple[Answer, ...]:
+    """Return the answer to each question, from the runs that there are.
+
+    A look is taken once all runs of the open questions have ended, so it says the same whatever
+    was killed before, and whichever runs of later seeds are stored.
+
+    Args:
+        until: The looks, and how the error level is spread over them.
+        questions: Different tests; they share 5 %.
+        plans: By how many plans, one after the other, seeds were given; each gets a like part of
+            the 5 %.
+    """
+    answers = [Answer(ending="open") for _ in questions]
+    for number, seeds in enumerate(until.sizes, 1):
+        asked = [place for place, answer in enumerate(answers) if answer.ending == "open"]
+        if not asked or not all(questions[place].has_ended(seeds) for place in asked):
+            break
+        for place in asked:
+            found = questions[place].compare(seeds)
+            ending: Ending = "lost" if found is None else "open"
+            answers[place] = Answer(ending=ending, look=number, seeds=seeds, comparison=found)
+        _decide(until, questions, answers, asked, plans)
+    return tuple(answers)
+
+
+def _decide(
+    until: UntilDecided,
+    questions: Sequence[Question],
+    answers: list[Answer],
+    asked: Sequence[int],
+    plans: int,
+) -> None:
+    """Fill in levels, intervals and endings of the questions asked at a look, by Holm."""
+    levels = {
+        place: min(1.0, plans * _overall(until, questions[place], answers[place]))
+        for place in asked
+        if answers[place].ending == "open"
+    }
+    left = sum(answer.ending != "decided" for answer in answers)
+    reached, is_stopped = 0.0, False
+    for place in sorted(levels, key=lambda place: levels[place]):
+        reached = min(1.0, max(reached, left * levels[place]))
+        is_stopped = is_stopped or reached > _LEVEL
+        answer = answers[place]
+        own = _LEVEL / left / plans
+        answer = replace(answer, p=reached, confidence=1 - _nominal(until, answer, own))
+        if not is_stopped:
+            answer = replace(answer, ending="decided")
+            left -= 1
+        elif answer.seeds == until.sizes[-1]:
+            answer = replace(answer, ending="last")
+        elif _is_futile(until, questions[place], answer, own):
+            answer = replace(answer, ending="futile")
+        answers[place] = answer
+
+
+def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
+    """Return the level of all looks together at which a question is just decided now."""
+    comparison = answer.comparison
+    assert comparison is not None
+    level = comparison.level(question.is_decided)
+    if level is None:
+        return 1.0
+    sizes = until.sizes
+    if comparison.is_exact:  # no t statistic: each look has a like part
+        return min(1.0, len(sizes) * level)
+    return overall_level(sizes, until.spending, answer.look - 1, level)
+
+
+def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
+    """Return the level of the test at a look that belongs to a level of all looks together."""
+    comparison = answer.comparison
+    if comparison is not None and comparison.is_exact:
+        return level / len(until.sizes)
+    return nominal_levels(until.sizes, until.spending, level)[answer.look - 1]
+
+
+def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: float) -> bool:
+    """Return whether the last look decides with less probability than `until.futility`.
+
+    The mean of the seeds to come is foreseen from those so far, with their sd (Student t, flat
+    prior); the sd at the last look is taken to be that of now. A claim that is given up is never
+    decided, so this can only lower the error rate.
+    """
+    comparison = answer.comparison
+    assert comparison is not None
+    if not until.futility or comparison.spread is None or comparison.is_exact:
+        return False
+    n, last = answer.seeds, until.sizes[-1]
+    steps = special.stdtrit(n - 1, [(k + 0.5) / _FORESEEN for k in range(_FORESEEN)])
+    rest = last - n
+    scale = comparison.spread * math.sqrt(1 / n + 1 / rest) * rest / last
+    nominal = nominal_levels(until.sizes, until.spending, level)[-1]
+    half = -special.stdtrit(last - 1, nominal / 2) * comparison.spread / math.sqrt(last)
+    means = (float(comparison.difference + scale * step) for step in steps)
+    decided = sum(question.is_decided(mean - half, mean + half) for mean in means)
+    return decided / _FORESEEN < until.futility

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from scipy import special
+
+from reports.numbers.bounds import crossing, nominal_levels, overall_level
+
+LOOKS = (3, 5, 8, 12, 20)
+
+
+def simulated(looks: tuple[int, ...], levels: tuple[float, ...], number: int) -> float:
+    """Return the share of simulated studies without a difference that cross a bound somewhere."""
+    drawn = np.random.default_rng(3).standard_normal((number, looks[-1]))
+    sums, squares = np.cumsum(drawn, axis=1), np.cumsum(drawn * drawn, axis=1)
+    crossed = np.zeros(number, dtype=bool)
+    for n, level in zip(looks, levels, strict=True):
+        mean = sums[:, n - 1] / n
+        sd = np.sqrt((squares[:, n - 1] - n * mean * mean) / (n - 1))
+        crossed |= np.abs(mean) * np.sqrt(n) / sd > special.stdtrit(n - 1, 1 - level / 2)
+    return float(crossed.mean())
+
+
+def test_one_look_spends_its_own_level() -> None:
+    assert crossing((5,), (0.05,)) == pytest.approx(0.05, abs=1e-9)
+    assert nominal_levels((7,), 0.45, 0.05) == pytest.approx((0.05,), rel=1e-5)
+
+
+def test_a_bound_that_is_never_crossed_at_the_first_look_leaves_the_level_of_the_second() -> None:
+    assert crossing((3, 9), (1e-15, 0.05)) == pytest.approx(0.05, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("looks", "levels"),
+    [
+        (LOOKS, (0.0128,) * 5),
+        ((5, 10), (0.05, 0.05)),
+        ((3, 4, 6, 9, 20), (0.02,) * 5),
+        ((2, 3, 4, 5, 6), (0.02,) * 5),
+        ((3, 5, 8, 11, 15, 20), (0.005, 0.008, 0.01, 0.012, 0.014, 0.016)),
+    ],
+)
+def test_the_probability_of_crossing_is_that_of_simulated_studies(
+    looks: tuple[int, ...], levels: tuple[float, ...]
+) -> None:
+    number = 60_000
+    found, expected = simulated(looks, levels, number), crossing(looks, levels)
+    assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / number)
+
+
+def test_equal_levels_at_five_looks_are_as_simulated_with_a_million_studies() -> None:
+    levels = nominal_levels(LOOKS, 0.5, 0.05)
+    assert levels == pytest.approx((0.01283,) * 5, rel=0.01)
+    assert nominal_levels(LOOKS, 0.0, 0.05)[-1] == pytest.approx(0.0446, rel=0.01)
+
+
+@pytest.mark.parametrize("spending", [0.0, 0.3, 0.45, 0.5])
+@pytest.mark.parametrize("level", [0.05, 0.05 / 3, 0.05 / 20])
+def test_levels_of_looks_keep_the_level_of_all(spending: float, level: float) -> None:
+    levels = nominal_levels(LOOKS, spending, level)
+    assert crossing(LOOKS, levels) == pytest.approx(level, rel=0.02)
+    assert list(levels) == pytest.approx(sorted(levels))
+    for look, own in enumerate(levels):
+        assert overall_level(LOOKS, spending, look, own) == pytest.approx(level, rel=0.01)
+
+
+def test_the_level_of_all_looks_rises_with_that_of_one_and_is_never_below_it() -> None:
+    ones = (1e-12, 1e-6, 0.001, 0.01, 0.1, 0.5, 0.99)
+    found = [overall_level(LOOKS, 0.45, 2, level) for level in ones]
+    assert found == sorted(found)
+    assert all(0 <= level <= 1 for level in found)
+    assert all(own <= 1.01 * level for own, level in zip(ones, found, strict=True))
+    assert overall_level(LOOKS, 0.45, 2, 1.0) == 1.0
