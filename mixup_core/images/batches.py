@@ -100,7 +100,7 @@ class Draws:
     """gamma of each image and of each partner, (2, images), float32, along `order`."""
     augmentation: Tensor | None = None
     """What the augmentation has drawn for each image and for each partner, (2, images, numbers),
-    along `order`; None: they are not augmented."""
+    along `order`; None: they are not augmented. On the CPU if it `chooses_on_host`."""
     sizes: list[int]
     """Of the batches along `order`."""
     mixers: tuple[Mixer | None, ...]
@@ -117,8 +117,11 @@ class Draws:
         gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
         streams = _streams(config, epoch, TRAINING)
         draws = cls._mixed(config, how, images, torch.from_numpy(order), gamma, streams)
+        device = images.labels.device
         augmentation = _augmentation(config, epoch, images)
-        return replace(draws, augmentation=augmentation).to(images.labels.device)
+        if augmentation is not None and not config.data.augment.chooses_on_host:
+            augmentation = augmentation.to(device)
+        return replace(draws.to(device), augmentation=augmentation)
 
     @classmethod
     def for_probing(
@@ -143,7 +146,7 @@ class Draws:
     ) -> "Draws":
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
         partners = how.partner.draw(order, sizes, streams["mixing"], images.unaugmented)
-        drawn = draw_mixing(how, sizes, images.shape[1:], streams)
+        drawn = draw_mixing(how, sizes, images.shape[1:], streams, images.labels.device)
         return cls(
             order=order,
             partners=partners,
@@ -155,7 +158,7 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws on a device; what operations have drawn stays where it is."""
+        """Return the draws on a device, but for what operations have drawn: it is there."""
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
             name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)

@@ -28,11 +28,12 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
         `nll`: mean cross entropy, in nats.
         `calibration_error`: see `calibration_error`, in [0, 1].
     """
-    return {
-        "error": float((logits.argmax(1) != labels).double().mean()),
-        "nll": float(cross_entropy(logits.double(), labels)),
-        "calibration_error": calibration_error(logits, labels),
+    values = {
+        "error": (logits.argmax(1) != labels).double().mean(),
+        "nll": cross_entropy(logits.double(), labels),
+        "calibration_error": _calibration_error(logits, labels),
     }
+    return dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True))
 
 
 @torch.no_grad()
@@ -70,9 +71,14 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
         logits: (images, classes), float.
         labels: (images,), int64.
     """
+    return float(_calibration_error(logits, labels))
+
+
+def _calibration_error(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the value of `calibration_error` as a tensor on the device of the logits."""
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()
     bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1
     gaps = torch.zeros(NUM_CALIBRATION_BINS, dtype=torch.float64, device=logits.device)
     gaps.index_add_(0, bins, correct - confidence)
-    return float(gaps.abs().sum() / len(labels))
+    return gaps.abs().sum() / len(labels)

@@ -19,7 +19,9 @@ class Mixer:
 
     operation: Operation
     drawn: Tensor
-    """On the CPU: one row for the batch, or one for each image."""
+    """On the device of the images: one row for the batch, or one for each image."""
+    layer: int = 0
+    """Hidden layer whose output is mixed; 0: the operation makes the images."""
 
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor
@@ -31,8 +33,8 @@ class Mixer:
             beside: As `own`, the partners.
             lam: (batch,), float32.
         """
-        if layer := self.operation.layer(self.drawn):
-            return torch.cat([own, beside]), lam, HiddenMix(layer=layer, lam=lam)
+        if self.layer:
+            return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
         images, weight = self.operation.mix(own, beside, lam, self.drawn)
         return images, weight.expand(len(own)), None
 
@@ -54,6 +56,7 @@ def draw_mixing(
     sizes: Sequence[int],
     image_size: tuple[int, int],
     streams: Mapping[str, np.random.Generator],
+    device: torch.device | str = "cpu",
 ) -> Drawn:
     """Return the weights of an epoch and what mixes its batches.
 
@@ -66,6 +69,8 @@ def draw_mixing(
         sizes: Of the batches.
         image_size: Height and width.
         streams: `mixing`, `choice`, `operation`, `second` and `label`.
+        device: Where the images are. What operations have drawn is copied there at once, for a
+            copy in each step would wait for the device; the weights stay on the CPU.
     """
     each = torch.tensor(sizes)
     per_batch = how.lam_scope == "batch"
@@ -93,6 +98,7 @@ def draw_mixing(
         label_lam = of_images(draw_lambdas(how.label_law, count, streams["label"]))
         label_lam = label_lam.masked_fill(stays, 1)
     operations = [how.operation, how.second or how.operation]
+    copied = [each.to(device) for each in rows]
     mixers: list[Mixer | None] = []
     start = 0
     for batch, (size, mixes, second) in enumerate(
@@ -100,8 +106,11 @@ def draw_mixing(
     ):
         part = slice(batch, batch + 1) if per_batch else slice(start, start + size)
         start += size
-        mixer = Mixer(operation=operations[second], drawn=rows[second][part]) if mixes else None
-        mixers.append(mixer)
+        if not mixes:
+            mixers.append(None)
+            continue
+        operation, layer = operations[second], operations[second].layer(rows[second][part])
+        mixers.append(Mixer(operation=operation, drawn=copied[second][part], layer=layer))
     return Drawn(lam=mixed_by.masked_fill(stays, 1), mixers=tuple(mixers), label_lam=label_lam)
 
 

@@ -188,7 +188,7 @@ class TrainingImages:
 
     def unaugmented(self, indices: Tensor) -> Tensor:
         """Return the own view of images, (images, channels, height, width), float32."""
-        return self.pixels[indices.to(self.labels.device)]
+        return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 
     def batch(
         self,

@@ -56,7 +56,7 @@ def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
     """
     import torch
 
-    ranges = drawn.to(own.device).view(-1, 2, 2, 1)
+    ranges = drawn.view(-1, 2, 2, 1)
     inside = []
     for axis, length in enumerate(own.shape[2:]):
         along = torch.arange(length, device=own.device)

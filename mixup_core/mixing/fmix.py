@@ -52,7 +52,7 @@ class FMix(Operation):
         """Return the images and lam."""
         from mixup_core.mixing.masks import masked
 
-        return masked(own, beside, drawn.to(own.device, own.dtype))[0], lam
+        return masked(own, beside, drawn.to(own.dtype))[0], lam
 
 
 def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":

@@ -46,7 +46,7 @@ class GridMix(Operation):
         from mixup_core.mixing.masks import masked
 
         del lam
-        kept = drawn.to(own.device, own.dtype)
+        kept = drawn.to(own.dtype)
         for axis, length in enumerate(own.shape[2:], 1):
             cell = torch.arange(length, device=own.device) * self.cells // length
             kept = kept.index_select(axis, cell)

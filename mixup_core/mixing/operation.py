@@ -56,7 +56,8 @@ class Operation(Checked, ABC):
             own: (batch, channels, height, width), float32; must not be changed.
             beside: As `own`, the partners.
             lam: (batch,), float32.
-            drawn: Rows of `draw` on the CPU: one for the whole batch, or one for each image.
+            drawn: Rows of `draw`, on the device of the images: one for the whole batch, or one for
+                each image.
 
         Returns:
             Images as `own`; weights, (batch,) or (1,), float32.
@@ -66,7 +67,7 @@ class Operation(Checked, ABC):
         """Return the hidden layer whose output is mixed in a batch; 0: `mix` makes its images.
 
         Args:
-            drawn: As for `mix`.
+            drawn: As for `mix`, but on the CPU.
         """
         del drawn
         return 0

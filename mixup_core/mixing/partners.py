@@ -97,12 +97,15 @@ class Similar(Checked):
         import torch
 
         batches = torch.split(order, list(batch_sizes))
-        places = torch.split(torch.from_numpy(rng.random(len(order))), list(batch_sizes))
-        found = []
-        for batch, place in zip(batches, places, strict=True):
+        places = torch.from_numpy(rng.random(len(order)))
+        found, start = [], 0
+        for batch in batches:
             images = shown(batch).flatten(1).double()
-            found.append(batch[self.chosen(torch.cdist(images, images).square().cpu(), place)])
-        return torch.cat(found)
+            places = places.to(images.device)  # copied once, if at all
+            place = places[start : start + len(batch)]
+            found.append(start + self.chosen(torch.cdist(images, images).square(), place))
+            start += len(batch)
+        return order[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
         """Return which image each image of a batch meets, (batch,); itself if it is alone.
@@ -113,10 +116,13 @@ class Similar(Checked):
         """
         import torch
 
-        if len(square) == 1:
-            return torch.zeros(1, dtype=torch.int64)
-        is_self = torch.eye(len(square), dtype=torch.bool)
-        mean = square[~is_self].mean().clamp(min=torch.finfo(square.dtype).tiny)
+        count = len(square)
+        if count == 1:
+            return torch.zeros(1, dtype=torch.int64, device=square.device)
+        # All but the diagonal, row by row; a mask would be read from its device for their number.
+        others = square.flatten()[1:].view(count - 1, count + 1)[:, :-1].flatten()
+        mean = others.mean().clamp(min=torch.finfo(square.dtype).tiny)
+        is_self = torch.eye(count, dtype=torch.bool, device=square.device)
         square = square.masked_fill(is_self, torch.inf)
         nearest = square.amin(dim=1, keepdim=True)  # its chance is 1 before they are normalised
         below = torch.exp((nearest - square) / (2 * self.bandwidth**2 * mean)).cumsum(dim=1)

@@ -62,7 +62,7 @@ class ResizeMix(Operation):
         from mixup_core.mixing.masks import masked
 
         del lam
-        ranges = drawn.to(own.device).view(-1, 2, 2)
+        ranges = drawn.view(-1, 2, 2)
         indices = []
         for axis, length in enumerate(own.shape[2:]):
             first, end = (part.unsqueeze(1) for part in ranges[:, axis].unbind(1))

@@ -45,9 +45,9 @@ class SaliencyMix(Operation):
         from mixup_core.mixing.saliency import fine_grained
 
         del lam
-        size = torch.tensor(own.shape[2:], device=own.device)
+        width = own.shape[3]
         peak = fine_grained(beside).flatten(1).argmax(1)
-        centre = torch.stack([peak // size[1], peak % size[1]], dim=1)
-        half = drawn.to(own.device) // 2
+        centre = torch.stack([peak // width, peak % width], dim=1)
+        half = drawn // 2
         ends = torch.stack([centre - half, centre + half], dim=2)
         return masked(own, beside, outside(ends.view(-1, 4), own))

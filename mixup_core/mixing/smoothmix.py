@@ -60,7 +60,7 @@ class SmoothMix(Operation):
         from mixup_core.mixing.masks import masked
 
         del lam
-        row, column, sigma = drawn.to(own.device).unsqueeze(2).unbind(1)
+        row, column, sigma = drawn.unsqueeze(2).unbind(1)
         weights = [
             torch.exp(-((torch.arange(length, device=own.device) - centre) ** 2) / (2 * sigma**2))
             for length, centre in zip(own.shape[2:], (row, column), strict=True)

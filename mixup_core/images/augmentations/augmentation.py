@@ -29,6 +29,10 @@ class Augmentation(Checked, ABC):
     needs_bytes: ClassVar[bool] = False
     """Whether it is defined for pixels of 8 bits alone, so that images cannot be pooled before."""
 
+    chooses_on_host: ClassVar[bool] = False
+    """Whether its draws decide which functions are called, so that it takes them on the CPU:
+    reading them from a GPU would wait for it in each step."""
+
     @property
     def is_compiled(self) -> bool:
         """Whether the compiled kernel assembles such images: crops with black borders do."""
@@ -52,7 +56,8 @@ class Augmentation(Checked, ABC):
 
         Args:
             pixels: (batch, channels, height, width), of an integer type, 0 is black.
-            drawn: (batch, numbers), from `draw`, on the device of the pixels.
+            drawn: (batch, numbers), from `draw`, on the device of the pixels, or on the CPU if the
+                augmentation `chooses_on_host`.
         """
         del drawn
         return pixels

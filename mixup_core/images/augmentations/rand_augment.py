@@ -45,6 +45,7 @@ class RandAugment(Augmentation):
 
     tag: ClassVar = "randaugment"
     needs_bytes: ClassVar = True
+    chooses_on_host: ClassVar = True
 
     number: Annotated[int, Range(1, 14)] = 2
     """Transformations of each image, one after another."""
@@ -68,11 +69,15 @@ class RandAugment(Augmentation):
         return np.concatenate([moves, chosen, signs], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images transformed; on a GPU this waits for the device."""
+        """Return the images transformed; no value is read from their device.
+
+        On a GPU torchvision copies the few numbers of each rotation and shear there, and waits.
+        """
         import torch
 
         if self.before != "none":
-            pixels = moved(pixels, drawn[:, :3], self.border)
+            moves = drawn[:, :3].to(pixels.device, non_blocking=True)
+            pixels = moved(pixels, moves, self.border)
         for step in range(3, 3 + self.number):
             signed = drawn[:, step] * drawn[:, step + self.number]
             transformed = pixels.clone()
@@ -80,6 +85,7 @@ class RandAugment(Augmentation):
                 for sign in (1, -1):
                     some = torch.nonzero(signed == sign * index).flatten()
                     if len(some):
+                        some = some.to(pixels.device, non_blocking=True)
                         change = transformations(self.magnitude, sign, tuple(pixels.shape[2:]))
                         transformed[some] = change[name](pixels[some])
             pixels = transformed

@@ -38,5 +38,5 @@ class GradientNorm(Probe):
             gradients = torch.autograd.grad(minimised.loss, weights)
             for sum_, gradient in zip(total, gradients, strict=True):
                 sum_.add_(gradient, alpha=share)
-        squares = sum(float(part.square().sum()) for part in total)
-        return {"train/gradient_norm": math.sqrt(squares)}
+        squares = torch.stack([part.square().sum() for part in total]).tolist()
+        return {"train/gradient_norm": math.sqrt(sum(squares))}

@@ -30,11 +30,12 @@ class MixupLoss(Probe):
 
         config = subject.config
         how = subject.how
-        total = 0.0
+        sums = []
         with torch.no_grad():
             for batch in subject.mixed():
                 losses = batch.losses(batch.logits(subject.logits), config.loss)
-                total += float(losses.double().sum())
+                sums.append(losses.double().sum())
+        total: float = sum(torch.stack(sums).tolist())
         mean, labels = total / len(subject.images), subject.images.labels
         floor = how.floor(config.loss, labels, config.batch_size)
         if floor is None:

@@ -20,5 +20,8 @@ class WeightNorm(Probe):
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return what is measured after an epoch, by its metric."""
-        squares = (part.detach().double().square().sum() for part in subject.network.parameters())
-        return {"train/weight_norm": math.sqrt(sum(map(float, squares)))}
+        import torch
+
+        weights = [part.detach().double() for part in subject.network.parameters()]
+        squares = torch.stack([part.square().sum() for part in weights]).tolist()
+        return {"train/weight_norm": math.sqrt(sum(squares))}

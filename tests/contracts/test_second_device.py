@@ -1,0 +1,257 @@
+"""Every model, objective, operation, probe and optimizer trains on a strict second device.
+
+There it gives the CPU's records, its training steps wait for nothing, and what waits once an epoch
+is counted. A GPU would fail, or be slow, where this device complains.
+"""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.losses.loss import Loss
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.predicting import predict
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import Partner
+from mixup_core.problem import Teacher
+from mixup_core.tree.building import parsed, with_values
+from tests.contracts import test_registries as registries
+from tests.contracts.test_registries import SMALL
+from tests.second_device import DEVICE, MixedDevicesError, OnSecondDevice, SecondDevice
+from tests.second_device import second_device as accept
+
+# What `load_state_dict` says of any tensor on `meta`; these do take the values.
+pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+
+CPU = torch.device("cpu")
+MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}})
+
+
+@pytest.fixture(autouse=True)
+def _accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    accept(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def digits() -> Splits:
+    return registries._splits(CATALOG["digits"], 20)
+
+
+@pytest.fixture(scope="module")
+def teacher(digits: Splits) -> Teacher:
+    state = TrainingState.initial(SMALL, digits.info, CPU)
+    return Teacher(config=SMALL, state=state.to_bytes())
+
+
+def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> SecondDevice:
+    """Train on the second device with a stop after the first epoch, and compare with the CPU."""
+    device = SecondDevice()
+    with device:
+        stopped = TrainingState.initial(config, data.info, DEVICE)
+        run = fit(config, data, stopped, device=DEVICE, teacher=teacher)
+        first = list(itertools.islice(run, 1))
+        resumed = TrainingState.initial(config, data.info, DEVICE)
+        resumed.load_bytes(stopped.to_bytes(), first)
+        records = first + list(fit(config, data, resumed, device=DEVICE, teacher=teacher))
+        predicted = predict(config, data, resumed.networks(), DEVICE, resumed.logits).to_bytes()
+        stored = resumed.to_bytes()
+    state = TrainingState.initial(config, data.info, CPU)
+    expected = list(fit(config, data, state, teacher=teacher))
+    if config.model.name == "efficientnet-v2-s":  # another order of sums in some of its kernels
+        losses = [each[0].metrics["train/loss"] for each in (records, expected)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+        return device
+    assert records == expected
+    assert stored == state.to_bytes()
+    assert predicted == predict(config, data, state.networks(), CPU, state.logits).to_bytes()
+    return device
+
+
+def _steps_wait_for_nothing(
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None
+) -> SecondDevice:
+    """Check that twice as many steps read no more values and wait for no more copies."""
+    few = _trained(config, data, teacher)
+    many = _trained(with_values(config, {"batch_size": 5}), data, teacher)
+    assert many.reads == few.reads
+    assert many.uploads == few.uploads
+    return few
+
+
+def _small(model: str) -> dict[str, Any]:
+    (kind,) = (kind for kind in registries._kinds(Model) if kind.name == model)
+    if model == "timm":
+        return {"name": model, "architecture": "test_resnet"}
+    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
+    return {"name": model, **({"width": 2} if has_width else {})}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name == "efficientnet-v2-s" else [])
+        for name in registries._named(Model)
+    ],
+)
+def test_every_model_trains_and_resumes(model: str, digits: Splits) -> None:
+    _steps_wait_for_nothing(with_values(MIXED, {"model": _small(model)}), digits)
+
+
+@pytest.mark.parametrize("objective", registries.OBJECTIVES, ids=str)
+@pytest.mark.parametrize("loss", registries._named(Loss))
+def test_every_objective_and_loss_trains(
+    objective: Any, loss: str, digits: Splits, teacher: Teacher
+) -> None:
+    config = with_values(MIXED, {"objective": objective, "loss": loss})
+    guide = teacher if isinstance(config.objective, Guided) else None
+    _steps_wait_for_nothing(config, digits, guide)
+
+
+@pytest.mark.parametrize("operation", registries._spellings(Operation), ids=str)
+@pytest.mark.parametrize("scope", ["batch", "sample"])
+def test_every_operation_trains(operation: Any, scope: str, digits: Splits) -> None:
+    values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
+    _steps_wait_for_nothing(with_values(MIXED, values), digits)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({"mix.partner": name} for name in registries._named(Partner)),
+        {"mix.second": "cutmix", "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}},
+        {"data.num_train": 15, "data.label_noise": 0.2, "data.pool": 2, "mix.law": "erm"},
+    ],
+    ids=str,
+)
+def test_every_kind_of_partner_and_data_trains(values: Any, digits: Splits) -> None:
+    _steps_wait_for_nothing(with_values(MIXED, values), digits)
+
+
+@pytest.mark.parametrize("optimizer", registries.OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("averaging", [None, *registries.AVERAGES], ids=str)
+def test_every_optimizer_trains_with_and_without_an_average(
+    optimizer: Any, averaging: Any, digits: Splits
+) -> None:
+    config = with_values(MIXED, {"optimizer": optimizer, "averaging": averaging})
+    _steps_wait_for_nothing(config, digits)
+
+
+@pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
+def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
+    config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
+    if augment != "randaugment":
+        _steps_wait_for_nothing(config, digits)
+        return
+    few = _trained(config, digits)
+    many = _trained(with_values(config, {"batch_size": 5}), digits)
+    assert many.reads == few.reads
+    grown = (many.uploads - few.uploads).keys()
+    assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"
+
+
+@pytest.mark.parametrize("probe", registries._named(Probe))
+@pytest.mark.parametrize("model", ["mlp", "narrow-resnet"])
+def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
+    views = parsed(Probe, probe).views or "single"
+    values = {"probes": [probe], "data.views": views, "model": _small(model)}
+    _steps_wait_for_nothing(with_values(MIXED, values), digits)
+
+
+@pytest.mark.parametrize(
+    ("values", "reads"),
+    [
+        ({}, 5),
+        ({"averaging": {"ema": 0.9}}, 7),
+        ({"objective": {"filter": registries.GUIDED}}, 7),
+        ({"mix.law": "erm"}, 5),
+        ({"mix.partner": "similar"}, 4),
+        ({"probes": [p for p in registries._named(Probe) if parsed(Probe, p).views is None]}, 25),
+    ],
+    ids=str,
+)
+def test_an_epoch_reads_a_fixed_number_of_values(
+    values: Any, reads: int, digits: Splits, teacher: Teacher
+) -> None:
+    """Losses once, each split once for each network, two for the floor, and the probes' own."""
+    config = with_values(MIXED, values)
+    guide = teacher if isinstance(config.objective, Guided) else None
+    counts = []
+    for epochs in (2, 3):
+        state = TrainingState.initial(config, digits.info, CPU)
+        longer = with_values(config, {"epochs": epochs})
+        with SecondDevice() as device:
+            state = TrainingState.initial(longer, digits.info, DEVICE)
+            list(fit(longer, digits, state, device=DEVICE, teacher=guide))
+        counts.append(device.reads.total())
+    assert counts[1] - counts[0] == reads
+
+
+def test_corrupted_test_images_are_read_once_each(digits: Splits) -> None:
+    assert digits.test is not None
+    corrupted = dict.fromkeys(CORRUPTIONS[:3], digits.test)
+    with_them = _trained(SMALL, dataclasses.replace(digits, corrupted=corrupted))
+    assert with_them.reads.total() - _trained(SMALL, digits).reads.total() == 3 * SMALL.epochs
+
+
+class _Impatient(Plain):
+    """An objective that looks at its loss in each step."""
+
+    def on(self, *given: Any) -> Minimised:
+        minimised = Plain.on(self, *given)
+        assert minimised.loss.item() > 0
+        return minimised
+
+
+def test_an_objective_that_reads_its_loss_is_found(digits: Splits) -> None:
+    config = dataclasses.replace(MIXED, objective=_Impatient())
+    with pytest.raises(AssertionError):
+        _steps_wait_for_nothing(config, digits)
+
+
+class _Forgetful(Plain):
+    """An objective that makes a tensor on the CPU, whatever the device."""
+
+    def on(self, batch: Any, *given: Any) -> Minimised:
+        weight = torch.ones(len(batch))
+        return Minimised(loss=(Plain.on(self, batch, *given).loss * weight).mean())
+
+
+def test_an_objective_that_mixes_devices_is_refused(digits: Splits) -> None:
+    config = dataclasses.replace(MIXED, objective=_Forgetful())
+    with pytest.raises(MixedDevicesError, match="mul"):
+        _trained(config, digits)
+
+
+def test_the_device_counts_reads_and_blocking_copies_and_takes_numbers() -> None:
+    with SecondDevice() as device:
+        there = torch.arange(4.0).to(DEVICE)
+        assert isinstance(there, OnSecondDevice)
+        there = there + torch.tensor(2.0)
+        there.copy_(torch.ones(4), non_blocking=True)
+        made = torch.tensor([1.0, 2.0, 3.0, 4.0], device=DEVICE)
+        assert device.reads.total() == 0
+        assert device.uploads == {"_to_copy in a test": 2}
+        assert (made + there).tolist() == [2.0, 3.0, 4.0, 5.0]
+        assert bool((made > 0).all())
+        assert len(made[made > 1]) == 3
+        assert made.sum().item() == 10.0
+        with pytest.raises(MixedDevicesError):
+            made[torch.tensor([0, 1])]
+        with pytest.raises(MixedDevicesError):
+            torch.cat([made, torch.ones(1)])
+    assert device.reads == {
+        "_to_copy in a test": 1, "_local_scalar_dense in a test": 2, "index in a test": 1,
+    }  # fmt: skip
