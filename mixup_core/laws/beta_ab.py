@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mixup_core.laws.beta import Alpha
 from mixup_core.laws.law import Law
+from mixup_core.tree.short_forms import Under
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BetaAb(Law):
-    """Random weight of a Beta law with two shapes: lam ~ Beta(a, b), mean a / (a + b)."""
+    """Random weight of a Beta law with two shapes, `{beta: {a: 2, b: 5}}`: mean a / (a + b)."""
 
     tag: ClassVar = "beta-ab"
+    short: ClassVar = Under("beta")
 
     a: Alpha
     """First shape parameter: the larger it is, the more the image itself weighs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from mixup_core.laws.law import Law
 from mixup_core.rules import require
 from mixup_core.tree.limits import Distinct, Range, Share
+from mixup_core.tree.short_forms import Pairs
 
 if TYPE_CHECKING:
     from mixup_core.arrays import Floats
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discrete(Law):
-    """Random weight with few values: `{values: [0.5, 1.0], shares: [0.7, 0.3]}`."""
+    """Random weight with few values, each with its probability: `{0.5: 0.7, 1.0: 0.3}`."""
 
     tag: ClassVar = "discrete"
+    short: ClassVar = Pairs("values", "shares")
     example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}
 
     values: Annotated[tuple[Share, ...], Distinct()]

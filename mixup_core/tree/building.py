@@ -12,6 +12,7 @@ from mixup_core.rules import RuleError
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
 from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked, words
+from mixup_core.tree.short_forms import short_form
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 T = TypeVar("T")
@@ -202,6 +203,14 @@ def _parsed_plain(hint: Any, value: Any) -> Any:
 def _parsed_choice(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if type(value) in options.values():
         return value
+    for kind, form in ((kind, short_form(kind)) for kind in options.values()):
+        given = form and form.fields(value, [part.name for part in parts(kind)])
+        if given:
+            return built(kind, given)
+    return _parsed_tagged(hint, options, value)
+
+
+def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     plain = options.get("")
     if plain and isinstance(value, Mapping):
         known = {part.name for part in parts(plain)}

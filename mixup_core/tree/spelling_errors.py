@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin
 from mixup_core.rules import shown
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members, parts, unmarked, words
+from mixup_core.tree.short_forms import short_form
 
 
 class SpellingError(ValueError):
@@ -58,6 +59,8 @@ def _plural(hint: Any) -> str:
 def _spelling_of(kind: Any) -> str:
     """Return how a dataclass is written: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
     fields = [part.name for part in parts(kind)]
+    if form := short_form(kind):
+        return form.shape(fields)
     mapping = ", ".join(f"{name}: {name.upper()}" for name in fields)
     if hasattr(kind, "tag"):
         if not fields:

@@ -6,6 +6,7 @@ from typing import Any
 
 from mixup_core.tree.catalogue import Origin, kind_name, origin_of
 from mixup_core.tree.parts import REQUIRED, Part, parts
+from mixup_core.tree.short_forms import short_form
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
@@ -63,6 +64,8 @@ def spelled(value: Any, *, brief: bool = False) -> Any:
                 if not (brief and getattr(value, part.name) == part.default)
             }
             name = _name(kind, brief)
+            if (form := short_form(kind)) and not brief:
+                return form.written(fields)
             if hasattr(kind, "tag"):
                 return _spelled_tagged(kind, name, fields)
             return {"name": name, **fields} if name else fields

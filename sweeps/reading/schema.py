@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.tree.parts import REQUIRED, Leaf, Part, limits, members, parts, unmarked
+from mixup_core.tree.short_forms import Under, short_form
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
@@ -102,6 +103,8 @@ def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
         below = {name: values[f"{leaf.path}.{name}"] for name in names}
         fields = {name: {"anyOf": [_distribution(value), value]} for name, value in below.items()}
         alone = list(fields.values()) if len(fields) == 1 else []
+        form = short_form(kind)
+        tag = form.tag if isinstance(form, Under) else tag
         kinds.append(_mapping({tag: {"anyOf": [_mapping(fields), *alone]}}) | {"minProperties": 1})
     listed = _list({"anyOf": [{"enum": [*leaf.part.options, None]}, *kinds]})
     when: Schema = {"type": "object"}
@@ -144,7 +147,10 @@ def _schema(hint: Any) -> Schema:
     if hasattr(kind, "tag"):
         alone = list(fields.values()) if len(fields) == 1 else []
         tagged = _mapping({kind.tag: {"anyOf": [whole, *alone]}}) | {"minProperties": 1}
-        return about | {"anyOf": [{"const": kind.tag}, *([tagged] if fields else [])]}
+        forms = [{"const": kind.tag}, *([tagged] if fields else [])]
+        if form := short_form(kind):
+            forms = [form.schema(whole), *(old | {"deprecated": True} for old in forms)]
+        return about | {"anyOf": forms}
     if isinstance(getattr(kind, "name", None), str):
         whole["properties"]["name"] = {"const": kind.name}
     return about | whole

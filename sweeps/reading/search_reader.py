@@ -8,6 +8,7 @@ from mixup_core.problem import Config, Problem
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
 from mixup_core.tree.parts import parts
+from mixup_core.tree.short_forms import tag_meant
 from mixup_core.tree.written_forms import spelled
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Fault, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
@@ -150,6 +151,7 @@ class SearchReader:
     def _choice(self, path: str, entry: Any, at: At) -> None:
         """Add what an entry searches of a choice: its kind, or the fields of one kind, or both."""
         kinds = self._leaves[path].part.options
+        entry = self._by_own_tag(path, entry)
         if (kind := _only_key(entry)) in kinds:
             before = len(self._found)
             self._fields(path, entry, at, {})
@@ -189,6 +191,8 @@ class SearchReader:
         default = getattr(self._leaves[path].part.default, "tag", None)
         chosen: list[Setting] = []
         listed = self._read.filled(choices, (*at, "categorical"), "choice")
+        if kinds:
+            listed = {here: self._by_own_tag(path, choice) for here, choice in listed.items()}
         for here, choice in listed.items():
             kind = _only_key(choice)
             chosen.append(self._read.setting(path, kind if kind in kinds else choice, here))
@@ -218,6 +222,14 @@ class SearchReader:
                     text = "exists wherever its choice does; it has no `when`"
                     self._read.report((*here, "when"), text)
                 self._entry(field, entry, here, when)
+
+    def _by_own_tag(self, path: str, entry: Any) -> Any:
+        """Return `{beta-ab: {a: .., b: ..}}` for `{beta: {a: .., b: ..}}`; all else as it is."""
+        if not isinstance(entry, dict) or len(entry) != 1:
+            return entry
+        kinds = self._leaves[path].part.options
+        ((_, content),) = entry.items()
+        return {tag_meant(kinds, entry, {tag: self._names(path, tag) for tag in kinds}): content}
 
     def _names(self, path: str, kind: str) -> list[str]:
         """Return the fields of a kind of a choice that may be given."""

@@ -90,9 +90,10 @@ class Document:
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
     """Return one YAML document, with everything refused in it in the order of the lines.
 
-    Accepted are mappings with text keys, lists, text, decimal numbers (`1e-3` is one), `true`,
-    `false` and null. YAML's other spellings of booleans and numbers, dates, tags, anchors, aliases,
-    merge keys and repeated keys are refused. Nothing is constructed but plain values.
+    Accepted are mappings with text keys, mappings of numbers to numbers (their keys are returned as
+    they were written), lists, text, decimal numbers (`1e-3` is one), `true`, `false` and null.
+    YAML's other spellings of booleans and numbers, dates, tags, anchors, aliases, merge keys and
+    repeated keys are refused. Nothing is constructed but plain values.
 
     Args:
         content: UTF-8; a byte order mark is accepted.
@@ -102,6 +103,7 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
     reader = _Reader(place_at)
     try:
         value = reader.document(_decoded(content), at)
+        reader.faults.sort(key=lambda fault: fault.place.line or 0)
         return Document(value=value, places=reader.places, faults=reader.faults)
     except _NoYamlError as error:
         line, text = error.args
@@ -196,9 +198,12 @@ class _Reader:
     def _mapping(self, at: At, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line = _line(event)
             key = self._key(event, at, depth)
+            if isinstance(key, str) and _is_number(event):
+                numbers.setdefault(key, line)
             inside = at if key is None else (*at, key)
             self.places.setdefault(inside, self._place_at(line))
             value = self._value(next(self._events), inside, depth + 1)
@@ -206,6 +211,13 @@ class _Reader:
                 self.refuse(line, at, f"key {key!r} appears twice (lines {lines[key]} and {line})")
             elif key is not None:
                 values[key], lines[key] = value, line
+        if numbers.keys() != values.keys() or not all(
+            isinstance(value, int | float) and not isinstance(value, bool)
+            for value in values.values()
+        ):
+            for number, line in numbers.items():
+                self.refuse(line, at, f"keys must be text, got {number}; quote it")
+                del values[number]
         return values
 
     def _key(self, event: yaml.Event, at: At, depth: int) -> str | None:
@@ -216,6 +228,9 @@ class _Reader:
         key = self._value(event, at, depth + 1)
         if isinstance(key, str):
             return key
+        if _is_number(event) and key is not REFUSED:
+            assert isinstance(event, yaml.ScalarEvent)
+            return str(event.value)
         if key is not REFUSED:
             is_scalar = not isinstance(key, dict | list)
             got = f"{shown(key)}; quote it" if is_scalar else "a collection"
@@ -242,6 +257,12 @@ class _Reader:
 def _line(event: yaml.Event) -> int:
     assert event.start_mark is not None
     return int(event.start_mark.line) + 1
+
+
+def _is_number(event: yaml.Event) -> bool:
+    """Return whether an event is an unquoted number."""
+    is_plain = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.tag is None
+    return is_plain and _NUMBER.fullmatch(event.value) is not None
 
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")

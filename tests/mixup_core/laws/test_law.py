@@ -196,14 +196,47 @@ def test_a_law_that_is_no_distribution_is_refused(make: Any, rule: str) -> None:
         ("erm", Erm()),
         ("midpoint", Midpoint()),
         ({"beta": 0.5}, Beta(alpha=0.5)),
-        ({"beta-ab": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
-        ({"discrete": {"values": (0.5, 1.0), "shares": (0.7, 0.3)}}, DISCRETE),
+        ({"beta": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
+        ({"0.5": 0.7, "1.0": 0.3}, DISCRETE),
         ({"truncated": {"alpha": 1.0, "low": 0.5, "high": 1.0}}, Truncated(alpha=1.0, low=0.5)),
     ],
 )
 def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
     assert parsed(Law, spelling) == law
     assert spelled(law) == spelling
+
+
+@pytest.mark.parametrize(
+    ("spelling", "law"),
+    [
+        ({"beta-ab": {"a": 2.0, "b": 0.5}}, BetaAb(a=2.0, b=0.5)),
+        ({"discrete": {"values": (0.5, 1.0), "shares": (0.7, 0.3)}}, DISCRETE),
+    ],
+)
+def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: Law) -> None:
+    assert parsed(Law, spelling) == law
+    assert spelled(law, brief=True) == spelling
+
+
+@pytest.mark.parametrize(
+    ("spelling", "message"),
+    [
+        ({"beta": {"a": 2.0}}, r"`b is given` must hold"),
+        ({"beta": {"a": 2.0, "alpha": 1.0}}, "alpha: expected a number"),
+        ({0.5: 0.7, 1.0: 0.4}, "`the sum of shares is 1` must hold"),
+        ({"0.5": 0.7, ".5": 0.3}, "`items of values are distinct` must hold"),
+        ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
+        ({0.5: "a", 1.0: 0.3}, "shares.0: expected a number"),
+        ({0.5: 0.7, "x": 0.3}, "expected erm, midpoint, {beta: ALPHA}, {beta: {a: A, b: B}}"),
+    ],
+)
+def test_a_wrong_short_form_is_refused(spelling: object, message: str) -> None:
+    with pytest.raises((RuleError, SpellingError), match=message):
+        parsed(Law, spelling)
+
+
+def test_the_order_of_a_discrete_law_in_a_file_does_not_matter() -> None:
+    assert parsed(Law, {1.0: 0.3, 0.5: 0.7}) == DISCRETE
 
 
 @pytest.mark.parametrize(

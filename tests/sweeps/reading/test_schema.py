@@ -77,3 +77,19 @@ def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() ->
     assert [validator.is_valid(draws) for draws in (1, 2, 10_000_000, 10_000_001)] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("law", "is_valid"),
+    [
+        ({"beta": {"a": 2, "b": 5}}, True),
+        ({"0.5": 0.7, "1.0": 0.3}, True),
+        ({"beta-ab": {"a": 2, "b": 5}}, True),
+        ({"beta": {"a": 2, "c": 5}}, False),
+        ({"0.5": 0.7, "often": 0.3}, False),
+        ({"0.5": 1.7, "1.0": 0.3}, False),
+    ],
+)
+def test_the_schema_knows_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
+    field = study_schema()["$defs"]["images"]["properties"]["mix.law"]
+    assert jsonschema.Draft202012Validator(field).is_valid(law) is is_valid

@@ -122,3 +122,20 @@ def test_search_runs_see_no_test_images(tmp_path: Path) -> None:
     study = read(tmp_path)
     assert all(not run.config.data.test for run in study.runs())
     assert all(run.config.data.val_size == 200 for run in study.runs())
+
+
+def test_both_shapes_of_an_asymmetric_law_are_searched(tmp_path: Path) -> None:
+    old = "{beta: {log_uniform: [0.1, 32.0]}}"
+    new = "{beta: {a: {log_uniform: [0.1, 32.0]}, b: 2.0}}"
+    search = read(tmp_path, STUDY.replace(old, new)).search
+    assert search is not None
+    assert [p.path for p in search.space.parameters][:2] == ["mix.law.a", "mix.law.b"]
+    assert type(search.base.mix.law).__name__ == "BetaAb"
+
+
+def test_a_search_chooses_between_both_beta_laws(tmp_path: Path) -> None:
+    old = "{beta: {log_uniform: [0.1, 32.0]}}"
+    both = "[{beta: {log_uniform: [0.1, 32]}}, {beta: {a: {log_uniform: [0.1, 32]}, b: 2}}]"
+    search = read(tmp_path, STUDY.replace(old, f"{{categorical: {both}}}")).search
+    assert search is not None
+    assert search.space.parameters[0].distribution.choices == ("beta", "beta-ab")  # type: ignore[union-attr]

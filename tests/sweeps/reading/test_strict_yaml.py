@@ -42,6 +42,8 @@ def read(text: str) -> object:
         ("1e", "1e"),
         ("a: b", {"a": "b"}),
         ("[a, [1]]", ["a", [1]]),
+        ("{0.5: 0.7, 1: 0.3}", {"0.5": 0.7, "1": 0.3}),
+        ("{'0.5': a, b: c}", {"0.5": "a", "b": "c"}),
     ],
 )
 def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
@@ -83,6 +85,10 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"a: !!str 1", "f:1: a: tags are not allowed, got !!str"),
         (b"<<: 1", "f:1: merge keys are not allowed, got <<"),
         (b"1: a", "f:1: keys must be text, got 1; quote it"),
+        (b"1: true", "f:1: keys must be text, got 1; quote it"),
+        (b"a: 2\n1: 2", "f:2: keys must be text, got 1; quote it"),
+        (b"0777: 1", "f:1: expected a name or a decimal number, got a non-decimal number; quote "
+                     "'0777'"),
         (b"[1]: a", "f:1: keys must be text, got a collection"),
         (b"{a: 1}: a", "f:1: keys must be text, got a collection"),
         (b"a: 1\na: 2", "f:2: key 'a' appears twice (lines 1 and 2)"),

@@ -1,0 +1,35 @@
+from typing import Any
+
+import pytest
+
+from mixup_core.laws import Beta, BetaAb
+from mixup_core.tree.short_forms import Pairs, Under, short_form, tag_meant
+
+NAMES = ("a", "b")
+
+
+@pytest.mark.parametrize("value", [{"beta": 1}, {"beta": {}}, {"beta": {"c": 1}}, "beta", {}, [1]])
+def test_another_form_under_the_tag_has_no_fields(value: Any) -> None:
+    assert Under("beta").fields(value, NAMES) is None
+
+
+@pytest.mark.parametrize("value", [{}, {"a": 1}, {None: 1}, {(): 1}, [1], "1", 1.0])
+def test_a_value_without_number_keys_has_no_pairs(value: Any) -> None:
+    assert Pairs("a", "b").fields(value, NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "fields"), [(Under("beta"), {"a": 1.0, "b": 2.0}),
+                         (Pairs("a", "b"), {"a": [0.25, 1e-9], "b": [0.5, 0.5]})]
+)  # fmt: skip
+def test_what_is_written_is_read_again(form: Any, fields: dict[str, Any]) -> None:
+    fields = {name: sorted(part) if isinstance(part, list) else part
+              for name, part in fields.items()}  # fmt: skip
+    assert form.fields(form.written(fields), NAMES) == fields
+
+
+def test_an_entry_names_the_law_whose_fields_it_gives() -> None:
+    kinds, names = {"beta": Beta, "beta-ab": BetaAb}, {"beta": ["alpha"], "beta-ab": ["a", "b"]}
+    assert tag_meant(kinds, {"beta": {"a": {}, "b": {}}}, names) == "beta-ab"
+    assert tag_meant(kinds, {"beta": {"alpha": {}}}, names) == "beta"
+    assert short_form(Beta) is None
