@@ -18,6 +18,7 @@ from mixup_core.addresses import without_secrets
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.tree.written_forms import flatten, origins_in
+from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
 from sweeps.state.results import TRIED, RunResult, ended_on_budget
 from sweeps.study.search import Search, SearchHistory
 from sweeps.study.study import Study
@@ -66,7 +67,8 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
 ) -> dict[str, Any]:
     """Return the provenance of a report, ready for JSON.
 
-    It holds no environment variables and no credentials, and names no home folder.
+    It holds no environment variables and no credentials, and no path of this machine: a file is
+    named by its place in the working directory, else by its last part.
 
     Args:
         study: The study as resolved.
@@ -80,14 +82,15 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     times = [
         end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
     ]
+    folders = _folders(study)
     return _published(
         {
             "study": study.name,
             "settings": study.settings,
             "finished": is_finished(study, results, history),
             **({} if (reason := ended_on_budget(study, results)) is None else {"ended": reason}),
-            "description": study.description,
-            "command": command,
+            "description": _renamed(study.description, folders),
+            "command": command_elsewhere(command),
             "selection_rule": selection_rule,
             "seeds": list(study.seeds),
             "numerics_version": NUMERICS_VERSION,
@@ -100,10 +103,14 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             "last_epoch_stored_at_ms": max(times, default=None),
             "data_checksums": data_checksums,
             **({} if not (plugins := _plugins(study)) else {"plugins": plugins}),
-            "source": study.source,
+            "source": _renamed(study.source, folders),
             **({} if study.search is None else {"search": _describe_search(study.search, history)}),
             "arms": {
-                arm: {path: value for path, value in flatten(config).items() if path != "seed"}
+                arm: {
+                    path: path_elsewhere(value) if isinstance(value, str) else value
+                    for path, value in flatten(config).items()
+                    if path != "seed"
+                }
                 for arm, config in study.arms.items()
             },
             "runs": [
@@ -112,6 +119,22 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
             ],
         }
     )
+
+
+def _folders(study: Study) -> frozenset[str]:
+    """Return the absolute paths that the arms of a study name, such as a folder of images."""
+    return frozenset(
+        value
+        for config in study.arms.values()
+        for value in flatten(config).values()
+        if isinstance(value, str) and value.startswith(os.sep)
+    )
+
+
+def _renamed(text: str, folders: Collection[str]) -> str:
+    for folder in sorted(folders, key=len, reverse=True):
+        text = text.replace(folder, path_elsewhere(folder))
+    return text
 
 
 def _plugins(study: Study) -> list[dict[str, str]]:
@@ -293,7 +316,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
         "epochs": len(result.records),
         "epochs_expected": result.run.config.epochs,
         "attempts": result.attempts,
-        "error": None if failure is None else failure.message,
+        "error": None if failure is None else text_elsewhere(failure.message),
         "stage_key": None if result.stage is None else result.stage.key,
         "seconds": sum(result.facts.seconds),
     }

@@ -1,11 +1,13 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mixup_core.images.config import DataConfig
 from reports.numbers import provenance
 from reports.numbers.provenance import describe, describe_code, public, spell_origin
 from sweeps.state.results import RunResult
@@ -71,6 +73,28 @@ def test_logins_and_the_home_folder_stay_private(
     assert str(tmp_path) not in written
     assert "--home ~/runs --tracking-uri https://***@host:5000/x" in written
     assert public(f"{tmp_path}-other/x") == f"{tmp_path}-other/x"
+
+
+def test_no_path_of_this_machine_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = make_study()
+    data = DataConfig(name="image-folder", folder=f"{tmp_path}-images/cats", image_size=8)
+    arms = {
+        arm: replace(config, data=replace(data, digest="d")) for arm, config in study.arms.items()
+    }
+    study = replace(study, arms=arms, source=f"study: s\nfolder: {data.folder}\n")
+    results = tuple(
+        finish(run, epochs=2, failure=f"{data.folder}/1.png: truncated") for run in study.runs()
+    )
+    command = f"mixsweep run {tmp_path}/s.yaml --home {tmp_path}-home --plugin {tmp_path}/p.py"
+    found = described(study, results, command)
+    assert str(tmp_path.parent) not in json.dumps(found)
+    assert found["command"] == f"mixsweep run s.yaml --home {tmp_path.name}-home --plugin p.py"
+    assert found["arms"]["erm"]["data.folder"] == "cats"
+    assert found["source"] == "study: s\nfolder: cats\n"
+    assert found["runs"][0]["error"] == "1.png: truncated"
 
 
 def test_the_commit_of_a_source_tree_is_found_with_its_changes(

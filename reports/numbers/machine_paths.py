@@ -1,0 +1,51 @@
+"""machine_paths: paths of this machine, replaced by paths that mean the same elsewhere.
+
+A path in the working directory becomes relative to it, one in the user's home folder begins with
+`~`, and of any other absolute path the last part stays.
+"""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+_PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
+"""An absolute path within a text: not the end of an address or of a relative path."""
+
+
+def path_elsewhere(path: str) -> str:
+    """Return a path without the folders of this machine."""
+    if not path.startswith(os.sep):
+        return path
+    absolute = Path(os.path.normpath(path))
+    for folder, start in ((Path.cwd(), Path()), (Path.home(), Path("~"))):
+        if absolute.is_relative_to(folder) and folder != Path(folder.anchor):
+            return str(start / absolute.relative_to(folder))
+    return absolute.name or path
+
+
+def text_elsewhere(text: str) -> str:
+    """Return a text whose absolute paths are without the folders of this machine."""
+    if text.startswith(os.sep):
+        return path_elsewhere(text)
+    return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
+
+
+def command_elsewhere(command: str) -> str:
+    """Return a command line whose absolute paths are without the folders of this machine."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return text_elsewhere(command)
+    for word in words:
+        if (named := _word_elsewhere(word)) != word:
+            is_plain = shlex.quote(named.lstrip("~")) == named.lstrip("~")
+            command = command.replace(shlex.quote(word), named if is_plain else shlex.quote(named))
+    return command
+
+
+def _word_elsewhere(word: str) -> str:
+    name, equals, value = word.partition("=")
+    if equals and value.startswith(os.sep):
+        return f"{name}={path_elsewhere(value)}"
+    return text_elsewhere(word)

@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+
+
+def test_a_path_in_the_working_directory_becomes_relative() -> None:
+    assert path_elsewhere(str(Path.cwd() / "a" / "study.yaml")) == "a/study.yaml"
+    assert path_elsewhere(str(Path.cwd())) == "."
+
+
+@pytest.mark.parametrize("path", ["runs", "../runs", "~/runs", "s3://bucket/x", "erm", ""])
+def test_what_is_no_absolute_path_stays(path: str) -> None:
+    assert path_elsewhere(path) == path
+
+
+def test_a_path_elsewhere_is_named_by_its_last_part() -> None:
+    assert path_elsewhere("/mnt/data sets/cats/") == "cats"
+
+
+def test_a_command_line_keeps_its_form(tmp_path: Path) -> None:
+    command = (
+        f"mixsweep run {Path.cwd()}/s.yaml --home '{tmp_path}/my runs' --plugin /opt/p.py "
+        "--set base.data.folder=/mnt/cats --set 'base.data={folder: /mnt/cats, image_size: 8}' "
+        "--tracking-uri https://***@host:5000/x --price 3/5"
+    )
+    assert command_elsewhere(command) == (
+        "mixsweep run s.yaml --home 'my runs' --plugin p.py "
+        "--set base.data.folder=cats --set 'base.data={folder: cats, image_size: 8}' "
+        "--tracking-uri https://***@host:5000/x --price 3/5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cannot read '/mnt/a/b.png': truncated", "cannot read 'b.png': truncated"),
+        ("no file /mnt/a.png.", "no file a.png."),
+        ("3/5 runs, and/or https://a.b/c", "3/5 runs, and/or https://a.b/c"),
+    ],
+)
+def test_a_message_names_files_by_their_last_part(text: str, expected: str) -> None:
+    assert text_elsewhere(text) == expected
