@@ -27,6 +27,7 @@ from mixup_core.images.choices.models import Model
 from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo
 from mixup_core.images.data.pixels import Images
+from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
@@ -34,7 +35,9 @@ from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.loading import use as _use
 from mixup_core.plugins.source import PluginError
-from mixup_core.problem import Metric, Problem
+from mixup_core.problem import Keying, Metric, Problem
+from mixup_core.records import EpochRecord
+from mixup_core.seeding import stream
 from mixup_core.tree.limits import (
     Among,
     Count,
@@ -56,7 +59,10 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Distinct",
+    "EpochRecord",
+    "Guided",
     "Images",
+    "Keying",
     "Law",
     "Matching",
     "Metric",
@@ -73,6 +79,7 @@ __all__ = [
     "Range",
     "Share",
     "Whole",
+    "stream",
     "use",
 ]
 

@@ -58,6 +58,39 @@ DOTS = Dataset(name="dots", info=DatasetInfo(
 ), read=read)
 """
 
+HALVING = """
+from typing import ClassVar
+from mixsweep.plugins import EpochRecord, Positive, Problem
+
+@value
+class HalvingConfig:
+    problem: ClassVar = "halving"
+    start: Positive = 1.0
+    epochs: Count = 3
+    seed: int = 0
+
+class Halving:
+    def __init__(self, config):
+        self.config, self.records = config, []
+    def __iter__(self):
+        while len(self.records) < self.config.epochs:
+            epoch = len(self.records)
+            value = self.config.start / 2 ** (epoch + 1)
+            self.records.append(EpochRecord(epoch=epoch, metrics={"value": value}))
+            yield self.records[-1]
+    def to_bytes(self):
+        return b""
+    def load_bytes(self, content, records):
+        self.records = list(records)
+
+def start(config, data_root, device):
+    return Halving(config)
+
+HALVING = Problem(
+    name="halving", title="a number that is halved", config=HalvingConfig,
+    process=f"{__name__}:start", metrics={"value": Metric(label="value")}, headline=("value",),
+)
+"""
 STUDY = """
 study: dots
 base:

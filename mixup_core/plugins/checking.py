@@ -1,9 +1,9 @@
 """Checking: a plugin's entries are held to the contracts that ours keep, on tiny made-up images."""
 
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from statistics import median
 from typing import Any, get_args, get_origin
 
@@ -17,12 +17,17 @@ from mixup_core.images.data.facts import Dataset, DatasetInfo
 from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.images.data.pixels import Images
 from mixup_core.images.metrics import METRICS
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.findings import BrokenError, Checks, Finding, findings
+from mixup_core.plugins.global_generators import seeded_globally
 from mixup_core.plugins.loading import Plugin
-from mixup_core.problem import Problem
+from mixup_core.plugins.problem_checks import checks_of_problem
+from mixup_core.problem import Problem, Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built, parsed, with_values
@@ -43,57 +48,36 @@ _INFO = DatasetInfo(
 )  # fmt: skip
 _MOST_TRAINED = 3
 """Values of a field with equal stage keys whose bits are compared."""
-_NO_TEACHER = "learns from another run, which only a study trains: its training is not checked"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What a check found of an entry."""
-
-    entry: str
-    """`model tiny`."""
-    contract: str
-    """What was checked, as a statement."""
-    broken: str = ""
-    """How it is broken; empty if it holds."""
-
-
-class _BrokenError(Exception):
-    """A contract is broken; the text says how."""
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
     """Yield what each check finds of each entry of a plugin."""
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
-        if isinstance(entry, Problem):
-            continue  # what it trains is its own affair; its keys see every field
-        checks = _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(entry)
-        for contract, check in checks:
-            broken = ""
-            try:
-                contract += check() or ""
-            except _BrokenError as error:
-                broken = str(error)
-            except Exception as error:
-                broken = f"{type(error).__name__}: {error}"
-            yield Finding(entry=name, contract=contract, broken=broken)
+        try:
+            checks: Checks = list(_checks_of(entry))
+        except BrokenError as error:
+            yield Finding(entry=name, contract="it can be checked", broken=str(error))
+            continue
+        yield from findings(name, checks)
 
 
-Checks = Iterable[tuple[str, Callable[[], str | None]]]
+def _checks_of(entry: Any) -> Checks:
+    if isinstance(entry, Problem):
+        return checks_of_problem(entry)
+    return _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(entry)
 
 
 def _of_member(kind: Any) -> Checks:
     path, member = _place(kind), parsed(kind, spellings(kind)[0])
+    if isinstance(member, Guided):
+        member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
     config = _with(built(TrainConfig, _BASE), path, member)
     yield "its written form is read as itself", lambda: _written(config)
     yield (
         "each of its fields moves the keys of what it changes",
         lambda: _keyed(config, path, member),
     )
-    if getattr(member, "teacher", None) is not None:
-        yield _NO_TEACHER, lambda: None
-        return
     if isinstance(member, Model):
         yield "the network gives logits, and `has_batch_norm` is right", lambda: _network(member)
     if isinstance(member, Law):
@@ -125,7 +109,7 @@ def _place(kind: Any) -> str:
     """Return the first path of a configuration that may hold a member.
 
     Raises:
-        _BrokenError: If there is none.
+        BrokenError: If there is none.
     """
     for path, leaf in leaves(TrainConfig).items():
         if kind in leaf.part.options.values():
@@ -133,7 +117,7 @@ def _place(kind: Any) -> str:
         hint = unmarked(leaf.part.hint)
         if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
             return path
-    raise _BrokenError(f"no path of a configuration holds a {kind.__name__}")
+    raise BrokenError(f"no path of a configuration holds a {kind.__name__}")
 
 
 def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
@@ -149,26 +133,28 @@ def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
 
 def _written(config: TrainConfig) -> None:
     if built(TrainConfig, flatten(config)) != config:
-        raise _BrokenError(f"{flatten(config)} is read as something else")
+        raise BrokenError(f"{flatten(config)} is read as something else")
 
 
 def _keyed(config: TrainConfig, path: str, member: Any) -> str:
     """Check that changes of a field move the keys, and that equal stage keys mean equal bits.
 
     Raises:
-        _BrokenError: If they do not, or no other value of a field could be found.
+        BrokenError: If they do not, or no other value of a field could be found.
     """
     kind: Any = type(member)
     for part in parts(kind):
+        if f"{path}.{part.name}" in IMAGES.keying.stands_for:
+            continue
         others = list(_others(config, path, member, part.name))
         if not others:
-            raise _BrokenError(f"no other value of `{part.name}` could be tried; widen its limits")
+            raise BrokenError(f"no other value of `{part.name}` could be tried; widen its limits")
         same = [c for c in others if stage_keys(c)[-1] == stage_keys(config)[-1]]
         if len(same) == len(others) or any(run_key(c) == run_key(config) for c in others):
-            raise _BrokenError(f"another `{part.name}` leaves the last stage key as it is")
+            raise BrokenError(f"another `{part.name}` leaves the last stage key as it is")
         for other in same[:_MOST_TRAINED]:
             if _trained(other)[-1] != _trained(config)[-1]:
-                raise _BrokenError(
+                raise BrokenError(
                     f"another `{part.name}` changes the weights and no stage key: `in_epoch` must "
                     "return every field that matters in an epoch"
                 )
@@ -181,6 +167,7 @@ def _others(config: TrainConfig, path: str, member: Any, field: str) -> Iterator
     for value in values(part.hint):
         try:
             other = _with(config, path, with_values(member, {field: value}))
+            run_key(other)
         except (RuleError, SpellingError):
             continue
         if other != config:
@@ -191,13 +178,13 @@ def _network(model: Model) -> None:
     network = model.initialised(2, 5, 16, seed=0)
     logits = network.eval()(torch.zeros(3, 2, 16, 16))
     if tuple(logits.shape) != (3, 5) or logits.dtype != torch.float32:
-        raise _BrokenError(
+        raise BrokenError(
             f"3 images in 5 classes gave {logits.dtype} of shape {tuple(logits.shape)}"
         )
     kinds = (torch.nn.modules.batchnorm._BatchNorm,)
     normalises = any(isinstance(part, kinds) for part in network.modules())
     if normalises != model.has_batch_norm:
-        raise _BrokenError(f"has_batch_norm is {model.has_batch_norm}, the network says otherwise")
+        raise BrokenError(f"has_batch_norm is {model.has_batch_norm}, the network says otherwise")
 
 
 def _law(law: Law) -> None:
@@ -206,16 +193,16 @@ def _law(law: Law) -> None:
     levels = np.linspace(0, 1, 1001)
     found = law.quantiles(levels)
     if found.shape != levels.shape or not (np.diff(found) >= 0).all():
-        raise _BrokenError("`quantiles` does not rise with the levels")
+        raise BrokenError("`quantiles` does not rise with the levels")
     if found[0] < 0 or found[-1] > 1:
-        raise _BrokenError(f"quantiles from {found[0]} to {found[-1]}")
+        raise BrokenError(f"quantiles from {found[0]} to {found[-1]}")
     shape = 100, 50
     drawn = law.draw(shape, np.random.default_rng(0))
     if drawn.shape != shape:
-        raise _BrokenError(f"`draw` gave the shape {drawn.shape} for {shape}")
+        raise BrokenError(f"`draw` gave the shape {drawn.shape} for {shape}")
     expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
     if kstest(drawn.ravel(), expected).pvalue < 1e-4:
-        raise _BrokenError("`draw` has another distribution than `quantiles`")
+        raise BrokenError("`draw` has another distribution than `quantiles`")
 
 
 def _mixing(operation: Operation) -> None:
@@ -228,26 +215,18 @@ def _mixing(operation: Operation) -> None:
         weights = torch.from_numpy(lam).float().expand(6)
         mixed, share = operation.mix(own, beside, weights, drawn)
         if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
-            raise _BrokenError("`mix` changes the images that it is given")
+            raise BrokenError("`mix` changes the images that it is given")
         if mixed.shape != own.shape or not bool(((share >= 0) & (share <= 1)).all()):
-            raise _BrokenError(f"images of shape {tuple(mixed.shape)}, weights {share.tolist()}")
+            raise BrokenError(f"images of shape {tuple(mixed.shape)}, weights {share.tolist()}")
 
 
 def _seeded(config: TrainConfig) -> None:
     found = []
     for seed in (1, 2):
-        before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter
-        torch.default_generator.manual_seed(seed)
-        try:
+        with seeded_globally(seed):
             found.append(_trained(config)[-1])
-        finally:
-            random.setstate(before[0])
-            np.random.set_state(before[1])  # noqa: NPY002
-            torch.default_generator.set_state(before[2])
     if found[0] != found[1]:
-        raise _BrokenError(
+        raise BrokenError(
             "two runs of one seed differ: draw only from the generator that is given (dropout and "
             "stochastic depth draw from PyTorch's global one)"
         )
@@ -260,11 +239,9 @@ def _resumed(config: TrainConfig) -> None:
         state = TrainingState.initial(config, _INFO, torch.device("cpu"))
         state.load_bytes(content, records)
         if state.to_bytes() != content:
-            raise _BrokenError(
-                f"the state after epoch {epoch} is written otherwise once it is read"
-            )
+            raise BrokenError(f"the state after epoch {epoch} is written otherwise once it is read")
         if _trained(config, resume=state)[-1] != whole[-1]:
-            raise _BrokenError(
+            raise BrokenError(
                 f"resumed after epoch {epoch} it ends with other weights: something is remembered "
                 "outside of the network and the optimizer"
             )
@@ -278,17 +255,17 @@ def _blind(config: TrainConfig) -> None:
     own, noise = _trained(config)[-1][0], _trained(config, splits=_splits(noise=True))[-1][0]
     hidden = with_values(config, {"data.test": False})
     if not own == noise == _trained(hidden, splits=replace(_splits(), test=None))[-1][0]:
-        raise _BrokenError("with other test images, or none, the weights are others")
+        raise BrokenError("with other test images, or none, the weights are others")
 
 
 def _declared(config: TrainConfig, member: Any) -> str:
     names = {name for _, records in _trained(config)[-1:] for r in records for name in r.metrics}
     if unknown := sorted(names - METRICS.keys()):
-        raise _BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
+        raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
     absent = sorted(set(getattr(member, "metrics", ())) - names)
     heads = ("val/", "test/")
     if lost := [name for name in absent if not name.startswith(heads)]:
-        raise _BrokenError(f"{', '.join(lost)} is declared and never recorded")
+        raise BrokenError(f"{', '.join(lost)} is declared and never recorded")
     return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"
 
 
@@ -300,7 +277,8 @@ def _timed(config: TrainConfig) -> str:
 def _seconds(config: TrainConfig) -> float:
     splits, times = _splits(), []
     started = time.perf_counter()
-    for _ in fit(config, splits):
+    teacher = _teacher() if isinstance(config.objective, Guided) else None
+    for _ in fit(config, splits, teacher=teacher):
         times.append(time.perf_counter() - started)
         started = time.perf_counter()
     return median(times)
@@ -311,18 +289,17 @@ def _images(dataset: Dataset) -> None:
     splits = load(data)
     fewest = int(torch.bincount(splits.train.labels).min())
     if fewest != dataset.info.smallest_class:
-        raise _BrokenError(f"smallest_class is {dataset.info.smallest_class}, not {fewest}")
+        raise BrokenError(f"smallest_class is {dataset.info.smallest_class}, not {fewest}")
 
 
 def _read_again(config: TrainConfig) -> None:
     first = load(config.data)
-    random.seed(5)
-    np.random.seed(5)  # noqa: NPY002, TID251  the generator that must not matter
-    again = load(config.data)
+    with seeded_globally(5):
+        again = load(config.data)
     for split in ("train", "test"):
         one, other = getattr(first, split), getattr(again, split)
         if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
-            raise _BrokenError(f"the {split} images differ from one reading to the next")
+            raise BrokenError(f"the {split} images differ from one reading to the next")
 
 
 def _trains(config: TrainConfig) -> None:
@@ -334,9 +311,19 @@ def _trained(
 ) -> list[tuple[bytes, list[EpochRecord]]]:
     """Return the state and the records so far after each epoch."""
     state = resume or TrainingState.initial(config, _INFO, torch.device("cpu"))
-    return [
-        (state.to_bytes(), list(state.records)) for _ in fit(config, splits or _splits(), state)
-    ]
+    teacher = _teacher() if isinstance(config.objective, Guided) else None
+    records = fit(config, splits or _splits(), state, teacher=teacher)
+    return [(state.to_bytes(), list(state.records)) for _ in records]
+
+
+@cache
+def _teacher() -> Teacher:
+    """Return the finished run that objectives with a teacher learn from."""
+    config = built(TrainConfig, _BASE)
+    state = TrainingState.initial(config, _INFO, torch.device("cpu"))
+    for _ in fit(config, _splits(), state):
+        pass
+    return Teacher(config=config, state=state.to_bytes())
 
 
 def _splits(*, noise: bool = False) -> Splits:

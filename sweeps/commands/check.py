@@ -15,8 +15,9 @@ def check(plugin: str) -> int:
     PLUGIN is a Python file, or the name of an installed distribution.
 
     Its fields enter the keys, a stopped run resumes with equal bits, nothing draws from global
-    generators, no test image is seen in training. Exit codes: 0 every contract holds, 1 one is
-    broken, 2 the plugin cannot be loaded.
+    generators, no test image is seen in training. Objectives learn from a teacher that is trained
+    here, and a problem is run on its smallest configuration. Exit codes: 0 every contract holds, 1
+    one is broken, 2 the plugin cannot be loaded.
     """
     from mixup_core.plugins.installed import load_distribution
     from mixup_core.plugins.loading import use

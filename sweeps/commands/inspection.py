@@ -79,6 +79,7 @@ def status(request: Request, as_json: bool) -> int:
 
 @click.command()
 @home_option
+@loading_option
 def doctor(home: Path) -> int:
     """Say what this machine has and lacks."""
     from sweeps.commands.doctor import findings

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from mixup_core.store.checkpoints import Store
-from sweeps.commands.request import DONE, home_option, json_option, store_option
+from sweeps.commands.request import DONE, home_option, json_option, loading_option, store_option
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.state.ledger import Launch, launches
@@ -18,6 +18,7 @@ from sweeps.state.ledger import Launch, launches
 @click.command("list")
 @home_option
 @store_option
+@loading_option
 @json_option
 def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
     """List the studies of a home or store: settings, progress, dates, reports."""

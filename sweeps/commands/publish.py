@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import DONE, RefusedError, home_option
+from sweeps.commands.request import DONE, RefusedError, home_option, loading_option
 from sweeps.machine.home import Home
 
 
 @click.command()
 @home_option
+@loading_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

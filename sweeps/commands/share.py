@@ -14,6 +14,7 @@ from sweeps.commands.request import (
     Request,
     command_line,
     home_option,
+    loading_option,
     on_study,
     store_option,
 )
@@ -64,6 +65,7 @@ def share(request: Request, out: Path | None) -> int:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
 @home_option
 @store_option
+@loading_option
 def add(file: Path, home: Path, store_url: str | None) -> int:
     """Take a study that `mixsweep share` wrote into this home; what is here stays.
 

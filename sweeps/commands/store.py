@@ -90,6 +90,7 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
 @store_commands.command("verify")
 @home_option
 @store_option
+@loading_option
 def verify_store(home: Path, store_url: str | None) -> int:
     """Check every file against its sha256; damaged ones are put aside, exit code 1."""
     store = Store(Home(folder=home, store_url=store_url).store)

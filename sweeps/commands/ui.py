@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import RefusedError, home_option, program
+from sweeps.commands.request import RefusedError, home_option, loading_option, program
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
@@ -18,6 +18,7 @@ from sweeps.reading.study_file import load_study
 @click.command()
 @click.argument("study", required=False)
 @home_option
+@loading_option
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
 def ui(study: str | None, home: Path, port: int) -> int:
     """Open MLflow's pages on this home, for this machine and ports forwarded to it only.

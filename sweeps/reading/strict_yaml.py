@@ -261,8 +261,9 @@ def _line(event: yaml.Event) -> int:
 
 def _is_number(event: yaml.Event) -> bool:
     """Return whether an event is an unquoted number."""
-    is_plain = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.tag is None
-    return is_plain and _NUMBER.fullmatch(event.value) is not None
+    if not isinstance(event, yaml.ScalarEvent) or not event.implicit[0] or event.tag is not None:
+        return False
+    return _NUMBER.fullmatch(event.value) is not None
 
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")

@@ -8,10 +8,11 @@ import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
+import click
 import pytest
 
 from reports.numbers import provenance
-from sweeps.cli import BAD_INPUT, main
+from sweeps.cli import BAD_INPUT, commands, main
 
 BAD = {
     "an unknown study": ["run", "quikstart"],
@@ -144,3 +145,20 @@ def test_the_version_is_told_with_the_commit(
             main()
         assert left.value.code == 0
         assert capsys.readouterr().out == f"mixsweep {version('mixsweep')}{told}\n"
+
+
+def _commands(group: click.Group) -> list[click.Command]:
+    found: list[click.Command] = []
+    for command in group.commands.values():
+        found += _commands(command) if isinstance(command, click.Group) else [command]
+    return found
+
+
+def test_every_command_with_a_home_knows_plugins() -> None:
+    options = [
+        (command.name, {name for parameter in command.params for name in parameter.opts})
+        for command in _commands(commands)
+    ]
+    with_home = [(name, known) for name, known in options if "--home" in known]
+    assert {"list", "publish", "ui"} < {name for name, _ in with_home}
+    assert [name for name, known in with_home if "--plugin" not in known] == []

@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.plugins.checking import check_plugin
 from mixup_core.plugins.loading import use
-from tests.plugin_files import DOTS, MARGIN, TINY, Write
+from tests.plugin_files import DOTS, HALVING, MARGIN, TINY, Write
 
 DROPOUT = TINY.replace("nn.GELU(),", "nn.Dropout(0.5),")
 FORGETFUL = """
@@ -77,6 +77,25 @@ class Counted(Optimizer):
 """
 
 
+NEVER_LEGAL = """    seed: int = 0
+    def check(self):
+        require(self.start == 0.7 and self.end == 0.9, "start and end fit", self, "start", "end")
+"""
+GUIDED = """
+from mixsweep.plugins import Guided
+@value
+class Distilled(Guided):
+    tag = "distilled"
+    weight: Count = 1
+    def on(self, batch, student, loss, teacher):
+        import torch
+        with torch.no_grad():
+            told = teacher(batch.mixed).softmax(1){noise}
+        own = student(batch.mixed).log_softmax(1)
+        return Minimised(loss=-self.weight * (told * own).sum(1).mean())
+"""
+
+
 def _broken(file: object) -> dict[str, str]:
     return {found.contract: found.broken for found in check_plugin(use(str(file))) if found.broken}
 
@@ -84,12 +103,12 @@ def _broken(file: object) -> dict[str, str]:
 def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
     late = LATE.format(late="self")
-    file = plugin(TINY, MARGIN, DOTS, half, late, TRIANGULAR)
+    file = plugin(TINY, MARGIN, DOTS, half, late, TRIANGULAR, HALVING, GUIDED.format(noise=""))
     found = list(check_plugin(use(file)))
     assert not [each for each in found if each.broken]
     assert {each.entry for each in found} == {
         "model tiny", "probe margin", "dataset dots", "operation half", "objective late",
-        "law triangular",
+        "law triangular", "problem halving", "objective distilled",
     }  # fmt: skip
 
 
@@ -108,6 +127,41 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         (
             PEEKING.replace(', "train/other": 2.0', ""),
             "what it records is what it declares", "train/never is declared and never recorded",
+        ),
+        (
+            GUIDED.format(noise=" * torch.rand(())"),
+            "numbers do not depend", "two runs of one seed differ",
+        ),
+        (
+            HALVING.replace("(epoch + 1)", "(epoch + 1) + np.random.rand()"),
+            "numbers do not depend", "two runs of one seed differ",
+        ),
+        (
+            HALVING.replace("list(records)", "list(records); self.config = HalvingConfig(start=9)"),
+            "a run stopped", "resumed after epoch 1 it goes on with other results",
+        ),
+        (
+            HALVING.replace('{"value": value}', '{"value": value, "other": 1.0}'),
+            "what it records", "other is recorded; name it in `metrics`",
+        ),
+        (
+            HALVING.replace('headline=("value",)', 'headline=("error",)'),
+            "what it records", "none of the headline error is recorded",
+        ),
+        (
+            HALVING.replace(
+                'headline=("value",)',
+                'headline=("value",), keying=Keying(by_epoch={"start": "It is not seen."})',
+            ).replace("import EpochRecord", "import EpochRecord, Keying"),
+            "each path moves", "another `start` changes the results of epoch 3",
+        ),
+        (
+            HALVING.replace("start: Positive = 1.0", "start: Positive\n    end: Positive").replace(
+                "class HalvingConfig:", "class HalvingConfig(Checked):"
+            ).replace("    seed: int = 0\n", NEVER_LEGAL)
+            .replace("from typing", "from mixup_core.rules import require\n"
+                     "from mixup_core.tree.checked import Checked\nfrom typing", 1),
+            "it can be checked", "no configuration of HalvingConfig could be made",
         ),
         (REMEMBERING, "numbers do not depend", "two runs of one seed differ"),
         (TINY.replace("False", "True"), "the network gives logits", "has_batch_norm is True"),

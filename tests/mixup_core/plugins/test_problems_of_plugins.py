@@ -11,42 +11,8 @@ from mixup_core.plugins.source import PluginError
 from mixup_core.problem import PROBLEMS, problem_of
 from mixup_core.tree.building import built
 from sweeps.reading.study_file import load_study
-from tests.plugin_files import Write
+from tests.plugin_files import HALVING, Write
 
-HALVING = """
-from typing import ClassVar
-from mixsweep.plugins import Positive, Problem
-from mixup_core.records import EpochRecord
-
-@value
-class HalvingConfig:
-    problem: ClassVar = "halving"
-    start: Positive = 1.0
-    epochs: Count = 3
-    seed: int = 0
-
-class Halving:
-    def __init__(self, config):
-        self.config, self.records = config, []
-    def __iter__(self):
-        while len(self.records) < self.config.epochs:
-            epoch = len(self.records)
-            value = self.config.start / 2 ** (epoch + 1)
-            self.records.append(EpochRecord(epoch=epoch, metrics={"value": value}))
-            yield self.records[-1]
-    def to_bytes(self):
-        return b""
-    def load_bytes(self, content, records):
-        self.records = list(records)
-
-def start(config, data_root, device):
-    return Halving(config)
-
-HALVING = Problem(
-    name="halving", title="a number that is halved", config=HalvingConfig,
-    process=f"{__name__}:start", metrics={"value": Metric(label="value")}, headline=("value",),
-)
-"""
 STUDY = """
 study: halved
 problem: halving

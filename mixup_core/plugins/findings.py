@@ -1,0 +1,37 @@
+"""Findings: what the checks of a plugin find, and how a check says that a contract is broken."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+Checks = Iterable[tuple[str, Callable[[], str | None]]]
+"""Contracts, each as a statement, with the function that checks it. What the function returns is
+added to the statement."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """The result of one check of one entry."""
+
+    entry: str
+    """`model tiny`."""
+    contract: str
+    """What was checked, as a statement."""
+    broken: str = ""
+    """How it is broken; empty if it holds."""
+
+
+class BrokenError(Exception):
+    """A contract is broken; the text says how."""
+
+
+def findings(entry: str, checks: Checks) -> Iterator[Finding]:
+    """Yield the result of each check of an entry. An exception of the plugin breaks a contract."""
+    for statement, check in checks:
+        contract, broken = statement, ""
+        try:
+            contract += check() or ""
+        except BrokenError as error:
+            broken = str(error)
+        except Exception as error:
+            broken = f"{type(error).__name__}: {error}"
+        yield Finding(entry=entry, contract=contract, broken=broken)

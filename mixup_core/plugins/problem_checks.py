@@ -1,0 +1,169 @@
+"""problem_checks: the contracts of a problem, checked on its smallest configuration."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mixup_core.keys import run_key, stage_keys
+from mixup_core.plugins.findings import BrokenError, Checks
+from mixup_core.plugins.global_generators import seeded_globally
+from mixup_core.problem import Problem
+from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import built, with_values
+from mixup_core.tree.parts import leaves
+from mixup_core.tree.possible_values import spellings, values
+from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.written_forms import flatten
+
+_EPOCHS = 3
+_MOST_TRAINED = 3
+"""Values of a path with equal stage keys whose results are compared."""
+
+Stages = list[tuple[EpochRecord, bytes]]
+"""The record of each epoch, and the state after it."""
+
+
+def checks_of_problem(problem: Problem) -> Checks:
+    """Yield the contracts of a problem with their checks."""
+    config = _smallest(problem)
+    if problem.data is not None:
+        needs = problem.data()
+        config = needs.prepare(config, Path.cwd())
+        if missing := needs.missing(config):
+            yield f"not checked: {missing}", lambda: None
+            return
+    yield "its configuration is read as it is written", lambda: _written(config)
+    yield "each path moves the keys of what it changes", lambda: _keyed(problem, config)
+    yield "numbers do not depend on global random generators", lambda: _seeded(problem, config)
+    yield (
+        "a run stopped after any epoch goes on with equal bits",
+        lambda: _resumed(problem, config),
+    )
+    yield "what it records is what it declares", lambda: _declared(problem, config)
+    yield "time per epoch", lambda: _timed(problem, config)
+
+
+def _smallest(problem: Problem) -> Any:
+    """Return a configuration of at most three epochs that can run.
+
+    Raises:
+        BrokenError: If none of the values that were tried makes one.
+    """
+    for epochs in ({"epochs": _EPOCHS}, {"epochs": 2}, {}):
+        for given in spellings(problem.config):
+            with suppress(RuleError, SpellingError, KeyError):
+                config: Any = built(problem.config, {**given, **epochs})
+                if not any(True for _ in problem.feasibility(config)):
+                    return config
+    raise BrokenError(
+        f"no configuration of {problem.config.__name__} could be made; give the class legal values "
+        "of its required fields as `example`"
+    )
+
+
+def _written(config: Any) -> None:
+    if built(type(config), flatten(config)) != config:
+        raise BrokenError(f"{flatten(config)} is read as something else")
+
+
+def _keyed(problem: Problem, config: Any) -> str:
+    """Check that changes of a path move the keys, and that equal stage keys mean equal results.
+
+    Raises:
+        BrokenError: If they do not, or no other value of a path could be found.
+    """
+    named = {*problem.keying.never, *problem.keying.stands_for}
+    known = leaves(problem.config)
+    choices = [path for path, leaf in known.items() if leaf.part.options]
+    bases = [config, *(other for path in choices for other in _others(config, path))]
+    for path in sorted(known.keys() - named):
+        tried = ((base, list(_others(base, path))) for base in bases)
+        base, others = next((pair for pair in tried if pair[1]), (config, []))
+        if not others and len(set(map(repr, values(known[path].part.hint)))) > 1:
+            raise BrokenError(f"no other value of `{path}` could be tried; widen its limits")
+        if any(run_key(other) == run_key(base) for other in others):
+            raise BrokenError(f"another `{path}` leaves the run key as it is")
+        _compare(problem, base, path, others)
+    return f" ({len(known.keys() - named)} paths)"
+
+
+def _compare(problem: Problem, config: Any, path: str, others: list[Any]) -> None:
+    own, compared = stage_keys(config), 0
+    for other in others:
+        theirs = stage_keys(other)
+        shared = sum(a == b for a, b in zip(own, theirs, strict=False))
+        if not shared or compared == _MOST_TRAINED:
+            continue
+        compared += 1
+        if _trained(problem, other)[shared - 1] != _trained(problem, config)[shared - 1]:
+            raise BrokenError(
+                f"another `{path}` changes the results of epoch {shared} and not its stage key: "
+                "`of_epoch` of the Keying must return all that decides an epoch"
+            )
+
+
+def _others(config: Any, path: str) -> Iterator[Any]:
+    """Yield configurations that differ in one path."""
+    part = leaves(type(config))[path].part
+    whole = path.removesuffix(".name") if part.is_named else path
+    kinds = [value for kind in part.options.values() for value in spellings(kind)]
+    for value in kinds or values(part.hint):
+        with suppress(RuleError, SpellingError, KeyError):
+            other = with_values(config, {whole: value})
+            if other != config:
+                yield other
+
+
+def _trained(problem: Problem, config: Any) -> Stages:
+    process = problem.start(config, None, "cpu")
+    return [(record, process.to_bytes()) for record in process]
+
+
+def _seeded(problem: Problem, config: Any) -> None:
+    found = []
+    for seed in (1, 2):
+        with seeded_globally(seed):
+            found.append(_trained(problem, config))
+    if found[0] != found[1]:
+        raise BrokenError(
+            "two runs of one seed differ: draw only from mixup_core.seeding.stream, which the seed "
+            "of the configuration names"
+        )
+
+
+def _resumed(problem: Problem, config: Any) -> None:
+    whole = _trained(problem, config)
+    for epoch in range(1, len(whole)):
+        content = whole[epoch - 1][1]
+        process = problem.start(config, None, "cpu")
+        process.load_bytes(content, [record for record, _ in whole[:epoch]])
+        if process.to_bytes() != content:
+            raise BrokenError(f"the state after epoch {epoch} is written otherwise once it is read")
+        if [(record, process.to_bytes()) for record in process] != whole[epoch:]:
+            raise BrokenError(
+                f"resumed after epoch {epoch} it goes on with other results: something is "
+                "remembered outside of what `to_bytes` returns"
+            )
+
+
+def _declared(problem: Problem, config: Any) -> str:
+    records = [record for record, _ in _trained(problem, config)]
+    if len(records) != config.epochs:
+        raise BrokenError(f"{len(records)} records of {config.epochs} epochs")
+    names = {name for record in records for name in record.metrics}
+    heads = tuple(f"{series.head}/" for series in problem.series)
+    unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
+    if unknown:
+        raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
+    if names.isdisjoint(problem.headline):
+        raise BrokenError(f"none of the headline {', '.join(problem.headline)} is recorded")
+    return f" ({', '.join(sorted(names))})"
+
+
+def _timed(problem: Problem, config: Any) -> str:
+    started = time.perf_counter()
+    count = len(_trained(problem, config))
+    return f": {(time.perf_counter() - started) / count * 1e3:.1f} ms of {flatten(config)}"
