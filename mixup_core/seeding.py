@@ -15,6 +15,7 @@ Purpose = Literal[
     "training subset",
     "class pairing",
     "label noise",
+    "label noise map",
     "view partners",
     "batch order",
     "view scaling",

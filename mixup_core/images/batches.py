@@ -125,12 +125,21 @@ class Draws:
 
     @classmethod
     def for_probing(
-        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
+        cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Return draws of the same laws from streams that training never uses; images in order."""
+        """Return draws of the same laws from streams that training never uses; images in order.
+
+        Args:
+            config: The run.
+            epoch: 0-based.
+            how: What decides the epoch.
+            images: What is mixed.
+            draw: Number of the draw after the epoch, from 0.
+        """
         order = torch.arange(len(images))
-        gamma = stream(config.seeds, "probe view scaling", epoch).random((2, len(order)), "float32")
-        streams = _streams(config, epoch, PROBING)
+        place = epoch + _DRAWS_APART * draw
+        gamma = stream(config.seeds, "probe view scaling", place).random((2, len(order)), "float32")
+        streams = _streams(config, place, PROBING)
         draws = cls._mixed(config, how, images, order, gamma, streams)
         return draws.to(images.labels.device)
 
@@ -175,6 +184,10 @@ class Draws:
             scaling=self.scaling.flip(0),
             augmentation=augmentation,
         )
+
+
+_DRAWS_APART = 2**32
+"""Epochs between the streams of one draw and the next; more than a run has."""
 
 
 def _streams(

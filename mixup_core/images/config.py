@@ -66,7 +66,13 @@ class DataConfig(Checked):
     """Whether a subset holds as many images of each class, but for a remainder."""
     label_noise: Share = 0.0
     """Probability that a training label is replaced by another class, each as likely; drawn per
-    seed. Validation and test labels stay."""
+    seed. Test labels stay, and those held out for `val/*` unless `noise_in_val`."""
+    noise_to: Literal["any", "one"] = "any"
+    """Which class a wrong label names: any other, each as likely, or one other class for each
+    class, the same at every seed. `one` is the noise of arXiv:2306.00740's code."""
+    noise_in_val: bool = False
+    """Whether labels held out for `val/*` are replaced as well, the same ones at every seed, as
+    where the noise belongs to the distribution; test labels stay."""
     augment: Augmentation = field(default_factory=Unchanged)
     """What is done to each training image at each access."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
@@ -175,6 +181,8 @@ class DataConfig(Checked):
             train_fraction=None,
             balanced=False,
             label_noise=0.0,
+            noise_to="any",
+            noise_in_val=False,
             augment=Unchanged(),
             views="single",
             oracle=False,

@@ -33,7 +33,7 @@ def predict(
         known: Logits that need no further pass, of some splits (`TrainingState.logits`).
     """
     splits = {}
-    for name, images in data.held_out().items():
+    for name, images in data.held_out(config.data).items():
         if name not in PREDICTED_SPLITS:
             continue
         logits = known.get(name)

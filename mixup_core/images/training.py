@@ -199,7 +199,7 @@ def fit(
     images.kernel = proven_kernel(config, images, config.epochs - len(state.records))
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
-        for split, part in data.held_out().items()
+        for split, part in data.held_out(config.data).items()
     }
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):

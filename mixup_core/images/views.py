@@ -170,7 +170,8 @@ class TrainingImages:
         if data.views == "concat":
             paired = pair_classes(info.num_classes, seed)
             self.view_partners = draw_view_partners(labels, paired, seed).int().to(device)
-        self.labels = with_noise(labels, info.num_classes, data.label_noise, seed).to(device)
+        noisy = draw_noise(labels.numpy(), info.num_classes, data, seed)
+        self.labels = torch.from_numpy(noisy).to(device)
         """(images,), int64; with `data.label_noise` not always the right ones."""
         self.augmentation: Augmentation = data.augment
         """What is done to an image at each access that has draws for it."""
@@ -252,17 +253,3 @@ class EvaluationImages:
         """Return images at full scale: (batch, channels or 2 channels, height, width), float32."""
         own = self._pixels[chosen]
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own
-
-
-def with_noise(labels: Tensor, num_classes: int, rate: float, seed: int | Seeds) -> Tensor:
-    """Return labels of which each is, with some probability, another class, each as likely.
-
-    Args:
-        labels: (images,), int64.
-        num_classes: At least 2 if there is noise.
-        rate: The probability, in [0, 1]; at 0 nothing is drawn.
-        seed: Seed of the run.
-    """
-    if rate == 0:
-        return labels
-    return torch.from_numpy(draw_noise(labels.numpy(), num_classes, rate, seed))

@@ -115,7 +115,11 @@ class PreActResNet18(_ByWidth):
     name: ClassVar = "preact-resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network of the mixup paper's CIFAR experiments."""
+        """Return the network; 11,172,170 parameters for 3 channels, 10 classes.
+
+        The one in mixup-cifar10, the code of the mixup paper, normalises after its first
+        convolution and not after its last block: 11,171,274 parameters.
+        """
         from mixup_core.images.models import PreActResNet, widening
 
         del image_size

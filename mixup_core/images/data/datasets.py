@@ -10,7 +10,7 @@ import torch
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo, Split, View
-from mixup_core.images.data.draws import split_off
+from mixup_core.images.data.draws import draw_val_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import (
@@ -42,9 +42,17 @@ class Splits:
     corrupted: Mapping[str, Images] = field(default_factory=dict)
     """Test images by corruption (`data.corruptions`)."""
 
-    def held_out(self) -> dict[str, Images]:
-        """Return what a network is measured on, by the head of its metrics."""
-        splits = {"val": self.val, "test": self.test}
+    def held_out(self, data: DataConfig) -> dict[str, Images]:
+        """Return what a network is measured on, by the head of its metrics.
+
+        Args:
+            data: Decides whether the labels held out for validation have noise.
+        """
+        val = self.val
+        if val is not None and data.noise_in_val:
+            noisy = draw_val_noise(val.labels.numpy(), self.info.num_classes, data)
+            val = replace(val, labels=torch.from_numpy(noisy))
+        splits = {"val": val, "test": self.test}
         corrupted = {f"test_{name}": images for name, images in self.corrupted.items()}
         return {name: images for name, images in splits.items() if images is not None} | corrupted
 

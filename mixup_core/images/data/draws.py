@@ -71,21 +71,30 @@ def draw_subset(
     return chosen
 
 
-def draw_noise(labels: Indices, num_classes: int, rate: float, seed: int | Seeds) -> Indices:
-    """Return labels of which each is, with some probability, another class, each as likely.
+def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds) -> Indices:
+    """Return labels of which each is, with some probability, another class.
 
     Args:
         labels: Of the images.
         num_classes: At least 2 if there is noise.
-        rate: The probability, in [0, 1]; at 0 nothing is drawn.
+        data: The probability, and whether the other class is any or one per class.
         seed: Seed of the run.
     """
-    if rate == 0:
+    if data.label_noise == 0:
         return labels
     rng = stream(seed, "label noise")
-    is_wrong = rng.random(len(labels)) < rate
-    step = rng.integers(1, num_classes, len(labels))
+    is_wrong = rng.random(len(labels)) < data.label_noise
+    if data.noise_to == "one":
+        fixed = stream(0, "label noise map").integers(1, num_classes, num_classes)
+        step = fixed[labels]
+    else:
+        step = rng.integers(1, num_classes, len(labels))
     return np.where(is_wrong, (labels + step) % num_classes, labels)
+
+
+def draw_val_noise(labels: Indices, num_classes: int, data: DataConfig) -> Indices:
+    """Return the labels that are held out with the noise that they have, equal at every seed."""
+    return draw_noise(labels, num_classes, data, 0) if data.noise_in_val else labels
 
 
 def images_of_classes(config: TrainConfig) -> Indices | None:
@@ -141,7 +150,7 @@ def _published_labels(name: str, split: str, root: Path) -> Indices:
 def _counts(data: DataConfig, info: DatasetInfo, labels: Indices, seed: int | Seeds) -> Indices:
     chosen = draw_subset(labels, info.num_classes, data, seed)
     own = labels if chosen is None else labels[chosen]
-    noisy = draw_noise(own, info.num_classes, data.label_noise, seed)
+    noisy = draw_noise(own, info.num_classes, data, seed)
     return np.stack([np.bincount(part, minlength=info.num_classes) for part in (own, noisy)])
 
 

@@ -6,6 +6,7 @@ To add one, write its file and name it here.
 from mixup_core.images.probes.el2n import El2n
 from mixup_core.images.probes.gradient_norm import GradientNorm
 from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
+from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
 from mixup_core.images.probes.mixup_loss import MixupLoss
 from mixup_core.images.probes.neural_collapse import NeuralCollapse
 from mixup_core.images.probes.probe import Probe
@@ -28,4 +29,5 @@ Probe.catalogue.add(
     InputGradientNorm,
     El2n,
     NeuralCollapse,
+    MeanGradientNorm,
 )

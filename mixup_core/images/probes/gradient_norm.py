@@ -8,6 +8,8 @@ from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from mixup_core.images.probes.subject import Subject
 
 
@@ -16,27 +18,45 @@ class GradientNorm(Probe):
     """2-norm of the gradient of the objective in force, averaged over all batches.
 
     One fresh draw of partners and weights; without weight decay. BatchNorm uses its statistics.
+    Near a stationary point of the mixed objective the noise of that one draw is most of the norm:
+    `MeanGradientNorm` averages over draws.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
 
     tag: ClassVar = "gradient-norm"
     metrics: ClassVar = {
-        "train/gradient_norm": Metric(label="gradient norm of the objective", least=0.0)
+        "train/gradient_norm": Metric(label="gradient norm of the objective, one draw", least=0.0)
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return what is measured after an epoch, by its metric."""
-        import torch
+        return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
-        objective = subject.how.objective
-        weights = [part for part in subject.network.parameters() if part.requires_grad]
-        total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
-        for batch in subject.mixed():
-            minimised = objective.on(batch, subject.logits, subject.config.loss, subject.teacher)
-            share = len(batch) / len(subject.images)
-            gradients = torch.autograd.grad(minimised.loss, weights)
-            for sum_, gradient in zip(total, gradients, strict=True):
-                sum_.add_(gradient, alpha=share)
-        squares = torch.stack([part.square().sum() for part in total]).tolist()
-        return {"train/gradient_norm": math.sqrt(sum(squares))}
+
+def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
+    """Return the gradient of the objective over all images, in float64, one tensor per parameter.
+
+    Args:
+        subject: The network and its images.
+        draw: Number of the draw of partners and weights.
+    """
+    import torch
+
+    objective = subject.how.objective
+    weights = [part for part in subject.network.parameters() if part.requires_grad]
+    total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
+    for batch in subject.mixed(draw):
+        minimised = objective.on(batch, subject.logits, subject.config.loss, subject.teacher)
+        share = len(batch) / len(subject.images)
+        gradients = torch.autograd.grad(minimised.loss, weights)
+        for sum_, gradient in zip(total, gradients, strict=True):
+            sum_.add_(gradient, alpha=share)
+    return total
+
+
+def norm_of(parts: "list[Tensor]") -> float:
+    """Return the 2-norm of a vector given in parts, with one transfer from its device."""
+    import torch
+
+    return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

@@ -19,8 +19,8 @@ class Probe(Checked, ABC):
     """Measures the network in evaluation mode after some epochs; changes nothing in training.
 
     What a probe draws comes from streams of its own, and training images are seen unmixed (but for
-    `MixupLoss` and `GradientNorm`) and not augmented. The file of a probe is read when a study is:
-    it imports torch where it computes.
+    `MixupLoss`, `GradientNorm` and `MeanGradientNorm`) and not augmented. The file of a probe is
+    read when a study is: it imports torch where it computes.
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")

@@ -71,9 +71,13 @@ class Subject:
         ):
             yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
 
-    def mixed(self) -> Iterator[Batch]:
-        """Yield all training images mixed by the law in force, drawn for this probe."""
-        draws = Draws.for_probing(self.config, self.epoch, self.how, self.images)
+    def mixed(self, draw: int = 0) -> Iterator[Batch]:
+        """Yield all training images mixed by the law in force, drawn for probes.
+
+        Args:
+            draw: Number of the draw; equal numbers give equal partners and weights.
+        """
+        draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
         return batches(self.images, draws, self.how)
 
     def measured(self) -> dict[str, float]:

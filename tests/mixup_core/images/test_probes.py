@@ -13,6 +13,8 @@ from torch.nn.functional import cross_entropy, one_hot
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.probes.gradient_norm import gradient_of
+from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm, norm_and_error
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import IMAGES
@@ -201,6 +203,46 @@ def test_the_gradient_norm_is_the_slope_along_the_gradient(
     network.float()
     measured = _measured("gradient-norm", subject)["train/gradient_norm"]
     assert measured == pytest.approx(float(np.linalg.norm(slopes)), rel=1e-3)
+
+
+def test_the_mean_gradient_norm_leaves_out_products_of_a_group_with_itself(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
+    drawn = [torch.cat([p.flatten() for p in gradient_of(subject, draw)]) for draw in range(24)]
+    groups = [sum(drawn[group::10], torch.zeros(1)) for group in range(10)]
+    together = sum(groups, torch.zeros(1))
+    square = float(together.square().sum() - sum(g.square().sum() for g in groups))
+    pairs = 24**2 - sum(len(drawn[group::10]) ** 2 for group in range(10))
+    found = MeanGradientNorm(draws=24).measure(subject)
+    assert found["train/mean_gradient_norm"] == pytest.approx(math.sqrt(square / pairs))
+    assert 0 < found["train/mean_gradient_norm_error"] < found["train/mean_gradient_norm"]
+
+
+def test_without_mixing_the_mean_gradient_norm_is_that_of_one_draw(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(with_values(linear, {"mix.law": "erm"}), splits)
+    one = _measured("gradient-norm", subject)["train/gradient_norm"]
+    assert _measured("mean-gradient-norm", subject) == {
+        "train/mean_gradient_norm": pytest.approx(one),
+        "train/mean_gradient_norm_error": 0.0,
+    }
+
+
+def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> None:
+    """A gradient of norm 1 in noise of norm 10: the norm of the mean of 200 draws is 1.22."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros(50)
+    truth[0] = 1.0
+    found = []
+    for _ in range(300):
+        noise = rng.normal(size=(10, 50)) * 10 / math.sqrt(50 * 20)
+        sums = 20 * (truth + noise)
+        found.append(norm_and_error((sums @ sums.T).tolist(), [20] * 10))
+    norms, errors = np.array(found).T
+    assert np.mean(norms**2) == pytest.approx(1.0, abs=0.06)
+    assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.std(norms), rel=0.25)
 
 
 def test_the_mixup_loss_of_an_ideal_function_is_its_floor(

@@ -17,7 +17,6 @@ from mixup_core.images.views import (
     TrainingImages,
     draw_view_partners,
     pair_classes,
-    with_noise,
 )
 from mixup_core.laws import Beta, Erm
 
@@ -201,26 +200,6 @@ def test_without_augmentation_nothing_is_drawn_for_it() -> None:
     config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
     draws = Draws.for_training(config, 0, Epoch(), _training(config.data))
     assert draws.augmentation is None
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
-def test_noise_makes_its_share_of_labels_wrong_each_other_class_as_likely(rate: float) -> None:
-    labels = torch.arange(10).repeat(2000)
-    noisy = with_noise(labels, 10, rate, seed=3)
-    is_wrong = noisy != labels
-    assert float(is_wrong.double().mean()) == pytest.approx(rate, abs=0.015)
-    steps = torch.bincount((noisy - labels)[is_wrong] % 10, minlength=10)
-    assert steps[0] == 0
-    assert stats.chisquare(steps[1:].numpy()).pvalue > 1e-3
-    assert torch.equal(noisy, with_noise(labels, 10, rate, seed=3))
-    assert not torch.equal(noisy, with_noise(labels, 10, rate, seed=4))
-    assert with_noise(labels, 10, 0.0, seed=3) is labels
-
-
-def test_more_noise_keeps_the_labels_that_less_made_wrong() -> None:
-    labels = torch.arange(10).repeat(100)
-    less, more = (with_noise(labels, 10, rate, seed=0) for rate in (0.2, 0.4))
-    assert torch.equal(more[less != labels], less[less != labels])
 
 
 def test_noise_is_in_training_labels_alone_and_view_partners_stay_right() -> None:

@@ -1,17 +1,19 @@
 """Draws: class counts are those of the images a run trains on, and bad draws are known before."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from PIL import Image
 
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.draws import images_of_classes
+from mixup_core.images.data.draws import draw_noise, images_of_classes
 from mixup_core.images.data.needs import ImageData
 from mixup_core.images.feasibility import (
     infeasible,
@@ -120,7 +122,7 @@ def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
     config = config_of(folder, val_size=5)
     splits = load(config.data)
     for split, place in (("val", "train"), ("test", "test")):
-        images = splits.held_out()[split]
+        images = splits.held_out(DataConfig())[split]
         names = IMAGES.examples(config, split)
         assert len(names) == len(images)
         for name, pixels, label in zip(names, images.pixels, images.labels, strict=True):
@@ -141,3 +143,52 @@ def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
             splits = load(config.data)
             with pytest.raises(ValueError, match="a balanced subset finds enough"):
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
+
+
+def noisy(labels: np.ndarray, seed: int, **noise: object) -> np.ndarray:
+    return draw_noise(labels, 10, DataConfig(**noise), seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_noise_makes_its_share_of_labels_wrong_each_other_class_as_likely(rate: float) -> None:
+    labels = np.tile(np.arange(10), 2000)
+    drawn = noisy(labels, 3, label_noise=rate)
+    is_wrong = drawn != labels
+    assert is_wrong.mean() == pytest.approx(rate, abs=0.015)
+    steps = np.bincount((drawn - labels)[is_wrong] % 10, minlength=10)
+    assert steps[0] == 0
+    assert scipy.stats.chisquare(steps[1:]).pvalue > 1e-3
+    assert np.array_equal(drawn, noisy(labels, 3, label_noise=rate))
+    assert not np.array_equal(drawn, noisy(labels, 4, label_noise=rate))
+    assert noisy(labels, 3, label_noise=0.0) is labels
+
+
+@pytest.mark.parametrize("to", ["any", "one"])
+def test_more_noise_keeps_the_labels_that_less_made_wrong(to: str) -> None:
+    labels = np.tile(np.arange(10), 100)
+    less, more = (noisy(labels, 0, label_noise=rate, noise_to=to) for rate in (0.2, 0.4))
+    assert np.array_equal(more[less != labels], less[less != labels])
+
+
+def test_noise_to_one_class_moves_each_class_to_the_same_one_at_every_seed() -> None:
+    labels = np.tile(np.arange(10), 2000)
+    found = set()
+    for seed in (3, 4):
+        drawn = noisy(labels, seed, label_noise=0.2, noise_to="one")
+        is_wrong = drawn != labels
+        assert is_wrong.mean() == pytest.approx(0.2, abs=0.015)
+        found.add(frozenset(zip(labels[is_wrong].tolist(), drawn[is_wrong].tolist(), strict=True)))
+    assert len(found) == 1
+    assert len(found.pop()) == 10
+
+
+def test_noise_of_the_distribution_is_in_validation_labels_and_not_in_test_labels() -> None:
+    data = DataConfig(name="digits", val_size=200, label_noise=0.5, noise_to="one")
+    splits = load(data)
+    clean, dirty = (
+        splits.held_out(replace(data, noise_in_val=is_noisy)) for is_noisy in (False, True)
+    )
+    assert torch.equal(clean["test"].labels, dirty["test"].labels)
+    assert torch.equal(clean["val"].pixels, dirty["val"].pixels)
+    share = float((clean["val"].labels != dirty["val"].labels).double().mean())
+    assert share == pytest.approx(0.5, abs=0.15)

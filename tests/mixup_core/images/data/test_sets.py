@@ -326,7 +326,7 @@ def test_corrupted_images_are_those_of_their_severity(cifar_c: Path) -> None:
     names = ("fog", "snow")
     data = DataConfig(name="cifar10", corruptions=names, severity=3)
     splits = load(data, cifar_c)
-    assert list(splits.held_out()) == ["test", "test_fog", "test_snow"]
+    assert list(splits.held_out(data)) == ["test", "test_fog", "test_snow"]
     for name in names:
         images = splits.corrupted[name]
         assert images.pixels[:, 0].unique().tolist() == [3]

@@ -1,0 +1,85 @@
+"""MeanGradientNorm: the norm of the mean gradient over many draws, with its Monte Carlo error."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from mixup_core.images.probes.gradient_norm import gradient_of, norm_of
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+from mixup_core.tree.limits import Range
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+_GROUPS = 10
+"""Parts of the draws between which products are taken, and that the jackknife leaves out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanGradientNorm(Probe):
+    """2-norm of the expected gradient of the objective, estimated without the noise of the draws.
+
+    The draws of partners and weights fall into at most ten groups with the mean gradients G_k of
+    n_k draws each. Products of different groups are unbiased for the squared norm:
+
+        sum_{k != l} n_k n_l <G_k, G_l> / sum_{k != l} n_k n_l
+
+    The norm is its root, 0 where it is negative; the error is the jackknife's over the groups. The
+    norm of the mean of all draws would add the variance of that mean. One draw is enough where
+    nothing is mixed. Otherwise as `GradientNorm`.
+
+    Source: Liu et al. 2023, arXiv:2303.01475, section 5.
+    """
+
+    tag: ClassVar = "mean-gradient-norm"
+    metrics: ClassVar = {
+        "train/mean_gradient_norm": Metric(
+            label="norm of the mean gradient of the objective", least=0.0
+        ),
+        "train/mean_gradient_norm_error": Metric(
+            label="Monte Carlo error of the norm of the mean gradient", least=0.0
+        ),
+    }
+
+    draws: Annotated[int, Range(3, 1_000_000)] = 200
+    """Number of draws of partners and weights."""
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        import torch
+
+        if not subject.how.is_mixed:
+            norm = norm_of(gradient_of(subject))
+            return dict(zip(self.metrics, (norm, 0.0), strict=True))
+        sums = []
+        for group in range(min(_GROUPS, self.draws)):
+            total = gradient_of(subject, group)
+            for draw in range(group + _GROUPS, self.draws, _GROUPS):
+                for part, more in zip(total, gradient_of(subject, draw), strict=True):
+                    part.add_(more)
+            sums.append(torch.cat([part.flatten() for part in total]))
+        stacked = torch.stack(sums)
+        products = stacked @ stacked.T
+        counts = [len(range(group, self.draws, _GROUPS)) for group in range(len(sums))]
+        return dict(zip(self.metrics, norm_and_error(products.tolist(), counts), strict=True))
+
+
+def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[float, float]:
+    """Return the norm of an expectation and its jackknife error, from sums over groups of draws.
+
+    Args:
+        products: Inner product of the sums of each two groups, (groups, groups).
+        counts: Draws of each group.
+    """
+
+    def norm_of(groups: list[int]) -> float:
+        pairs = [(k, other) for k in groups for other in groups if k != other]
+        total = math.fsum(products[k][other] for k, other in pairs)
+        return math.sqrt(max(0.0, total / sum(counts[k] * counts[other] for k, other in pairs)))
+
+    groups = list(range(len(counts)))
+    left_out = [norm_of([other for other in groups if other != k]) for k in groups]
+    mean = math.fsum(left_out) / len(groups)
+    spread = math.fsum((value - mean) ** 2 for value in left_out)
+    return norm_of(groups), math.sqrt(spread * (len(groups) - 1) / len(groups))
