@@ -1,0 +1,37 @@
+"""Error rates: what verdicts, families, limits, marks and pruning say is rarely wrong.
+
+Quick versions of the table in docs/explanation/statistics.md.
+"""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.reports.numbers.error_rates import Case, cases, rate
+
+NUMBER = 400
+DOCUMENTED = 20_000
+"""Simulated studies per line of the document."""
+DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "statistics.md"
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.name}: {case.truth}")
+def test_no_more_simulated_studies_than_allowed_say_something_wrong(case: Case) -> None:
+    assert rate(case, NUMBER) <= largest(case, NUMBER)
+
+
+def largest(case: Case, number: int) -> float:
+    """Return the limit and three standard errors, which a right product passes 1 time in 700."""
+    return case.limit + 3 * math.sqrt(case.limit * (1 - case.limit) / number)
+
+
+def test_the_documented_rates_are_of_these_cases_and_within_their_limits() -> None:
+    lines = DOCUMENT.read_text().splitlines()
+    grid = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    documented = {(row[0], row[1]): row[2:] for row in grid if len(row) == 4}
+    for case in cases():
+        found, limit = documented[case.name, case.truth]
+        assert float(limit) == pytest.approx(100 * case.limit)
+        assert float(found) <= 100 * largest(case, DOCUMENTED)
+    assert f"{DOCUMENTED:,} studies" in DOCUMENT.read_text()

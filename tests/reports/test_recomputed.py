@@ -1,0 +1,429 @@
+"""Published tables and verdicts, computed again from runs.csv by scipy and statsmodels.
+
+Of the product only facts enter: the bounds of a metric, and of how many things a run is the share.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from numpy.typing import NDArray
+from scipy import optimize, stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+
+from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.study.search import CONFIRM
+from sweeps.study.study import Study
+
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
+FOLDERS = sorted(
+    file.parent
+    for pattern in ("*/runs.csv", "*/*/runs.csv")
+    for file in PUBLISHED.glob(pattern)
+    if file.with_name("table.csv").exists()
+)
+Rows = Sequence[Mapping[str, str]]
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What values a metric can take, and of how many things a run is the share."""
+
+    least: float
+    most: float
+    size: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """A claim: its arms with their factors, the values it allows, and its ends included or not."""
+
+    metric: str
+    terms: Mapping[str, float]
+    low: float
+    high: float
+    is_strict: bool
+
+
+def rows_of(file: Path) -> Rows:
+    with file.open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+@cache
+def studies() -> Mapping[str, Study]:
+    return {name: load_study(name) for name in bundled_studies()}
+
+
+def study_of(source: Mapping[str, Any]) -> Study:
+    """Return the bundled study of a published file; its name may end in the form of the files."""
+    return studies()[source["study"].removesuffix("-jpeg")]
+
+
+def facts_of(study: Study, metric: str, arm: str, *, is_rise: bool = False) -> Facts:
+    least, most = study.problem.metric(metric).bounds
+    config = study.arms.get(arm)
+    is_share = (least, most) == (0, 1) and not is_rise
+    size = study.problem.sample_size(config, metric) if config is not None and is_share else None
+    return Facts(least=least, most=most, size=size)
+
+
+def by_seed(runs: Rows, arm: str, metric: str) -> dict[int, float]:
+    confirmed = any(run["arm"] == f"{CONFIRM}{arm}" for run in runs)
+    name = f"{CONFIRM}{arm}" if confirmed else arm
+    return {
+        int(run["seed"]): float(run[metric])
+        for run in runs
+        if run["arm"] == name and run.get(metric)
+    }
+
+
+def t_interval(values: Values, level: float) -> tuple[float, float]:
+    low, high = DescrStatsW(values).tconfint_mean(alpha=1 - level)
+    return float(low), float(high)
+
+
+def exact_interval(values: Values, facts: Facts, level: float) -> tuple[float, float]:
+    """Return Clopper and Pearson's limits for the effective number of things that seeds count."""
+    n, width, tail = len(values), facts.most - facts.least, (1 - level) / 2
+    share, sd = (values.mean() - facts.least) / width, values.std(ddof=1)
+    things = float(n * (facts.size or 1))
+    if sd > 1e-12 and 0 < share < 1:
+        few = stats.t.ppf(1 - tail, n - 1)
+        many = stats.t.ppf(1 - tail, things - 1) if facts.size else stats.norm.ppf(1 - tail)
+        clustered = n * share * (1 - share) * (width / sd * many / few) ** 2
+        things = min(clustered, things if facts.size else 1e8)
+    low, high = proportion_confint(share * things, things, alpha=1 - level, method="beta")
+    low, high = (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
+    return facts.least + width * float(low), facts.least + width * float(high)
+
+
+def interval_of(
+    values: Mapping[str, Values], terms: Mapping[str, float], facts: Mapping[str, Facts],
+    level: float,
+) -> tuple[float, float] | None:  # fmt: skip
+    """Return the interval of a weighted sum of arms over shared seeds."""
+    total = sum((factor * values[arm] for arm, factor in terms.items()), np.zeros(1))
+    n, mean, sd = len(total), float(total.mean()), float(total.std(ddof=1))
+    scale = max(np.abs(factor * values[arm]).max() for arm, factor in terms.items())
+    sd = sd if sd > 1e-12 * scale else 0.0
+    mean = 0.0 if sd == 0 and abs(mean) <= 1e-12 * scale else mean
+    is_equal_pair = n == 2 and sd == 0
+    sizes = [facts[arm].size for arm in terms]
+    if all(sizes) and not is_equal_pair:
+        size = min(size for size in sizes if size)
+        share = abs(mean) if len(terms) > 1 else min(1.0, max(0.0, mean)) * (1 - min(1.0, mean))
+        sd = max(sd, math.sqrt(max(share, 1 / size) / size))
+    ends = [
+        sorted((factor * facts[arm].least, factor * facts[arm].most))
+        for arm, factor in terms.items()
+    ]
+    least, most = (sum(end[side] for end in ends) for side in (0, 1))
+
+    def by_t(level: float) -> tuple[float, float]:
+        half = stats.t.ppf((1 + level) / 2, n - 1) * sd / math.sqrt(n)
+        return mean - half, mean + half
+
+    usual = by_t(0.95)
+    is_outside = usual[0] < least or usual[1] > most
+    is_bounded = all(math.isfinite(f.least) and math.isfinite(f.most) for f in facts.values())
+    if (sd == 0 or is_outside) and is_bounded and not is_equal_pair:
+        each = 1 - (1 - level) / len(terms)
+        sides = [
+            sorted(factor * end for end in exact_interval(values[arm], facts[arm], each))
+            for arm, factor in terms.items()
+        ]
+        return sum(side[0] for side in sides), sum(side[1] for side in sides)
+    if sd == 0:
+        return None
+    low, high = by_t(level)
+    return max(least, low), min(most, high)
+
+
+def stated(that: Mapping[str, Any]) -> Stated:
+    relation = next(key for key in that if key in _ALLOWED)
+    sides, signs = that[relation], (1.0, -float(that.get("factor", 1)))
+    middle = float(sides[1]) if isinstance(sides[1], int | float) else 0.0
+    terms: dict[str, float] = {}
+    for side, sign in zip(sides, signs, strict=True):
+        pair = side if isinstance(side, list) else [side] if isinstance(side, str) else []
+        for arm, factor in zip(pair, (sign, -sign), strict=False):
+            terms[arm] = terms.get(arm, 0.0) + factor
+    margin = float(that.get("margin", 0.0))
+    has_low, has_high = _ALLOWED[relation]
+    return Stated(
+        metric=that["metric"],
+        terms={arm: factor for arm, factor in terms.items() if factor},
+        low=middle - margin if has_low else -math.inf,
+        high=middle + margin if has_high else math.inf,
+        is_strict="margin" not in that,
+    )
+
+
+_ALLOWED = {
+    "less": (False, True),
+    "greater": (True, False),
+    "at_most": (False, True),
+    "at_least": (True, False),
+    "within": (True, True),
+}
+"""Relation to whether its allowed values end below and above."""
+
+
+def decision(claim: Stated, interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return "undecided"
+    low, high = interval
+    if claim.is_strict:
+        inside = claim.low < low and high < claim.high
+        return "holds" if inside else _outside(high <= claim.low or low >= claim.high)
+    inside = claim.low <= low and high <= claim.high
+    return "holds" if inside else _outside(high < claim.low or low > claim.high)
+
+
+def _outside(is_outside: bool) -> str:
+    return "fails" if is_outside else "undecided"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What was computed again of one claim."""
+
+    verdict: str
+    p: float
+    value: float
+    n: int
+    claim: Stated
+    values: Mapping[str, Values]
+    facts: Mapping[str, Facts]
+
+
+def judged(study: Study, claims: Sequence[Mapping[str, Any]], runs: Rows) -> list[Found | None]:
+    """Return the verdicts after Holm over the claims that ask different things.
+
+    None: runs.csv lacks what a claim is about.
+    """
+    levels: dict[Any, float] = {}
+    parts: list[tuple[Any, Found | None]] = []
+    for item in claims:
+        that = item["that"]
+        claim = stated(that)
+        sign = 1 if sorted(claim.terms.items())[0][1] > 0 else -1
+        test = (
+            claim.metric,
+            str(that.get("readout", study.readout)),
+            tuple(sorted((arm, sign * factor) for arm, factor in claim.terms.items())),
+            tuple(sorted(sign * end for end in (claim.low, claim.high) if math.isfinite(end))),
+        )
+        levels.setdefault(test, 1.0)
+        found = {arm: by_seed(runs, arm, claim.metric) for arm in claim.terms}
+        seeds = sorted(set.intersection(*(set(of) for of in found.values())))
+        is_whole = all(len(found[arm]) >= len(study.seeds_of(arm)) for arm in found)
+        is_in_runs = "readout" not in that and claim.metric in runs[0]
+        if not is_in_runs or not is_whole or len(seeds) < 2:
+            parts.append((test, None))
+            continue
+        values = {arm: np.array([of[seed] for seed in seeds]) for arm, of in found.items()}
+        facts = {arm: facts_of(study, claim.metric, arm) for arm in claim.terms}
+        p = level_of(claim, values, facts)
+        levels[test] = p
+        total = sum(factor * values[arm].mean() for arm, factor in claim.terms.items())
+        made = Found(
+            verdict="", p=p, value=float(total), n=len(seeds), claim=claim, values=values,
+            facts=facts,
+        )  # fmt: skip
+        parts.append((test, made))
+    tests = list(levels)
+    adjusted = dict(
+        zip(tests, multipletests([levels[t] for t in tests], method="holm")[1], strict=True)
+    )
+    return [made and _after_holm(made, float(adjusted[test])) for test, made in parts]
+
+
+def _after_holm(made: Found, p: float) -> Found:
+    widest = interval_of(made.values, made.claim.terms, made.facts, 1 - min(made.p * 1.01, 0.5))
+    verdict = decision(made.claim, widest) if p <= 0.05 else "undecided"
+    return replace(made, verdict=verdict, p=p)
+
+
+def level_of(claim: Stated, values: Mapping[str, Values], facts: Mapping[str, Facts]) -> float:
+    """Return the smallest error level at which the interval decides the claim."""
+
+    def undecided(log_level: float) -> float:
+        interval = interval_of(values, claim.terms, facts, 1 - math.exp(log_level))
+        return 1.0 if decision(claim, interval) == "undecided" else -1.0
+
+    least, most = math.log(1e-12), math.log(1 - 1e-6)
+    if undecided(most) > 0:
+        return 1.0
+    if undecided(least) < 0:
+        return 1e-12
+    return math.exp(float(optimize.bisect(undecided, least, most, xtol=1e-9)))
+
+
+def source_of(folder: Path) -> Mapping[str, Any]:
+    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    source: Mapping[str, Any] = yaml.safe_load(provenance["source"])
+    return source
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
+def test_every_mean_sd_and_interval_of_a_published_table_is_that_of_its_runs(folder: Path) -> None:
+    runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
+    study = study_of(source_of(folder))
+    is_older = "p_unadjusted" not in arms[0]
+    checked = 0
+    for row in arms:
+        for name in row:
+            metric = name.removesuffix("_mean")
+            if metric == name or metric not in runs[0] or not row[name]:
+                continue
+            values = np.array(list(by_seed(runs, row["arm"], metric).values()))
+            assert int(row["n"]) == len(values)
+            assert float(row[name]) == pytest.approx(values.mean(), rel=1e-9, abs=1e-12)
+            if len(values) < 2:
+                continue
+            assert float(row[f"{metric}_sd"]) == pytest.approx(
+                values.std(ddof=1), rel=1e-9, abs=1e-12 * max(1.0, np.abs(values).max())
+            )
+            printed = tuple(float(row[f"{metric}_ci_{end}"] or "nan") for end in ("low", "high"))
+            facts = facts_of(study, metric, row["arm"])
+            assert _is_interval(printed, values, facts, is_older=is_older), (row["arm"], metric)
+            checked += 1
+    assert checked or all(int(row["n"]) < 2 for row in arms)
+
+
+def _is_interval(
+    printed: tuple[float, ...], values: Values, facts: Facts, *, is_older: bool
+) -> bool:
+    """Before 2026-11-25 every interval was Student's, without a width where all seeds agree."""
+    has_spread = values.std(ddof=1) > 1e-12 * np.abs(values).max()
+    usual = t_interval(values, 0.95) if np.ptp(values) else (values[0], values[0])
+    is_inside = facts.least <= usual[0] and usual[1] <= facts.most
+    if is_older or (has_spread and is_inside):
+        return printed == pytest.approx(usual, rel=1e-6, abs=1e-12)
+    if math.isfinite(facts.least) and math.isfinite(facts.most):
+        return printed == pytest.approx(exact_interval(values, facts, 0.95), rel=1e-6, abs=1e-9)
+    if not has_spread:
+        return all(map(math.isnan, printed))
+    clipped = max(facts.least, usual[0]), min(facts.most, usual[1])
+    return printed == pytest.approx(clipped, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
+def test_every_difference_of_a_published_table_is_that_of_its_runs(folder: Path) -> None:
+    runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
+    study = study_of(source_of(folder))
+    metric = "test/error" if study.problem.name == "images" else study.headline
+    for row in arms:
+        if row["arm"] == row["baseline"] or not row["difference"]:
+            continue
+        ours, theirs = (by_seed(runs, row[side], metric) for side in ("arm", "baseline"))
+        seeds = sorted(ours.keys() & theirs.keys())
+        first, second = (np.array([of[seed] for seed in seeds]) for of in (ours, theirs))
+        values, terms = {"a": first, "b": second}, {"a": 1.0, "b": -1.0}
+        difference = float((first - second).mean())
+        assert float(row["difference"]) == pytest.approx(difference, rel=1e-9, abs=1e-12)
+        if not row["p"] or "difference_ci_low" not in row:
+            continue
+        facts = {
+            "a": facts_of(study, metric, row["arm"]),
+            "b": facts_of(study, metric, row["baseline"]),
+        }
+        is_older = "p_unadjusted" not in row
+        tests = 1 if is_older else int(row["comparisons"])
+        interval = interval_of(values, terms, facts, 1 - 0.05 / tests)
+        if is_older and np.ptp(first - second) <= 1e-12 * np.abs(first).max():
+            continue  # scipy knows nothing of equal differences
+        if is_older:
+            test = stats.ttest_rel(first, second)
+            assert float(row["p"]) == pytest.approx(test.pvalue, abs=1e-9)
+            interval = tuple(test.confidence_interval(0.95))
+        printed = tuple(float(row[f"difference_ci_{end}"]) for end in ("low", "high"))
+        assert printed == pytest.approx(interval, rel=1e-6, abs=1e-9)
+        if not is_older:
+            strict = Stated(metric=metric, terms=terms, low=-math.inf, high=0.0, is_strict=True)
+            p = min(1.0, tests * level_of(strict, values, facts))
+            assert float(row["p"]) == pytest.approx(p, rel=1e-4, abs=1e-9)
+
+
+JUDGED = [
+    folder
+    for folder in FOLDERS
+    if (folder / "verdicts.csv").exists() and rows_of(folder / "verdicts.csv")
+]
+
+
+@pytest.mark.parametrize("folder", JUDGED, ids=lambda f: str(f.relative_to(PUBLISHED)))
+def test_every_published_verdict_is_that_of_its_runs(folder: Path) -> None:
+    runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "verdicts.csv")
+    source = source_of(folder)
+    study, claims = study_of(source), source.get("claims") or []
+    is_older = "confidence" not in rows[0]
+    found = judged(study, claims, runs)
+    for row, claim, again in zip(rows, claims, found, strict=True):
+        assert row["says"] == claim["says"]
+        if again is None:
+            continue
+        if is_older:
+            _check_older(row, claim["that"], runs)
+            continue
+        assert int(row["n"]) == again.n
+        assert float(row["value"]) == pytest.approx(again.value, rel=1e-9, abs=1e-12)
+        interval = interval_of(
+            again.values, again.claim.terms, again.facts, float(row["confidence"])
+        )
+        printed = float(row["low"]), float(row["high"])
+        assert interval == pytest.approx(printed, rel=1e-6, abs=1e-9)
+        if None not in found:
+            assert row["verdict"] == again.verdict
+            assert float(row["p"]) == pytest.approx(again.p, rel=1e-4, abs=1e-9)
+
+
+def _check_older(row: Mapping[str, str], that: Mapping[str, Any], runs: Rows) -> None:
+    """Before 2026-11-25 the claims of a metric shared a family with its table (Bonferroni)."""
+    claim = stated(that)
+    found = {arm: by_seed(runs, arm, claim.metric) for arm in claim.terms}
+    seeds = sorted(set.intersection(*(set(of) for of in found.values())))
+    total = sum(
+        (factor * np.array([found[arm][seed] for seed in seeds]) for arm, factor in
+         claim.terms.items()), np.zeros(1),
+    )  # fmt: skip
+    assert int(row["n"]) == len(seeds)
+    assert float(row["value"]) == pytest.approx(total.mean(), rel=1e-9, abs=1e-12)
+    printed = float(row["low"]), float(row["high"])
+    if np.ptp(total) <= 1e-12 * np.abs(total).max():
+        assert printed == pytest.approx((total.mean(), total.mean()))
+    else:
+        tests = [printed == pytest.approx(t_interval(total, 1 - 0.05 / m)) for m in range(1, 61)]
+        assert any(tests)
+
+
+def test_every_verdict_of_today_is_that_of_the_published_runs() -> None:
+    checked = 0
+    for block in (PUBLISHED / "claims.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        name, _, rest = block.partition("\n")
+        if "\nReport: [" not in rest:
+            continue
+        runs = rows_of(PUBLISHED / rest.partition("](")[2].partition("/)")[0] / "runs.csv")
+        claims = yaml.safe_load(studies()[name].source).get("claims") or []
+        lines = [line for line in rest.splitlines() if line.startswith("| ")][2:]
+        again = judged(studies()[name], claims, runs)
+        for line, found in zip(lines[: len(claims)], again, strict=True):
+            cells = [cell.strip() for cell in line.split(" | ")]
+            if found is None or cells[2] not in {"holds", "fails", "undecided"}:
+                continue
+            assert (cells[2], int(cells[4])) == (found.verdict, found.n), line
+            checked += 1
+    assert checked > 100
