@@ -1,7 +1,7 @@
 """Searched: what a search has found so far, point by point, and the tables that say it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from reports.tables.listings import Listing, spell_difference, spell_member, spe
 from reports.tables.table import Table
 from sweeps.searching.selection import pareto_front, select_point
 from sweeps.state.results import RunResult
-from sweeps.study.search import Point, Search, SearchHistory
+from sweeps.study.search import START_UP, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 _MOST_POINTS = 10
@@ -82,7 +82,8 @@ class Searched:
         """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if none."""
         if self.winner is None:
             return ""
-        return spell_winner(self.winner.arm, self.winner.values, len(self.tied))
+        idle = self.search.without_effect(self.winner.values)
+        return spell_winner(self.winner.arm, self.winner.values, len(self.tied), idle)
 
     @property
     def ranked(self) -> tuple[Point, ...]:
@@ -132,9 +133,21 @@ _RULES = {
 }
 
 
-def spell_winner(arm: str, values: Mapping[str, Any], num_tied: int) -> str:
-    """Return what a winner is, path by path, and how many other points have its mean."""
-    named = ", ".join(f"{path} = {_spell_value(value)}" for path, value in values.items())
+def spell_winner(
+    arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
+) -> str:
+    """Return what a winner is, path by path, and how many other points have its mean.
+
+    Args:
+        arm: Name of the point.
+        values: Its values.
+        num_tied: Number of other points with its mean.
+        idle: Paths whose values never take effect (`Search.without_effect`).
+    """
+    named = ", ".join(
+        f"{path} = {_spell_value(value)}" + (" (never takes effect)" if path in idle else "")
+        for path, value in values.items()
+    )
     tied = f"{num_tied or 'no'} other point{'s have' if num_tied > 1 else ' has'} the same mean"
     return f"{arm} has {named}; {tied}"
 
@@ -287,6 +300,8 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     strategy = search.strategy
     by = f"by {strategy.sampler}{searched.known}"
     tried = f"{len(points)} of {search.points} points tried {by}"
+    if (waits := START_UP.get(strategy.sampler)) is not None:
+        tried += f", at random until {waits} {'was' if waits == 1 else 'were'} complete"
     parts = [
         f"Selection rule {strategy.select} ({_RULES[strategy.select]} of last-epoch "
         f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),

@@ -13,6 +13,7 @@ from sweeps.commands.request import DONE, home_option, json_option, loading_opti
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.state.ledger import Launch, launches
+from sweeps.state.statements import spell_statements, stated_in
 
 
 @click.command("list")
@@ -34,7 +35,7 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
         return DONE
     header = {
         "study": "study", "settings": "settings", "done": "done", "state": "state",
-        "launched": "launched", "told": "", "report": "report",
+        "launched": "launched", "told": "", "stated": "claims stated", "report": "report",
     }  # fmt: skip
     lines = [header, *map(_spelled, rows)]
     widths = {name: max(len(line[name]) for line in lines) for name in header}
@@ -75,6 +76,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
                 "study": launch.study,
                 "settings": launch.settings,
                 "told": _told(launch, found),
+                "stated": spell_statements(stated_in(launch.study, store).values()),
                 "seeds": list(launch.seeds),
                 "finished": launch.num_finished(stored),
                 "runs": len(launch.ends),
@@ -89,6 +91,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
             "study": study,
             "settings": settings,
             "told": "",
+            "stated": "",
             "seeds": list(report.seeds),
             "finished": len(report.complete),
             "runs": report.num_runs,
@@ -135,5 +138,6 @@ def _spelled(row: dict[str, Any]) -> dict[str, str]:
         "launched": "" if at_ms is None
         else datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M"),
         "told": row["told"],
+        "stated": row["stated"],
         "report": row["report"] or "",
     }  # fmt: skip

@@ -41,7 +41,7 @@ from sweeps.searching.search_history import (
     own_trials,
     points_of,
 )
-from sweeps.study.search import Point, Search, SearchError, SearchHistory
+from sweeps.study.search import START_UP, Point, Search, SearchError, SearchHistory
 from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
@@ -294,11 +294,20 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
         case "random":
             return RandomSampler(seed=seed)
         case "gp":
-            return GPSampler(seed=seed, warn_independent_sampling=False)
+            return GPSampler(
+                seed=seed, n_startup_trials=START_UP["gp"], warn_independent_sampling=False
+            )
         case "cmaes":
-            return CmaEsSampler(seed=seed, warn_independent_sampling=False)
+            return CmaEsSampler(
+                seed=seed, n_startup_trials=START_UP["cmaes"], warn_independent_sampling=False
+            )
         case "tpe":
-            return TPESampler(seed=seed, multivariate=True, constant_liar=True)
+            return TPESampler(
+                seed=seed,
+                n_startup_trials=START_UP["tpe"],
+                multivariate=True,
+                constant_liar=True,
+            )
         case "grid":
             raise AssertionError("a grid draws nothing")
         case _:

@@ -106,13 +106,30 @@ def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
     return {claim: statement for claim, statement in found.items() if statement is not None}
 
 
-def _name(study: Study) -> str:
-    return f"studies/{study.name}/statements.json"
+def spell_statements(statements: Iterable[Statement]) -> str:
+    """Return when the claims of a study were stated, over all its launches; empty without one.
+
+    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a look, 1 look`.
+    """
+    known = tuple(statements)
+    if not known:
+        return ""
+    late = sum(statement.finished > 0 for statement in known)
+    parts = [f"{late} of {len(known)} after the runs began" if late else "before the runs"]
+    if any(statement.extended for statement in known):
+        parts.append("seeds added after a look")
+    if looks := max(statement.looks for statement in known):
+        parts.append(f"{looks} look{'s' if looks > 1 else ''}")
+    return ", ".join(parts)
 
 
-def _read(study: Study, store: Store) -> Mapping[str, Statement]:
-    if not study.claims:
-        return {}
+def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
+    """Return what a store remembers of every claim that was ever launched with a study.
+
+    Args:
+        study: Name of the study.
+        store: Where it was launched.
+    """
     with suppress(StoreError, OSError, ValueError):
         for _, content in store.files.read_present([_name(study)]):
             found = {k: filled(Statement, v) for k, v in (parse_note(content) or {}).items()}
@@ -120,8 +137,16 @@ def _read(study: Study, store: Store) -> Mapping[str, Statement]:
     return {}
 
 
+def _name(study: str) -> str:
+    return f"studies/{study}/statements.json"
+
+
+def _read(study: Study, store: Store) -> Mapping[str, Statement]:
+    return stated_in(study.name, store) if study.claims else {}
+
+
 def _write(study: Study, store: Store, known: Mapping[str, Statement]) -> None:
     content = {key: asdict(statement) for key, statement in known.items()}
     if content and content != {k: asdict(v) for k, v in _read(study, store).items()}:
         with suppress(StoreError, OSError):
-            store.files.write(_name(study), json.dumps(content, indent=0).encode())
+            store.files.write(_name(study.name), json.dumps(content, indent=0).encode())

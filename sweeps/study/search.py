@@ -21,6 +21,9 @@ SamplerName = Literal["tpe", "random", "gp", "cmaes", "grid"]
 SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
 
+START_UP = {"tpe": 10, "gp": 10, "cmaes": 1}
+"""Sampler to the number of complete points that it waits for; until then it draws at random."""
+
 MAX_POINTS = 10_000
 """Largest number of points of a search."""
 
@@ -167,6 +170,26 @@ class Search:
     def config_of(self, values: Mapping[str, Any]) -> Config:
         """Return the configuration of a point."""
         return with_values(self.base, values)
+
+    def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the paths whose values compute what their absence would.
+
+        A switch at the last epoch is one: it never takes effect.
+
+        Args:
+            values: Of a point.
+        """
+
+        def content(of: Mapping[str, Any]) -> str:
+            return stage_keys(with_named_teacher(self.config_of(of)))[-1]
+
+        found = []
+        for path in values:
+            rest = {other: value for other, value in values.items() if other != path}
+            with suppress(ValueError, KeyError):  # values that cannot stand without this one
+                if content(rest) == content(values):
+                    found.append(path)
+        return tuple(found)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
         """Return the epochs of a point's runs from which a later point of the space may fork.

@@ -55,6 +55,20 @@ def test_a_winner_is_named_by_its_values_and_with_the_number_of_points_that_tie(
         assert {row["arm"] for row in table.records if row["tied"]} == names
 
 
+def test_a_switch_at_the_last_epoch_is_said_to_take_no_effect(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    points = tuple(
+        replace(point, values={**point.values, "mix.switch_epoch": 10})
+        if point.number == 1
+        else point
+        for point in HISTORY.points
+    )
+    searched = gather(grown, grown_results, replace(HISTORY, points=points))
+    assert "mix.law.alpha = 2, mix.switch_epoch = 10 (never takes effect); no" in searched.won
+    assert "at random until 10 were complete" in points_table(searched).caption
+
+
 def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:

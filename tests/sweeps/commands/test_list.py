@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.leasing.lease import Lease
+from sweeps.state.statements import state
 from tests.damages import DAMAGES
 from tests.sweeps.commands.trained import train
 
@@ -36,6 +37,19 @@ def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
         assert line.startswith("digits")
         assert f"{row['finished']}/6" in line
         assert row["told"] in line
+
+
+def test_a_study_with_claims_says_when_they_were_stated_and_how_often_looked_at(
+    tmp_path: Path,
+) -> None:
+    study = train(tmp_path, "entropy-floor")
+    state(study, Store(str(tmp_path / "store")))
+    (row,) = json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]
+    assert row["stated"] == "2 of 2 after the runs began"
+    assert _mixsweep(tmp_path, "report", "entropy-floor").return_value == 0
+    lines = _mixsweep(tmp_path, "list").stdout.splitlines()
+    assert "claims stated" in lines[0]
+    assert "2 of 2 after the runs began, 1 look" in lines[1]
 
 
 def test_a_report_of_which_the_store_knows_nothing_is_listed_too(tmp_path: Path) -> None:

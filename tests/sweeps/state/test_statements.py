@@ -8,7 +8,14 @@ from mixup_core.store.checkpoints import Store
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of
 from sweeps.state.ledger import launches
-from sweeps.state.statements import look, state, statements_of
+from sweeps.state.statements import (
+    Statement,
+    look,
+    spell_statements,
+    state,
+    stated_in,
+    statements_of,
+)
 from sweeps.study.claims import Claim, Comparison
 from sweeps.study.study import Study
 from tests.filled import train_into
@@ -86,3 +93,27 @@ def test_a_file_that_cannot_be_read_is_begun_again(store: Store) -> None:
     assert told(study, store) == [""]
     state(study, store)
     assert told(study, store) == ["before the runs"]
+
+
+def test_the_claims_of_a_study_are_summed_up_over_its_launches(tmp_path: Path) -> None:
+    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
+    store = Store(str(tmp_path / "store"))
+    assert spell_statements(stated_in("digits", store).values()) == ""
+    state(study, store)
+    assert spell_statements(stated_in("digits", store).values()) == "before the runs"
+    train_into(tmp_path / "store", study.runs()[:3])
+    state(replace(study, claims=(claim("midpoint"),)), store)
+    said = spell_statements(stated_in("digits", store).values())
+    assert said == "1 of 2 after the runs began"
+
+
+@pytest.mark.parametrize(
+    ("looks", "extended", "said"),
+    [
+        (1, 0, "before the runs, 1 look"),
+        (3, 1, "before the runs, seeds added after a look, 3 looks"),
+    ],
+)
+def test_looks_and_added_seeds_are_said_of_a_study(looks: int, extended: int, said: str) -> None:
+    found = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=looks, extended=extended)
+    assert spell_statements([found]) == said
