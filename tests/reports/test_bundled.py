@@ -77,3 +77,11 @@ def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: 
     )
     assert (tmp_path / "report.html").stat().st_size > 10_000
     assert len(report.table.csv().splitlines()) == len(study.arms) + 1
+
+
+@pytest.mark.parametrize("name", sorted(bundled_studies()))
+def test_a_bundled_study_has_claims_and_seeds_to_decide_them_or_says_why_not(name: str) -> None:
+    study = load_study(name)
+    says_why_not = "makes no claim" in " ".join(study.description.split())
+    assert bool(study.claims) != says_why_not
+    assert not study.claims or len(study.seeds) >= 3
