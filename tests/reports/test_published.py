@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from mixup_core.tree.written_forms import flatten
 from reports.numbers.statistics import summarise
+from sweeps.reading.study_file import load_study
 from sweeps.study.search import CONFIRM
 
 ROOT = Path(__file__).parents[2]
@@ -169,3 +171,17 @@ def _headline(arms: list[dict[str, str]]) -> str:
 def _rows(file: Path) -> list[dict[str, str]]:
     with file.open() as lines:
         return list(csv.DictReader(lines))
+
+
+def test_the_tuned_arms_of_equal_budget_are_the_winners_of_searches_of_equal_size() -> None:
+    study, paths = load_study("equal-budget"), ("optimizer.lr", "optimizer.weight_decay")
+    tried = {}
+    for method in ("erm", "uniform"):
+        (folder,) = (f for f in PUBLISHED if f.name.endswith(f"-equal-budget-{method}"))
+        points = [row for row in _rows(folder / "points.csv") if row["state"] == "complete"]
+        tried[method] = {tuple(row[path] for path in (*paths, "n")) for row in points}
+        (winner,) = (row for row in points if row["selected"] == "true")
+        values = flatten(study.arms[f"{method}-tuned"])
+        assert [values[path] for path in paths] == [float(winner[path]) for path in paths]
+    assert tried["erm"] == tried["uniform"]
+    assert len(tried["erm"]) == 10
