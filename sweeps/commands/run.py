@@ -38,6 +38,7 @@ from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import Placement, PlacementError
 from sweeps.state.ledger import enter
+from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
 from sweeps.state.statements import state
@@ -124,6 +125,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         if again:
             _forget_divergence(request)
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
+        if let_results_stay(plan.finished, store):
+            plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         ended = ended_on_budget(study, request.results()) if study.budget.limits else None
         click.echo(_announcement(request, plan, ended), err=True)
         is_over = study.search is None and (not plan.pending or ended is not None)

@@ -5,7 +5,7 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,12 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     storing = Storing(assignment, device, place)
     process = storing.resume(lambda: _started(assignment, device))
     epochs, last = len(process.records), assignment.config.epochs
+    if epochs < assignment.start:
+        return driver.failure("behind", "the state that it was to start from is gone", epochs)
     if epochs == last:
-        return driver.said(epochs=epochs, rows=storing.take_rows(), done=True)
+        return driver.said(epochs=epochs, rows=storing.take_rows(), lost=storing.lost, done=True)
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
-        driver.report(epochs=epochs, rows=storing.take_rows())
+        driver.report(epochs=epochs, rows=storing.take_rows(), lost=storing.lost)
     reported_at = time.monotonic()
     for record, seconds in _timed(iter(process)):
         storing.add(process, seconds)
@@ -118,9 +120,10 @@ class Driver(logging.Handler):
     """The driver, as a run speaks to it; warnings logged in the meantime go along.
 
     Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
-    newly stored epochs, the `warnings` logged since the last report and, last of all, the `failure`
-    if there is one; `unshared` is the node's own, `stopped` says that the launch was asked to stop,
-    `declined` and `held` that the run is not to be trained on this `device`.
+    newly stored epochs, the `lost` epochs at which no fork can start, the `warnings` logged since
+    the last report and, last of all, the `failure` if there is one. Of its kinds `unshared` is the
+    node's own, `stopped` says that the launch was asked to stop, `declined` and `held` that the
+    run is not to be trained on this `device`, `behind` that the state it was to start from is gone.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
@@ -156,9 +159,9 @@ class Driver(logging.Handler):
             for logger in loggers:
                 logger.removeHandler(self)
 
-    def report(self, *, epochs: int, rows: Sequence[dict[str, Any]], trained: bool = False) -> None:
+    def report(self, **content: Any) -> None:
         """Report epochs that are stored; others follow."""
-        self._send(self.said(epochs=epochs, rows=rows, trained=trained))
+        self._send(self.said(**content))
 
     def hold(self) -> None:
         """Report that this process keeps its device, and nothing else, to the end of the launch."""
@@ -168,26 +171,23 @@ class Driver(logging.Handler):
         """Return the last report of a run that failed."""
         return self.said(failure={"kind": kind, "message": message, "epoch": epoch}, done=True)
 
-    def said(
-        self,
-        *,
-        epochs: int = 0,
-        rows: Sequence[dict[str, Any]] = (),
-        trained: bool = False,
-        failure: dict[str, Any] | None = None,
-        done: bool = False,
-    ) -> dict[str, Any]:
-        """Return a report, with the warnings that no other has carried yet."""
+    def said(self, **content: Any) -> dict[str, Any]:
+        """Return a report, with the warnings that no other has carried yet.
+
+        Args:
+            content: Entries that are not as in a report of nothing.
+        """
         warnings, self._warnings = self._warnings, []
         return {
-            "epochs": epochs,
-            "trained": trained,
-            "rows": list(rows),
+            "epochs": 0,
+            "trained": False,
+            "rows": [],
+            "lost": [],
             "warnings": warnings,
-            "failure": failure,
+            "failure": None,
             "device": self._device,
-            DONE: done,
-        }
+            DONE: False,
+        } | content
 
 
 def _started(assignment: Assignment, device: str) -> Process:

@@ -125,7 +125,8 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
             except DeviceFaultError as error:
                 monitor.note(f"{error}; this process cannot use it any more, a new one may")
                 break
-            queue.end(planned.run.key, failed=failed)
+            if failed is not None:
+                queue.end(planned.run.key, failed=failed)
     monitor.close()
     return tuple(
         replace(result, failure=result.failure or monitor.failures.get(result.run.key))
@@ -148,8 +149,8 @@ def _train(  # noqa: PLR0913  what a run reports to
     queue: RunQueue,
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
-) -> bool:
-    """Train one run and return whether it failed.
+) -> bool | None:
+    """Train one run; return whether it failed, None if it was put back into the queue.
 
     Raises:
         DeviceFaultError: If the GPU is broken, for this process at least.
@@ -163,6 +164,7 @@ def _train(  # noqa: PLR0913  what a run reports to
         if report["trained"]:
             deadline.learn(run, [row["seconds"] for row in rows])
         monitor.report(run, report)
+        queue.lose(run.key, report["lost"])
         if rows:
             queue.store(run.key, rows[-1]["epoch"] + 1)
         if is_interrupted():
@@ -180,10 +182,13 @@ def _train(  # noqa: PLR0913  what a run reports to
         except Exception as error:  # of memory; another try in this process would lack it too
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             last = driver.failure("failed", f"lacks memory: {cause}; {REDUCE}")
-    failed = last["failure"] is not None
+    failure = last["failure"]
     take(last)
+    if failure is not None and failure["kind"] == "behind":
+        queue.again(run.key, failure["epoch"])
+        return None
     monitor.end(run)
-    return failed
+    return failure is not None
 
 
 def _place(assignment: Assignment) -> dict[str, str]:

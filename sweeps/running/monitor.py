@@ -107,7 +107,7 @@ class Monitor:
             self._left.add(run.key)
         elif failure and failure["kind"] == "stopped":
             self._left.add(run.key)
-        elif failure and failure["kind"] in {"declined", "held"}:
+        elif failure and failure["kind"] in {"declined", "held", "behind"}:
             self.wait(run)
         elif failure:
             self.fail(run, attempts=attempts, **failure)

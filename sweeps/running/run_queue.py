@@ -4,10 +4,11 @@ The cost of an event here must not grow with the number of runs of the study.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mixup_core.keys import stage_keys
+from mixup_core.store.manifests import Stage
 from sweeps.leasing.claims import Claims
 from sweeps.searching.sources import RunSource
 from sweeps.state.stages import Need, PlannedRun
@@ -47,6 +48,8 @@ class RunQueue:
         self._waiting: dict[str, dict[str, None]] = {}
         """Key of a run to those of the runs that wait for a stage of it."""
         self._underway: dict[str, PlannedRun] = {}
+        self._at_most: dict[str, int] = {}
+        """Key of a run whose start was gone to the epochs whose state it had left."""
         self._add(first)
 
     @property
@@ -63,27 +66,36 @@ class RunQueue:
             seeds = {seed: place for place, seed in enumerate(self._source.study.seeds)}
             ready = sorted(ready, key=lambda p: seeds.get(p.run.seed, len(seeds)))
         for planned in ready:
-            if self._claims is None or self._claims.train(planned.run.key, self._left_of(planned)):
+            granted = self._granted(planned)
+            if granted is not None:
                 self._ready.remove(planned)
-                return planned
+                self._underway[planned.run.key] = granted
+                return granted
         if self._claims is not None:
             self._claims.refresh()
         return None
 
-    def _left_of(self, planned: PlannedRun) -> Callable[[bool], Sequence[str]]:
-        """Return a function that returns the stages a run has left to train."""
+    def _granted(self, planned: PlannedRun) -> PlannedRun | None:
+        """Return a run with its start and what it keeps; None while another driver is at it."""
+        if self._claims is None:
+            return planned
+        store, stages = self._claims.store, stage_keys(planned.run.config)
 
-        def left(is_to_ask: bool) -> Sequence[str]:
-            keys = stage_keys(planned.run.config)
-            if not is_to_ask or self._claims is None:
-                return keys[planned.start :]
-            stored = self._claims.store.read_all(keys)
-            if keys[-1] in stored:
-                return ()
-            depths = [e for e, key in enumerate(keys, 1) if key in stored and stored[key].state]
-            return keys[max(depths, default=0) :]
+        def start(is_to_ask: bool) -> int:
+            most = self._at_most.get(planned.run.key)
+            if not is_to_ask and most is None:
+                return planned.start
+            stored = store.read_all(stages)
+            states = [epoch for epoch, key in enumerate(stages, 1) if _has_state(stored, key)]
+            if stages[-1] in stored and len(stages) not in planned.keep:
+                states.append(len(stages))
+            deepest = max(states, default=0)
+            return deepest if most is None else min(deepest, most)
 
-        return left
+        granted = self._claims.train(planned.run.key, stages, start)
+        if granted is None:
+            return None
+        return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
         """Release the runs that wait for the first epochs of a run: they are stored."""
@@ -99,8 +111,24 @@ class RunQueue:
         """Whether no run waits for a slot; others may wait for a stage."""
         return not self._ready
 
-    def again(self, key: str) -> None:
-        """Put a run that did not end back, behind those that are ready."""
+    def lose(self, key: str, epochs: Collection[int]) -> None:
+        """Give the forks of a run another trunk where it has passed without a state.
+
+        Another driver trained these epochs before it knew that a fork would start there.
+        """
+        if epochs:
+            self._replace_trunk(key, epochs)
+
+    def again(self, key: str, start: int | None = None) -> None:
+        """Put a run that did not end back, behind those that are ready.
+
+        Args:
+            key: Of the run.
+            start: Epochs whose state its process found, if that is less than the run was to start
+                from.
+        """
+        if start is not None:
+            self._at_most[key] = start
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
@@ -115,7 +143,7 @@ class RunQueue:
         if joined:
             self._join(joined)
             if self._claims is not None:
-                self._claims.use({p.run.key: used for p in joined if (used := _stages_used(p))})
+                self._claims.expect({p.run.key: _stages_of(p) for p in joined})
         for planned in joined:
             self._await(planned)
 
@@ -127,23 +155,32 @@ class RunQueue:
         if not planned.needs:
             self._ready.append(planned)
 
-    def _replace_trunk(self, ended: str) -> None:
-        """Let the deepest fork of a trunk that ended early train the rest of the shared epochs.
+    def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
+        """Let the deepest fork of a trunk that lacks their state train the shared epochs.
 
         All forks of one trunk share its epochs, so the others share the deepest one's. A run that
         waits for a teacher which ended early waits no more, and learns from the store why.
+
+        Args:
+            trunk: Key of the run that ended early, or that has passed some epochs without a state.
+            lost: These epochs; None: the run has ended.
         """
-        orphans = [self._underway[key] for key in self._waiting.pop(ended, {})]
+
+        def is_void(need: Need) -> bool:
+            is_lost = lost is None or (need.use == "start" and need.epoch in lost)
+            return need.run == trunk and is_lost
+
+        waiting = [self._underway[key] for key in self._waiting.pop(trunk, {})]
         forks = {
             planned.run.key: need.epoch
-            for planned in orphans
+            for planned in waiting
             for need in planned.needs
-            if need.run == ended and need.use == "start"
+            if is_void(need) and need.use == "start"
         }
         heir = max(forks, key=lambda key: forks[key], default=None)
-        for planned in orphans:
+        for planned in waiting:
             key = planned.run.key
-            needs = tuple(need for need in planned.needs if need.run != ended)
+            needs = tuple(need for need in planned.needs if not is_void(need))
             keep = planned.keep
             if heir is not None and key == heir:
                 keep |= set(forks.values())
@@ -152,8 +189,13 @@ class RunQueue:
             self._await(replace(planned, needs=needs, keep=keep))
 
 
-def _stages_used(planned: PlannedRun) -> tuple[str, ...]:
-    """Return the stages that a run starts and learns from."""
-    first, teacher = planned.first_epoch, planned.run.teacher
-    start = stage_keys(planned.run.config)[first - 1 : first] if first else ()
-    return (*start, *(() if teacher is None else stage_keys(teacher)[-1:]))
+def _stages_of(planned: PlannedRun) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the stages of a run, and those whose state it or another run of the plan needs."""
+    stages, teacher = stage_keys(planned.run.config), planned.run.teacher
+    first = planned.first_epoch
+    needed = {stages[epoch - 1] for epoch in ({first} if first else set()) | planned.keep}
+    return stages, frozenset(needed | set(() if teacher is None else stage_keys(teacher)[-1:]))
+
+
+def _has_state(stored: Mapping[str, Stage], key: str) -> bool:
+    return key in stored and stored[key].state is not None

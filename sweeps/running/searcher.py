@@ -109,6 +109,8 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             trial_id: The trial.
             result: A report, flattened as for `on_trial_complete`.
         """
+        if trial_id in self._live:
+            self._queue.lose(self._live[trial_id].key, result.get("lost") or ())
         rows = result.get("rows")
         if rows and trial_id in self._live:
             self._queue.store(self._live[trial_id].key, rows[-1]["epoch"] + 1)
@@ -129,9 +131,12 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         run = self._live.pop(trial_id, None)
         if run is not None:
             last = result or {}
-            if (error and self._is_again(trial_id)) or last.get("failure/kind") == "declined":
-                self._queue.again(run.key)
+            kind = last.get("failure/kind")
+            if (error and self._is_again(trial_id)) or kind in {"declined", "behind"}:
+                start = last.get("failure/epoch") if kind == "behind" else None
+                self._queue.again(run.key, start)
                 return
+            self._queue.lose(run.key, last.get("lost") or ())
             failed = error or bool(last.get("failure/kind"))
             if last.get(DONE) and not failed:
                 self._queue.store(run.key, run.config.epochs)

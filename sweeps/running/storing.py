@@ -23,6 +23,7 @@ from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.store.wanted import wanted_name
 from sweeps.machine.processor import processor
+from sweeps.state.passing import OWNER
 from sweeps.state.results import TRIED, last_try
 from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
@@ -33,9 +34,6 @@ _ASKS_A_BUCKET_AFTER = 1.0
 """Seconds of an epoch above which a bucket is asked whether another driver waits for it."""
 _STORE_COST_SHARE = 100
 """A stage is stored once this many times its own cost has been trained since the last."""
-_OWNER = "resumes"
-"""Marks a stage that was stored for one run to resume from: no result of a run that ends there,
-and no fork. Only such a stage is ever removed, and only by its run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +55,8 @@ class Assignment:
     """Share of GPUs that is reserved for the run."""
     report_every: float = 1.0
     """Seconds between two reports, but for epochs that other runs wait for."""
+    start: int = 0
+    """Epochs after which the driver has claimed the training: it begins there or later."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
@@ -73,6 +73,7 @@ class Assignment:
             keep=planned.keep,
             store=store.url,
             teacher=planned.run.teacher,
+            start=planned.start,
             data_root=str(Path(own_data).absolute()) if own_data else None,
             **given,
         )
@@ -102,6 +103,8 @@ class Storing:
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
+        self.lost: list[int] = []
+        """Epochs to be kept that another driver trained without storing their state."""
         self._num_stored = 0
         self._trained_since = 0.0
         self._cost = 0.0
@@ -115,6 +118,16 @@ class Storing:
         stored = self._store.read_all(self._keys)
         tries = max((last_try(stage, self._run_key) for stage in stored.values()), default=0)
         self._environment[TRIED] = f"{self._run_key} {tries + 1}"
+        process = self._resumed(stored, start)
+        kept = {epoch: stored.get(self._keys[epoch - 1]) for epoch in self._assignment.keep}
+        self.lost = [
+            epoch
+            for epoch, stage in sorted(kept.items())
+            if epoch < len(process.records) and (stage is None or stage.state is None)
+        ]
+        return process
+
+    def _resumed(self, stored: Mapping[str, Stage], start: Callable[[], Process]) -> Process:
         for epoch in self._assignment.keep:
             self._claim(stored.get(self._keys[epoch - 1]))
         process = start()
@@ -124,6 +137,7 @@ class Storing:
             if stage is None or (stage.state is None and not is_whole):
                 continue
             if is_whole:
+                self._claim(stage)
                 process.records[:] = stage.records
                 self._accept(stage)
                 return process
@@ -133,7 +147,7 @@ class Storing:
                 self._own = [
                     own
                     for own, key in enumerate(self._keys[:epoch], 1)
-                    if key in stored and stored[key].environment.get(_OWNER) == self._run_key
+                    if key in stored and stored[key].environment.get(OWNER) == self._run_key
                 ]
                 return process
             self._store.drop_state(stage.key)
@@ -185,7 +199,7 @@ class Storing:
             self._keys[epoch - 1],
             records=process.records,
             facts=self._facts,
-            environment=self._environment | ({_OWNER: self._run_key} if is_passing else {}),
+            environment=self._environment | ({OWNER: self._run_key} if is_passing else {}),
             state=process.to_bytes() if with_state else None,
         )
         stage = write()
@@ -194,7 +208,7 @@ class Storing:
         if wanted:
             self._store.files.remove(wanted_name(self._keys[epoch - 1]))
         self._accept(stage)
-        if stage.environment.get(_OWNER) == self._run_key:
+        if stage.environment.get(OWNER) == self._run_key:
             self._own.append(epoch)
         if is_final:
             self._drop_all_own()
@@ -243,9 +257,9 @@ class Storing:
 
     def _claim(self, stage: Stage | None) -> bool:
         """Let a stage stay that a run stored for itself alone; return whether it did."""
-        if stage is None or _OWNER not in stage.environment:
+        if stage is None or OWNER not in stage.environment:
             return False
-        self._store.forget(stage.key, _OWNER)
+        self._store.forget(stage.key, OWNER)
         return True
 
     def _drop_superseded(self) -> None:
@@ -261,8 +275,13 @@ class Storing:
     def _delete(self, epochs: Iterable[int]) -> None:
         keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
         stored = self._store.read_all(keys)
-        # Meanwhile another run may have stored the same stage to stay.
-        left = {k for k, stage in stored.items() if stage.environment.get(_OWNER) != self._run_key}
+        # Meanwhile another run may have stored the same stage to stay, or be about to start there.
+        left = {k for k, stage in stored.items() if stage.environment.get(OWNER) != self._run_key}
+        for key in stored.keys() - left:
+            if self._store.files.has(wanted_name(key)):
+                self._claim(stored[key])
+                self._store.files.remove(wanted_name(key))
+                left.add(key)
         self._store.delete(*(key for key in keys if key not in left))
 
 

@@ -17,6 +17,7 @@ from sweeps.searching.selection import (
 )
 from sweeps.state.failures import diverged, failures_of
 from sweeps.state.ledger import launches
+from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun, plan_runs, proven_stages
 from sweeps.study.budget import SECONDS_PER_HOUR, Spending
@@ -317,6 +318,8 @@ class SearchSource:
         wanted = [run for run in runs if not self._has_diverged(run)]
         kept = self._bare.teachers()
         plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
+        if let_results_stay(plan.finished, self._store):
+            plan = plan_runs(wanted, proven_stages(wanted, self._store), underway, kept)
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:

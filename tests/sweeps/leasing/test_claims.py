@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.claims import Claims, read_claims
+from sweeps.leasing.claims import Claims, Granted, read_claims
 from sweeps.leasing.lease import Lease
 
 KEYS = [f"{number:032x}"[::-1] for number in range(8)]
@@ -25,8 +25,11 @@ class Driver:
         )
 
     def trains(self, run: str, keys: Sequence[str]) -> bool:
+        return self.granted(run, keys) is not None
+
+    def granted(self, run: str, keys: Sequence[str], start: int = 0) -> Granted | None:
         self.now += 1
-        return self.claims.train(run, lambda _: keys)
+        return self.claims.train(run, keys, lambda _: start)
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_what_ended_is_free_once_the_driver_says_so(store: Store) -> None:
 
 def test_the_claims_of_a_dead_driver_are_void(store: Store) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
-    first.claims.use({"w": KEYS[6:7]})
+    first.claims.expect({"w": (KEYS[5:7], KEYS[6:7])})
     assert first.trains("x", KEYS[:4])
     assert not second.trains("y", KEYS[:4])
     first.lease.release()
@@ -68,15 +71,15 @@ def test_a_run_that_is_held_back_is_looked_at_again_after_a_while(store: Store) 
     assert first.trains("x", KEYS[:4])
     asked = []
 
-    def left(is_to_ask: bool) -> Sequence[str]:
+    def start(is_to_ask: bool) -> int:
         asked.append(is_to_ask)
-        return KEYS[:4]
+        return 0
 
     for _ in range(20):
         second.now += 0.05
-        assert not second.claims.train("y", left)
+        assert second.claims.train("y", KEYS[:4], start) is None
     assert asked[0] is False
-    assert 2 <= len(asked) <= 5
+    assert 3 <= len(asked) <= 6
     assert all(asked[1:])
 
 
@@ -91,7 +94,7 @@ def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
 
 def test_what_a_live_driver_needs_is_not_removed(store: Store) -> None:
     launch, prune = Driver(store, "c"), Driver(store, "a")
-    launch.claims.use({"fork": KEYS[1:2]})
+    launch.claims.expect({"fork": (KEYS[2:3], KEYS[1:2])})
     assert launch.trains("x", KEYS[4:6])
     assert prune.claims.remove(KEYS) == (KEYS[0], *KEYS[2:4], *KEYS[6:])
     launch.lease.release()
@@ -101,10 +104,70 @@ def test_what_a_live_driver_needs_is_not_removed(store: Store) -> None:
 def test_a_run_waits_while_its_start_is_removed(store: Store) -> None:
     launch, prune = Driver(store, "c"), Driver(store, "a")
     prune.claims.remove(KEYS[1:2])
-    launch.claims.use({"fork": KEYS[1:2]})
+    launch.claims.expect({"fork": (KEYS[2:4], KEYS[1:2])})
     assert not launch.trains("fork", KEYS[2:4])
     prune.claims.close()
     assert launch.trains("fork", KEYS[2:4])
+
+
+def test_a_run_waits_while_the_state_it_was_to_start_from_is_removed(store: Store) -> None:
+    launch, prune = Driver(store, "c"), Driver(store, "a")
+    prune.claims.remove(KEYS[1:2])
+    assert launch.granted("x", KEYS[:4], start=2) is None
+    prune.claims.close()
+    assert launch.granted("x", KEYS[:4], start=2) == Granted(start=2, keep=frozenset())
+    assert prune.claims.remove(KEYS[:2]) == (KEYS[0],)
+
+
+def test_a_driver_that_joins_asks_for_the_stages_it_shares_with_a_run_in_training(
+    store: Store,
+) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    assert first.trains("x", KEYS[:5])
+    second.claims.expect({"y": ([*KEYS[:3], KEYS[6]], KEYS[1:2]), "x": (KEYS[:5], ())})
+    assert {*store.files.names("wanted")} == {f"wanted/{key}" for key in KEYS[1:3]}
+    second.claims.expect({"ends where x goes on": (KEYS[:4], ())})
+    assert store.files.has(f"wanted/{KEYS[3]}")
+
+
+def test_a_run_that_starts_later_keeps_the_stages_from_which_runs_of_others_part(
+    store: Store,
+) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+
+    def kept() -> set[int]:
+        granted = second.granted("z", KEYS[:4])
+        assert granted is not None
+        return set(granted.keep)
+
+    first.claims.expect({"the same run": (KEYS[:4], ())})
+    assert kept() == set()
+    first.claims.expect({"one that parts": ([*KEYS[:3], KEYS[6]], KEYS[1:2])})
+    assert kept() == {2}
+    first.claims.end("the same run")
+    first.claims.expect({"one that ends early": (KEYS[:1], ())})
+    assert kept() == {2, 3}
+    first.claims.expect({"one that goes on": (KEYS[:5], ())})
+    assert kept() == {2, 4}
+    first.lease.release()
+    assert kept() == set()
+
+
+def test_the_plan_of_a_driver_is_read_again_only_when_it_has_changed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Driver(store, "a"), Driver(store, "b")
+    first.claims.expect(dict.fromkeys("vwxyz", (KEYS[:2], ())))
+    read: list[str] = []
+    usual = store.files.read_present
+    monkeypatch.setattr(
+        store.files, "read_present", lambda names: (read.extend(names), usual(names))[1]
+    )
+    for run in "vwxyz":
+        second.claims.of_others()
+        first.claims.end(run)
+        first.claims.refresh()
+    assert read.count("claims/a.planned") == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""RunQueue: two to four drivers on one store, at random moments, train no epoch twice."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from mixup_core.keys import stage_keys
+from mixup_core.problem import PROBLEMS
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.claims import Claims
+from sweeps.leasing.lease import Lease
+from sweeps.running.run_queue import RunQueue
+from sweeps.running.storing import Assignment, Storing
+from sweeps.searching.sources import FixedSource
+from sweeps.state.passing import let_results_stay
+from sweeps.state.results import read_results
+from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.study.study import Study
+from tests import toy
+
+EPOCHS = 10
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+
+
+@dataclass(kw_only=True)
+class World:
+    """The store that drivers share, the time, and every epoch that was trained."""
+
+    store: Store
+    now: float = 0.0
+    trained: dict[str, list["Trained"]] = field(default_factory=lambda: defaultdict(list))
+    again: int = 0
+    """Epochs trained again that had passed without a state before the driver joined."""
+
+    def note(self, key: str, by: "Worker") -> None:
+        """Note that an epoch is trained; fail if a driver knew that it need not be."""
+        for earlier in self.trained[key]:
+            if not earlier.is_lost:
+                assert by.driver.joined_at > earlier.at, f"{key} is trained twice"
+                self.again += 1
+        self.trained[key].append(Trained(at=self.now))
+
+
+@dataclass(kw_only=True)
+class Trained:
+    """One training of one epoch."""
+
+    at: float
+    is_lost: bool = False
+
+
+class Driver:
+    """A driver with some slots, which trains epoch by epoch when it is asked to."""
+
+    def __init__(self, world: World, study: Study, slots: int, draw: random.Random) -> None:
+        self.world, self.study, self.slots, self.draw = world, study, slots, draw
+        self.lease = Lease.acquire(world.store, study.name, "mixsweep run")
+        claims = Claims(
+            store=world.store, study=study.name, token=self.lease.token, clock=lambda: world.now
+        )
+        let_results_stay(plan_study(study, world.store).finished, world.store)
+        source = FixedSource(study, plan_study(study, world.store))
+        self.queue = RunQueue(source, lambda _: None, source.more(()), claims=claims)
+        self.claims, self.joined_at = claims, world.now
+        self.workers: list[Worker] = []
+        self.is_over = False
+
+    def step(self) -> None:
+        """Start a run or train one epoch of one."""
+        if len(self.workers) < self.slots and (planned := self.queue.next()) is not None:
+            self.workers.append(Worker(self, planned))
+        elif self.workers:
+            self.draw.choice(self.workers).step()
+        elif not self.queue.is_waiting:
+            self.is_over = True
+            self.claims.close()
+            self.lease.release()
+
+    def kill(self) -> None:
+        """End without a word, as by SIGKILL."""
+        for worker in self.workers:
+            worker.kill()
+        self.lease.release()
+
+
+class Worker:
+    """One run in training."""
+
+    def __init__(self, driver: Driver, planned: PlannedRun) -> None:
+        self.driver, self.run, self.queue = driver, planned.run, driver.queue
+        assignment = Assignment.of(
+            planned, driver.world.store, keep_final_state=False, on_gpu=False
+        )
+        self.keys, self.mine = stage_keys(self.run.config), list[tuple[int, Trained]]()
+        self.storing = Storing(assignment, "cpu")
+        self.process = self.storing.resume(lambda: toy.start(assignment.config, None, "cpu"))
+        self.epochs: Iterator[object] = iter(self.process)
+        if len(self.process.records) < planned.start:
+            self.epochs = iter(())
+            self.queue.again(self.run.key, len(self.process.records))
+            self.queue.lose(self.run.key, self.storing.lost)
+            return
+        self.queue.lose(self.run.key, self.storing.lost)
+        self.queue.store(self.run.key, len(self.process.records))
+
+    def step(self) -> None:
+        """Train an epoch, or end."""
+        if next(self.epochs, None) is None:
+            self.driver.workers.remove(self)
+            if len(self.process.records) == len(self.keys):
+                self.queue.end(self.run.key, failed=False)
+            return
+        epoch, world = len(self.process.records), self.driver.world
+        world.note(self.keys[epoch - 1], self)
+        self.mine.append((epoch, world.trained[self.keys[epoch - 1]][-1]))
+        self.storing.add(self.process, self.driver.draw.choice([0.0, 0.0, 30.0]))
+        if self.storing.take_rows():
+            self.queue.store(self.run.key, self.storing._num_stored)
+
+    def kill(self) -> None:
+        """Forget the epochs that are not stored."""
+        for epoch, trained in self.mine:
+            trained.is_lost = epoch > self.storing._num_stored
+
+
+def _study(name: str, draw: random.Random) -> Study:
+    turns = draw.sample([None, 2, 3, 5, 7, 9], draw.randint(1, 4))
+    longest = draw.choice([EPOCHS, EPOCHS, 6])
+    arms = {f"t{turn}": toy.ToyConfig(epochs=longest, drift=1.0, turn=turn) for turn in turns}
+    seeds = tuple(draw.sample(range(2), draw.randint(1, 2)))
+    return Study(name=name, description="", arms=arms, seeds=seeds, baseline="", source="")
+
+
+@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_drivers_share_is_trained_once_however_they_interleave(
+    tmp_path: Path, seed: int, kills: bool
+) -> None:
+    draw = random.Random(seed)
+    world = World(store=Store(str(tmp_path)))
+    studies = [_study(f"s{number}", draw) for number in range(draw.randint(2, 4))]
+    left, drivers = list(studies), list[Driver]()
+    while left or drivers:
+        world.now += 0.3
+        if left and (not drivers or draw.random() < 0.05):
+            drivers.append(Driver(world, left.pop(), draw.randint(1, 3), draw))
+            continue
+        driver = draw.choice(drivers)
+        if kills and draw.random() < 0.01:
+            driver.kill()
+            left.append(driver.study)
+        else:
+            driver.step()
+        drivers = [d for d in drivers if not d.is_over and d.study not in left]
+    for study in studies:
+        assert {r.outcome for r in read_results(study.runs(), world.store)} == {"complete"}
