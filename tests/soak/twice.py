@@ -1,11 +1,12 @@
-"""Drivers of overlapping studies at once, killed and pruned at random: nothing is trained twice.
+"""Drivers of overlapping studies, killed, pruned and joined at random: no epoch is trained twice.
 
-Every process that trains writes down each epoch that it trains and each that it has stored. An
-epoch counts as trained twice if it was trained after somebody had stored it, or by two processes of
-which none was killed.
+The studies of a round share seeds and first epochs, but not the epochs at which their runs part.
+What was seen of a round is kept under `build/` until the sources that claim and store change: cut
+short, the soak goes on with the next round.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -13,16 +14,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.notes import read_note
 from sweeps.leasing.lease import Lease
+from tests.soak.epochs_log import EpochsLog
 from tests.soak.findings import publish
 from tests.soak.place import Place
 
+_KEPT = Path("build") / "twice"
+_SOURCES = (
+    "sweeps/leasing",
+    "sweeps/running",
+    "sweeps/state",
+    "mixup_core/store",
+    "tests/soak/twice.py",
+)
 _STUDY = """
 study: twice-{name}
 description: One of several studies that share runs, for the soak; runs share first epochs.
@@ -32,43 +43,9 @@ base:
   epochs: {epochs}
   batch_size: 50
 arms: {{uniform: {{mix.law: {{beta: 1.0}}}}}}
-grid: {{mix.switch_epoch: [0, 8, 16, 24]}}
+grid: {{mix.switch_epoch: {switches}}}
 seeds: {seeds}
 """
-_LOG = "TWICE_LOG"
-_HOOK = """
-import os, sys
-from importlib.abc import MetaPathFinder
-class Find(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name != "sweeps.running.inline":
-            return None
-        sys.meta_path.remove(self)
-        import tests.soak.twice
-        tests.soak.twice.write_down()
-if os.environ.get("TWICE_LOG"):
-    sys.meta_path.insert(0, Find())
-"""
-
-
-def write_down() -> None:
-    """Let this process write down what it trains and stores."""
-    from sweeps.running.storing import Storing
-
-    usual, log = Storing.add, os.open(os.environ[_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-    def add(self: Storing, process: object, seconds: float) -> None:
-        time.sleep(0.02)  # an epoch of another size, so that a round meets something
-        before = self._num_stored
-        epoch = len(process.records)  # type: ignore[attr-defined]
-        note = {"pid": os.getpid(), "trained": self._keys[epoch - 1]}
-        os.write(log, (json.dumps(note) + "\n").encode())
-        usual(self, process, seconds)  # type: ignore[arg-type]
-        if self._num_stored > before:
-            stored = {"pid": os.getpid(), "stored": self._keys[: self._num_stored]}
-            os.write(log, (json.dumps(stored) + "\n").encode())
-
-    Storing.add = add  # type: ignore[method-assign]
 
 
 @dataclass(kw_only=True)
@@ -77,20 +54,25 @@ class Round:
 
     folder: Path
     files: list[Path] = field(default_factory=list)
-    killed: set[int] = field(default_factory=set)
+    launches: int = 0
+    killed: set[str] = field(default_factory=set)
     prunes: int = 0
+    names: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def log(self) -> EpochsLog:
+        """Every epoch of the round."""
+        return EpochsLog(folder=self.folder)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start a command on the store of the round."""
-        hook = self.folder / "hook"
-        paths = [str(hook), str(Path(__file__).parents[2])]
+        self.launches += 1
         return subprocess.Popen(
             [sys.executable, "-m", "sweeps.cli", *arguments],
             env={
                 **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
                 "MIXSWEEP_STORE": str(self.folder / "store"),
-                _LOG: str(self.folder / "log"),
+                **self.log.variables(f"{self.launches}", nap=0.02),
             },
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -98,19 +80,23 @@ class Round:
     def launch(self, number: int) -> "subprocess.Popen[str]":
         """Start the driver of a study, with a home of its own."""
         home = ("--home", str(self.folder / f"home-{number}"))
-        return self.start("run", str(self.files[number]), *home, "--engine", "inline")
+        process = self.start("run", str(self.files[number]), *home, "--engine", "inline")
+        self.names[number] = f"{self.launches}"
+        return process
 
     def run(self, draw: random.Random, kills: int) -> None:
-        """Start all drivers, kill and prune at random, and start again what was killed."""
-        drivers = {number: self.launch(number) for number in range(len(self.files))}
-        while any(driver.poll() is None for driver in drivers.values()):
+        """Start the drivers one after another, kill and prune, and start what was killed again."""
+        drivers = {0: self.launch(0)}
+        while len(drivers) < len(self.files) or any(d.poll() is None for d in drivers.values()):
             time.sleep(draw.uniform(0.5, 2.0))
+            if len(drivers) < len(self.files) and draw.random() < 0.5:
+                drivers[len(drivers)] = self.launch(len(drivers))
             number = draw.randrange(len(drivers))
             if kills and drivers[number].poll() is None and draw.random() < 0.4:
                 kills -= 1
                 os.kill(drivers[number].pid, signal.SIGKILL)
                 drivers[number].wait()
-                self.killed.add(drivers[number].pid)
+                self.killed.add(self.names[number])
                 drivers[number] = self.launch(number)
             elif draw.random() < 0.3 and all(map(self._has_claimed, drivers, drivers.values())):
                 self.prunes += 1
@@ -133,36 +119,46 @@ class Round:
         holder = Lease.current(store, study)
         return holder is not None and note.get("token") == holder.token
 
-    def twice(self) -> tuple[int, int, list[str]]:
-        """Return the epochs trained, the distinct ones, and what was trained twice."""
-        stored: set[str] = set()
-        trained: dict[str, list[int]] = defaultdict(list)
-        found = []
-        for line in (self.folder / "log").read_text().splitlines():
-            note = json.loads(line)
-            if "stored" in note:
-                stored |= set(note["stored"])
-                continue
-            key, pid = note["trained"], note["pid"]
-            if key in stored:
-                found.append(f"{key} by {pid} though it was stored")
-            elif any(other not in self.killed for other in trained[key]):
-                found.append(f"{key} by {pid} and {trained[key]}")
-            trained[key].append(pid)
-        return sum(map(len, trained.values())), len(trained), found
-
 
 def made(folder: Path, draw: random.Random) -> Round:
     """Return a round of two to four studies that share runs and first epochs."""
-    (folder / "hook").mkdir(parents=True)
-    (folder / "hook" / "sitecustomize.py").write_text(_HOOK)
+    folder.mkdir(parents=True)
     one = Round(folder=folder)
     for number in range(draw.choice([2, 2, 3, 4])):
-        seeds = sorted(draw.sample(range(3), draw.choice([1, 2])))
-        text = _STUDY.format(name=number, epochs=24, seeds=seeds)
+        text = _STUDY.format(
+            name=number,
+            epochs=draw.choice([24, 24, 18]),
+            switches=sorted(draw.sample([0, 3, 6, 9, 12, 15, 18], draw.randint(2, 4))),
+            seeds=sorted(draw.sample(range(3), draw.choice([1, 2]))),
+        )
         one.files.append(folder / f"{number}.yaml")
         one.files[-1].write_text(text)
     return one
+
+
+def seen(number: int, seed: int, place: Place) -> dict[str, Any]:
+    """Return what is seen in a round, or was seen of these sources before."""
+    kept = _KEPT / f"{_digest()}-{seed}-{number}.json"
+    if kept.exists():
+        found: dict[str, Any] = json.loads(kept.read_text())
+        return found
+    draw = random.Random(f"{seed} {number}")
+    one = made(place.folder / f"round-{number}", draw)
+    one.run(draw, kills=draw.choice([0, 1, 2]))
+    counts = {"drivers": len(one.files), "kills": len(one.killed), "prunes": one.prunes}
+    found = {**counts, **asdict(one.log.count(one.killed))}
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found))
+    return found
+
+
+@cache
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for source in map(Path, _SOURCES):
+        for path in sorted(source.rglob("*.py")) or [source]:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def main() -> None:
@@ -172,27 +168,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    draw, until = random.Random(options.seed), time.monotonic() + 60 * options.minutes
-    place, rounds, found = Place(), [], []
+    until, place, rounds = time.monotonic() + 60 * options.minutes, Place(), []
     while len(rounds) < options.rounds and time.monotonic() < until:
-        one = made(place.folder / f"round-{len(rounds)}", draw)
-        one.run(draw, kills=draw.choice([0, 1, 2]))
-        trained, distinct, twice = one.twice()
-        found += [f"round {len(rounds)}: {line}" for line in twice]
-        rounds.append((len(one.files), len(one.killed), one.prunes, trained, distinct))
-        sys.stdout.write(f"round {len(rounds)}: {rounds[-1]} {twice}\n")
+        rounds.append(seen(len(rounds), options.seed, place))
+        sys.stdout.write(f"round {len(rounds)}: {rounds[-1]}\n")
         sys.stdout.flush()
+    numbers = ("drivers", "kills", "prunes", "trained", "distinct", "lost", "passed")
+    twice = [f"round {n}: {line}" for n, r in enumerate(rounds, 1) for line in r["twice"]]
     figures = {
         "rounds": len(rounds),
-        "drivers": sum(r[0] for r in rounds),
-        "kills": sum(r[1] for r in rounds),
-        "prunes": sum(r[2] for r in rounds),
-        "epochs_trained": sum(r[3] for r in rounds),
-        "epochs_distinct": sum(r[4] for r in rounds),
-        "trained_twice": found,
+        **{name: sum(r[name] for r in rounds) for name in numbers},
+        "twice": twice,
     }
-    publish("twice", "Two to four live drivers of overlapping studies, kills and prunes", figures)
-    sys.exit(bool(found))
+    publish("twice", "Two to four drivers of overlapping studies, joins, kills, prunes", figures)
+    sys.exit(bool(twice))
 
 
 if __name__ == "__main__":
