@@ -8,8 +8,8 @@ lost with a killed launch, or had been trained before the later launch said what
 import json
 import os
 import time
-from collections import defaultdict
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Counted:
     """Epochs trained again that had passed without a state before the later launch joined."""
     twice: tuple[str, ...]
     """Epochs trained again without such a reason."""
+    by_launch: Mapping[str, int]
+    """Name of a launch to the epochs that it trained."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +99,7 @@ class EpochsLog:
             lost=lost,
             passed=passed,
             twice=tuple(twice),
+            by_launch=dict(Counter(name for found in trained.values() for _, name in found)),
         )
 
 

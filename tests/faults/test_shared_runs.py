@@ -1,0 +1,46 @@
+"""Two launches at once, of studies that share runs and first epochs: each epoch is trained once."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.soak.epochs_log import EpochsLog
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
+
+STUDY = """
+study: {name}
+description: One of two studies that share runs and first epochs.
+base:
+  data: {{name: digits, num_train: 100}}
+  model: {{name: mlp, hidden: [8]}}
+  epochs: 12
+  batch_size: 50
+arms: {{uniform: {{mix.law: {{beta: 1.0}}}}}}
+grid: {{mix.switch_epoch: {switches}}}
+seeds: 2
+"""
+SWITCHES = {"one": [0, 4, 8], "other": [0, 6, 10]}
+DISTINCT = 2 * (12 + 10 + 8 + 6 + 4 + 2)
+"""Epochs at two seeds: without mixup, mixed, and after each of the other four switches."""
+
+
+def test_two_launches_on_ray_train_what_they_share_once(
+    tmp_path: Path, command_line: Callable[..., CommandLine]
+) -> None:
+    log, launches = EpochsLog(folder=tmp_path), []
+    for name, switches in SWITCHES.items():
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(STUDY.format(name=name, switches=switches))
+        mixsweep = command_line(MIXSWEEP_STORE=str(tmp_path / "store"), **log.variables(name, 0.1))
+        launches.append(mixsweep.start("run", str(file), "--slots", "2"))
+    for launch in launches:
+        out, err = launch.communicate(timeout=240)
+        assert launch.returncode == 0, f"{out}\n{err}"
+    counted = log.count()
+    assert counted.twice == ()
+    assert counted.distinct == DISTINCT
+    assert counted.trained == DISTINCT + counted.passed
+    assert set(counted.by_launch) == set(SWITCHES)
