@@ -45,7 +45,7 @@ Reference = str | Path | Mapping[str, Any]
 
 
 class Results:
-    """What a home or store holds of a study, read once; each table is made when it is asked for."""
+    """The results of a study in a home or store, read once; each table is built on access."""
 
     study: Study
     """With the points of its search, if it is one."""
@@ -210,8 +210,11 @@ def train(
         DataError: If its data set is not here.
     """
     if run.teacher is not None:
-        raise ValueError(f"`a run without a teacher` must hold, got ({run.arm=}, {run.seed=}).")
+        raise ValueError(
+            "a run that learns from a teacher must be trained by its study, "
+            f"got ({run.arm=}, {run.seed=})."
+        )
     if device.partition(":")[0] not in {"cpu", "cuda"}:
-        raise ValueError(f"`device is cpu, cuda or cuda:NUMBER` must hold, got ({device=}).")
+        raise ValueError(f"device must be cpu, cuda or cuda:NUMBER, got ({device=}).")
     root = None if data is None else Path(data)
     return iter(problem_of(run.config).start(run.config, root, device))

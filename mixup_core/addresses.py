@@ -41,7 +41,7 @@ class Address:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was left out."""
+        """True if nothing was left out."""
         return not (self.is_hidden or self.has_login or self.has_query) and HIDDEN not in str(self)
 
     def __str__(self) -> str:

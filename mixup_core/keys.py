@@ -145,7 +145,7 @@ def _keyed(config: Config) -> dict[str, Any]:
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
     for path, stand_in in keying.stands_for.items():
         if flat.get(path) is not None and flat.get(stand_in) is None:
-            rule = f"{path} has a {stand_in} before it has a key"
+            rule = f"{path} needs a {stand_in} before it has a key"
             raise RuleError(rule, {path: flat[path], stand_in: None})
     keyed = dict(keying.first)
     for path, value in flat.items():

@@ -63,7 +63,7 @@ class Predictions:
             splits = {name: _split(name, arrays) for name in names}
         except (ValueError, KeyError) as error:
             raise PredictionsError(
-                f"`bytes are predictions` must hold, got ({len(content)} bytes: {error})."
+                f"the bytes must be stored predictions, got ({len(content)} bytes: {error})."
             ) from error
         return cls(splits=splits)
 

@@ -44,9 +44,9 @@ class Records(Packed[EpochRecord]):
         """Pack some records."""
         records = tuple(records)
         self._names = tuple(_shared(tuple(record.metrics)) for record in records)
-        """Of each record, in its order."""
+        """Names of the metrics of each record, in its order."""
         self._ends = packed(list(accumulate(map(len, self._names))))
-        """Where the values of each record end."""
+        """Index at which the values of each record end."""
         self._values = packed([value for record in records for value in record.metrics.values()])
         self._epochs = packed([record.epoch for record in records])
 

@@ -1,18 +1,25 @@
 """RuleError: a rule that values break, with the fields it read."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+_IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
+
 
 class RuleError(ValueError):
-    """A rule does not hold; the message is the rule in code marks, then the values, then a hint."""
+    """A rule does not hold. The message gives the rule, the values and a hint.
+
+    A formula stands in code marks (`epochs >= 1` must hold); a rule in words is a sentence with
+    `must` or `needs` and stands as it is.
+    """
 
     rule: str
     """The rule, as code says it."""
     values: Mapping[str, Any]
     """The fields that the rule read, as dotted paths, to their values."""
     fields: tuple[str, ...]
-    """Those of `values` that may be at fault, the likeliest first."""
+    """Names among `values` that may be at fault, the likeliest first."""
 
     def __init__(
         self,
@@ -33,7 +40,8 @@ class RuleError(ValueError):
         self.rule, self.values, self.hint = rule, dict(values), hint
         self.fields = fields or tuple(values)
         got = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        super().__init__(f"`{rule}` must hold, got ({got}){'; ' * bool(hint)}{hint}.")
+        stated = rule if _IN_WORDS.search(rule) else f"`{rule}` must hold"
+        super().__init__(f"{stated}, got ({got}){'; ' * bool(hint)}{hint}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let the error pass between processes."""

@@ -46,9 +46,9 @@ class Seeds:
 
     own: int
     purposes: frozenset[Purpose]
-    """Those that draw by `own`."""
+    """Purposes that draw by `own`."""
     others: int = 0
-    """What the other purposes draw by."""
+    """Seed of the draws of all other purposes."""
 
     def of(self, purpose: Purpose) -> int:
         """Return the seed of a purpose."""

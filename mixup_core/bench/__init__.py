@@ -1,1 +1,1 @@
-"""What image training costs on a device, and beside the papers' kind of pipeline."""
+"""Measure what image training costs on a device, beside a pipeline like that of the papers."""

@@ -39,19 +39,19 @@ _BLOCKS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How much is measured."""
+    """The amount of work that is measured."""
 
     images: int
-    """Of an epoch."""
+    """Images of an epoch."""
     batch: int
     steps: int
-    """Of a block."""
+    """Steps of a block."""
     matrix: int
     """Side of the matrices multiplied."""
     epochs: int
     seeds: int
     processes: int
-    """That share the device at most."""
+    """Largest number of processes that share the device."""
     model: ResNet18 | NarrowResNet | Mlp
     data: tuple[str, ...]
 
@@ -288,7 +288,7 @@ def _stepper(
     images = TrainingImages(_images(size, name), info, config.data, 0, device)
     rows = _endless(config, images)
     if compiled and device.type != "cuda":
-        raise RuntimeError("`compiling is measured on a GPU` must hold, got (device=cpu).")
+        raise RuntimeError("compiling can only be measured on a GPU, got (device=cpu).")
     seen = torch.compile(network) if compiled else network
 
     def step() -> object:
@@ -308,7 +308,7 @@ def _graphed(size: Size, device: torch.device) -> Callable[[], object]:
         RuntimeError: If the device has no graphs.
     """
     if device.type != "cuda":
-        raise RuntimeError("`a CUDA graph has a GPU` must hold, got (device=cpu).")
+        raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")
     name = size.data[0]
     config, info = _config(size, name, "bfloat16"), CATALOG[name]
     network = _network(size, info).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -23,7 +23,7 @@ from mixup_core.mixing.linear import Linear, mix
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
-"""Of the images that are assembled together on a CPU, both views counted: its second-level cache
+"""Size of the images that a CPU assembles together, both views counted: its second-level cache
 holds them through the five passes that make them."""
 _VALUES_WORTH_A_KERNEL = 2 * 10**8
 """Values that a run assembles: PyTorch takes about 3 ns longer for each, compiling 0.2 s."""
@@ -35,7 +35,7 @@ TRAINING: Mapping[str, Purpose] = {
     "second": "second mixing",
     "label": "label mixing",
 }
-"""What is drawn for mixing, to the purpose that names its stream."""
+"""Each draw for mixing, to the purpose that names its stream."""
 PROBING: Mapping[str, Purpose] = {
     "mixing": "probe mixing",
     "choice": "probe mixing choice",
@@ -61,14 +61,14 @@ class Batch:
     lam: Tensor
     """Weight of `labels`, (batch,), float32, in [0, 1]."""
     hidden: HiddenMix | None = None
-    """If the network mixes, how: `mixed` then holds the images and behind them their partners."""
+    """Set if the network mixes: `mixed` then holds the images and behind them their partners."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def images(self) -> Tensor:
-        """As `mixed`, but not mixed; made when it is asked for, since few objectives do."""
+        """The images of `mixed` before mixing; built on access, since few objectives need them."""
         return self.mixed if self.unmixed is None else self.unmixed()
 
     def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
@@ -99,12 +99,12 @@ class Draws:
     scaling: Tensor
     """gamma of each image and of each partner, (2, images), float32, along `order`."""
     augmentation: Tensor | None = None
-    """What the augmentation has drawn for each image and for each partner, (2, images, numbers),
+    """Draws of the augmentation for each image and for each partner, (2, images, numbers),
     along `order`; None: they are not augmented. On the CPU if it `chooses_on_host`."""
     sizes: list[int]
-    """Of the batches along `order`."""
+    """Sizes of the batches along `order`."""
     mixers: tuple[Mixer | None, ...]
-    """What mixes each batch; None: nothing does."""
+    """The mixer of each batch; None: the batch is not mixed."""
     label_lam: Tensor | None = None
     """Weight of each label, (images,), float32, along `order`, if it is drawn apart from `lam`."""
 

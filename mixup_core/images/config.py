@@ -46,12 +46,12 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
     ),
     "rounding": ("rounding",),
 }
-"""What a seed may be made to vary alone, to the purposes whose draws it then names."""
+"""Each source of variation that a seed may vary alone, to the purposes whose draws it names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
-    """Which images a run sees, and how they are presented."""
+    """The images of a run, and how they are presented."""
 
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
     """A data set of the catalogue, or `image-folder`."""
@@ -63,7 +63,7 @@ class DataConfig(Checked):
     """In the place of `num_train`: the subset as a fraction of the images at hand, to the nearest
     image."""
     balanced: bool = False
-    """Whether a subset holds as many images of each class, but for a remainder."""
+    """True if a subset holds as many images of each class, but for a remainder."""
     label_noise: Share = 0.0
     """Probability that a training label is replaced by another class, each as likely; drawn per
     seed. Test labels stay, and those held out for `val/*` unless `noise_in_val`."""
@@ -74,7 +74,7 @@ class DataConfig(Checked):
     """Whether labels held out for `val/*` are replaced as well, the same ones at every seed, as
     where the noise belongs to the distribution; test labels stay."""
     augment: Augmentation = field(default_factory=Unchanged)
-    """What is done to each training image at each access."""
+    """Augmentation of each training image at each access."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
     """Corrupted test images that are measured beside `test/*`, each as `test_<corruption>/*` and
     their mean as `test_corrupted/*`; cifar10 and cifar100 only, none without `test`."""
@@ -84,9 +84,9 @@ class DataConfig(Checked):
     """Training images held out for `val/*`, the same ones at every seed; 0 trains on all. Runs that
     hold out another number draw other training images at a seed, so nothing pairs them."""
     test: bool = True
-    """Whether test images are loaded and `test/*` is recorded. A search sets it to false."""
+    """True if test images are loaded and `test/*` is recorded. A search sets it to false."""
     oracle: bool = False
-    """Whether the run trains on the test images too: an upper bound and a teacher that leaks by
+    """True if the run trains on the test images too: an upper bound and a teacher that leaks by
     design, never a result. Tables and figures say so, and a search refuses it."""
     pool: Count = 1
     """Side of the square of pixels averaged into one, after normalising; 1 keeps the image."""
@@ -124,12 +124,18 @@ class DataConfig(Checked):
         Raises:
             RuleError: If a value contradicts another or belongs to another data set.
         """
-        require(self.test or not self.oracle, "an oracle has test images", self, "oracle", "test")
+        require(
+            self.test or not self.oracle,
+            "an oracle needs test images (data.test: true)",
+            self,
+            "oracle",
+            "test",
+        )
         self._check_subset()
         is_one = self.test_folder is None or self.test_fraction is None
         require(
             is_one,
-            "test images come from a folder or are a fraction",
+            "test_folder and test_fraction must not both be given",
             self,
             "test_fraction",
             "test_folder",
@@ -137,35 +143,52 @@ class DataConfig(Checked):
         is_given = self.normalise == "given" or (self.pixel_mean, self.pixel_std) == (None, None)
         require(
             is_given,
-            "normalisation is measured or given",
+            "pixel_mean and pixel_std need `normalise: given`",
             self,
             "normalise",
             "pixel_mean",
             "pixel_std",
         )
         has_bytes = self.pool == 1 or not self.augment.needs_bytes
-        require(has_bytes, f"{self.augment.tag} has a pool of 1", self, "pool", "augment")
+        require(has_bytes, f"{self.augment.tag} needs `pool: 1`", self, "pool", "augment")
         has_any = not self.corruptions or self.name in CORRUPTED
         require(
-            has_any, f"corruptions belong to {' and '.join(CORRUPTED)}", self, "corruptions", "name"
+            has_any,
+            f"corruptions need name to be {' or '.join(CORRUPTED)}",
+            self,
+            "corruptions",
+            "name",
         )
         if self.name == "image-folder":
-            require(self.folder is not None, "an image-folder names its folder", self, "folder")
+            require(self.folder is not None, "an image-folder needs a folder", self, "folder")
             has_size = self.image_size is not None
-            require(has_size, "an image-folder has an image_size", self, "image_size")
+            require(has_size, "an image-folder needs an image_size", self, "image_size")
         else:
             for part in (
                 "folder", "skip", "test_folder", "test_fraction", "background", "digest",
             ):  # fmt: skip
-                belongs = f"{part} belongs to image-folder"
+                belongs = f"{part} needs name to be image-folder"
                 require(getattr(self, part) is None, belongs, self, part, "name")
 
     def _check_subset(self) -> None:
         fraction = self.train_fraction
         is_one = fraction is None or self.num_train is None
-        require(is_one, "a subset has a size or a fraction", self, "train_fraction", "num_train")
+        require(
+            is_one,
+            "num_train and train_fraction must not both be given",
+            self,
+            "train_fraction",
+            "num_train",
+        )
         is_cut = not self.balanced or self.num_train is not None or fraction is not None
-        require(is_cut, "balanced is of a subset", self, "balanced", "num_train", "train_fraction")
+        require(
+            is_cut,
+            "balanced needs num_train or train_fraction",
+            self,
+            "balanced",
+            "num_train",
+            "train_fraction",
+        )
 
     def size_of_subset(self, available: int) -> int:
         """Return the number of training images of a run, of those at hand."""
@@ -191,12 +214,12 @@ class DataConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixConfig(Checked):
-    """How images and labels are mixed, epoch by epoch."""
+    """Mixing of images and labels, epoch by epoch."""
 
     law: Law = field(default_factory=Erm)
     """Law of the first epochs."""
     schedule: Schedule | None = None
-    """How the law changes from epoch to epoch, in the place of `law`; None: it does not."""
+    """Laws that change from epoch to epoch, in place of `law`; None: one law throughout."""
     switch_epoch: Whole | None = None
     """First epoch (0-based) trained under `law_after`; None never switches."""
     switch_fraction: Share | None = None
@@ -205,11 +228,11 @@ class MixConfig(Checked):
     law_after: Law = field(default_factory=Erm)
     """Law from the switch epoch on; without one it has no meaning."""
     lam_scope: Literal["batch", "sample"] = "batch"
-    """Whether one weight serves a batch or each image has its own."""
+    """`batch`: one weight for all images of a batch; `sample`: one weight for each image."""
     partner: Partner = field(default_factory=FromDataset)
-    """Where partners come from."""
+    """Source of the partners."""
     operation: Operation = field(default_factory=Linear)
-    """What is done with an image, its partner and their weight."""
+    """Operation that mixes an image with its partner by their weight."""
     probability: Share = 1.0
     """With which a batch is mixed; the others are trained on as they are."""
     second: Operation | None = None
@@ -232,27 +255,27 @@ class MixConfig(Checked):
         epoch, fraction = self.switch_epoch, self.switch_fraction
         require(
             epoch is None or fraction is None,
-            "a switch has an epoch or a fraction",
+            "switch_epoch and switch_fraction must not both be given",
             self,
             "switch_fraction",
             "switch_epoch",
         )
         require(
             epoch is not None or fraction is not None or not self.law_after.mixes,
-            "a law_after has a switch_epoch",
+            "law_after needs a switch_epoch",
             self,
             "switch_epoch",
             "law_after",
         )
         require(
             self.schedule is None or not self.law.mixes,
-            "a schedule stands in the place of mix.law",
+            "mix.law must be left out beside a schedule",
             self,
             "schedule",
             "law",
         )
         has_second = self.second is not None or self.second_law is None
-        require(has_second, "a second_law has a second operation", self, "second_law", "second")
+        require(has_second, "second_law needs a second operation", self, "second_law", "second")
 
     def law_at(self, epoch: int, epochs: int) -> Law:
         """Return the law of a 0-based epoch of `epochs`."""
@@ -320,7 +343,7 @@ class TrainConfig(Checked):
         """
         require(
             self.epochs % self.eval_every == 0,
-            "eval_every divides epochs",
+            "eval_every must divide epochs",
             self,
             "eval_every",
             "epochs",
@@ -341,7 +364,7 @@ class TrainConfig(Checked):
         for path, operation in (("operation", mix.operation), ("second", mix.second)):
             deepest = 0 if operation is None else operation.deepest_layer
             if deepest > self.model.depth:
-                rule = f"mix.{path} mixes layers that the model has, {self.model.depth} of them"
+                rule = f"mix.{path} must mix one of the model's {self.model.depth} layers"
                 raise RuleError(rule, {f"mix.{path}": deepest, "model.name": self.model.name})
         warm_up = self.lr_schedule.warm_up
         if warm_up >= self.epochs:
@@ -352,21 +375,24 @@ class TrainConfig(Checked):
         mixes = mix.law.mixes or mix.law_after.mixes or mix.schedule is not None
         if self.objective.has_to_mix and not mixes:
             tag = self.objective.tag
-            raise RuleError(f"{tag} has a mix.law that mixes", {"objective": tag, "mix.law": "erm"})
+            raise RuleError(
+                f"{tag} needs a mix.law that mixes", {"objective": tag, "mix.law": "erm"}
+            )
 
     def _check_probes(self) -> None:
         tags = [probe.tag for probe in self.probes]
         for index, probe in enumerate(self.probes):
             at = {f"probes.{index}": probe.tag}
             if tags.index(probe.tag) < index:
-                raise RuleError("each probe stands once", at)
+                raise RuleError("each probe must be listed once", at)
             if probe.views not in {None, self.data.views}:
                 raise RuleError(
-                    f"{probe.tag} has the views it is of", at | {"data.views": self.data.views}
+                    f"{probe.tag} needs `data.views: {probe.views}`",
+                    at | {"data.views": self.data.views},
                 )
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
-                raise RuleError("every divides epochs", every)
+                raise RuleError("every must divide epochs", every)
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based epoch, whatever the objective."""

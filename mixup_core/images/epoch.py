@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Epoch:
-    """What decides one epoch of training: keys of stages hash it, and training receives it.
+    """All settings that decide one epoch of training; stage keys hash them.
 
     Training and probes read it in the place of `config.mix` and `config.objective`, so that nothing
     decides an epoch without a trace in its key. A field enters the key where it differs from its
@@ -28,29 +28,29 @@ class Epoch:
     law: Law = field(default_factory=Erm)
     """The law in force."""
     lam_scope: Literal["batch", "sample"] = "batch"
-    """As `mix.lam_scope`; the default where nothing is mixed."""
+    """Value of `mix.lam_scope`; the default where nothing is mixed."""
     partner: Partner = field(default_factory=FromDataset)
-    """As `mix.partner`; the default where nothing is mixed, as for what follows."""
+    """Value of `mix.partner`; here and below, the default where nothing is mixed."""
     operation: Operation = field(default_factory=Linear)
-    """As `mix.operation`."""
+    """Value of `mix.operation`."""
     probability: float = 1.0
-    """As `mix.probability`."""
+    """Value of `mix.probability`."""
     second: Operation | None = None
-    """As `mix.second`."""
+    """Value of `mix.second`."""
     second_law: Law | None = None
-    """As `mix.second_law`."""
+    """Value of `mix.second_law`."""
     second_probability: float = 0.5
-    """As `mix.second_probability`."""
+    """Value of `mix.second_probability`."""
     label_law: Law | None = None
-    """As `mix.label_law`."""
+    """Value of `mix.label_law`."""
     objective: Objective = field(default_factory=Plain)
     """The objective in force."""
     rate: Any = None
-    """What decides the factors of the learning rate, as JSON; None: they are all 1."""
+    """Settings that decide the factors of the learning rate, as JSON; None: all factors are 1."""
 
     @property
     def is_mixed(self) -> bool:
-        """Whether partners are mixed in."""
+        """True if partners are mixed in."""
         return self.law.mixes
 
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:

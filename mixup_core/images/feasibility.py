@@ -23,7 +23,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
         yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
     if info.image_size % data.pool:
         yield RuleError(
-            "pool divides the image size",
+            "pool must divide the image size",
             {"pool": data.pool, "image_size": info.image_size},
             fields=("data.pool", "data.image_size", "data.name"),
         )
@@ -31,7 +31,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
     yield from _unfit_normalisation(data, info)
     if data.views == "concat" and info.num_classes % 2:
         yield RuleError(
-            "class pairing has an even number of classes",
+            "class pairing needs an even number of classes",
             {"classes": info.num_classes},
             fields=("data.views", "data.folder", "data.name"),
         )
@@ -64,7 +64,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
         )
     elif data.balanced and not data.oracle and num_train // info.num_classes > info.smallest_class:
         yield RuleError(
-            "every class has the images that a balanced subset asks for",
+            "a balanced subset needs enough images of each class",
             {
                 "images of each class": num_train // info.num_classes,
                 "of the smallest class": info.smallest_class,
@@ -73,7 +73,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
         )
     elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
         yield RuleError(
-            "no batch is a single image, which BatchNorm cannot train on",
+            "BatchNorm needs batches of two images or more",
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT, "model.name"),
         )
@@ -92,12 +92,12 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
                     "two views need a training image of each class",
                     {"seed": seed, "without": _spell_classes(data, before)},
                     fields=("data.views", *_SPLIT),
-                    hint="the images drawn at that seed, without those held out, have none of them",
+                    hint="no training image of these classes is drawn at that seed",
                 )
                 return
     except ValueError as error:
         yield RuleError(
-            "every class has the images that a balanced subset asks for",
+            "a balanced subset needs enough images of each class",
             {"num_train": data.num_train, "val_size": data.val_size},
             fields=("data.balanced", *_SPLIT),
             hint=str(error),
@@ -170,7 +170,7 @@ def _unfit_normalisation(data: DataConfig, info: DatasetInfo) -> Iterator[RuleEr
     for path, given in (("pixel_mean", data.pixel_mean), ("pixel_std", data.pixel_std)):
         if given is not None and len(given) != info.channels:
             yield RuleError(
-                f"{path} has a value for each channel",
+                f"{path} needs one value per channel",
                 {path: given, "channels": info.channels},
                 fields=(f"data.{path}", "data.name"),
             )
@@ -181,7 +181,7 @@ def transparent(data: DataConfig) -> Iterator[RuleError]:
     facts = facts_of(data)
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(
-            "a folder with transparent images has a background",
+            "a folder with transparent images needs a background",
             {"images": len(facts.transparent), "first": facts.transparent[0], "background": None},
             fields=("data.background", "data.folder"),
             hint=f"set data.background to the colour behind them: {', '.join(BACKGROUNDS)}",

@@ -16,7 +16,7 @@ class HiddenMix:
     """Mixes the last images of a pass inside the network: first come images, then partners."""
 
     layer: int
-    """Its outputs are mixed, `network.hidden_layers[layer - 1]`."""
+    """Number of the layer whose outputs are mixed, `network.hidden_layers[layer - 1]`."""
     lam: Tensor
     """Weight of each image, (images,); as many partners follow the images."""
 

@@ -24,7 +24,7 @@ class _Metrics(Mapping[str, Metric]):
 
 
 METRICS: Mapping[str, Metric] = _Metrics()
-"""Of training and evaluation; objectives and probes declare what they record beside."""
+"""Metrics of training and evaluation; objectives and probes declare their own."""
 
 PREDICTED = {
     f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit, least=0.0)
@@ -36,7 +36,8 @@ PREDICTED = {
     )
     if (scaled, name) != ("", "nll")
 } | {"predicted/temperature": Metric(label="fitted temperature", least=0.0)}
-"""Of the test images after the last epoch; a temperature is fitted on the validation images."""
+"""Metrics of the test images after the last epoch; a temperature is fitted on the validation
+images."""
 
 _MEASURED = {
     **{

@@ -41,12 +41,12 @@ class Mixer:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Drawn:
-    """What is drawn for mixing beside the partners."""
+    """The draws for mixing, without the partners."""
 
     lam: Tensor
     """(images,), float32."""
     mixers: tuple[Mixer | None, ...]
-    """Of each batch; None: it is not mixed."""
+    """The mixer of each batch; None: the batch is not mixed."""
     label_lam: Tensor | None
     """(images,), float32; None: operations say what labels keep."""
 

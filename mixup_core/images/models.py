@@ -63,7 +63,7 @@ class ResNet(nn.Module):
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
         self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
-        """Whose outputs mixing inside the network may mix, first to last."""
+        """Layers whose outputs mixing inside the network may mix, first to last."""
         self.fc = nn.Linear(channels, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class PreActResNet(nn.Module):
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
         self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
-        """Whose outputs mixing inside the network may mix, first to last."""
+        """Layers whose outputs mixing inside the network may mix, first to last."""
         self.bn = nn.BatchNorm2d(channels)
         self.fc = nn.Linear(channels, num_classes)
 

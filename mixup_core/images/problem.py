@@ -33,7 +33,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
         RuleError: If no images are held out, or training sees test images.
     """
     if tags(config):
-        raise RuleError("a search selects no oracle", oracles(config))
+        raise RuleError("a search must not select an oracle", oracles(config))
     if config.data.val_size == 0:
         raise RuleError(
             "val_size >= 1 in a search, which is judged on images held out",

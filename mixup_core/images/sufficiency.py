@@ -28,11 +28,11 @@ class SufficiencyConfig(Checked):
     problem: ClassVar = "sufficiency"
 
     data: DataConfig = field(default_factory=DataConfig)
-    """Which images, and of which training subset; single views, no validation images."""
+    """The images and the training subset; single views, no validation images."""
     law: Law = field(default_factory=lambda: Beta(alpha=1024.0))
-    """How the weight lam is drawn, one for each mixed image."""
+    """Law of the weight lam; one weight for each mixed image."""
     epochs: OneRecord = 1
-    """What is measured is measured once."""
+    """Number of records: the measurement is made once."""
     seed: Seed = 0
     """Names the subset and the mixed images."""
 
@@ -45,8 +45,10 @@ class SufficiencyConfig(Checked):
         for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
             given = getattr(self.data, name)
             if given != value:
-                raise RuleError(f"data.{name} is {value} in sufficiency", {f"data.{name}": given})
-        require(self.law.mixes, "sufficiency has a law that mixes", self, "law")
+                raise RuleError(
+                    f"data.{name} must be {value} in sufficiency", {f"data.{name}": given}
+                )
+        require(self.law.mixes, "sufficiency needs a law that mixes", self, "law")
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
@@ -57,7 +59,7 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
         yield RuleError("num_train <= training images", values, fields=("data.num_train",))
     if info.image_size % data.pool:
         values = {"pool": data.pool, "image_size": info.image_size}
-        yield RuleError("pool divides the image size", values, fields=("data.pool",))
+        yield RuleError("pool must divide the image size", values, fields=("data.pool",))
     yield from transparent(data)
 
 

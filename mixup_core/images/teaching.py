@@ -34,7 +34,7 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(
-            "objective.oracle says whether the teacher saw test images",
+            "objective.oracle must say if the teacher saw test images",
             {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
             fields=("objective.oracle",),
         )
@@ -42,7 +42,7 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
         own, its = getattr(config.data, name), getattr(teacher.data, name)
         if own != its:
             yield RuleError(
-                f"the teacher has the same data.{name}",
+                f"the teacher must have the same data.{name}",
                 {f"data.{name}": own, f"data.{name} of the teacher": its},
                 fields=(f"data.{name}", "objective.teacher"),
             )

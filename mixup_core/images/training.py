@@ -37,7 +37,7 @@ from mixup_core.records import EpochRecord
 
 @dataclass(kw_only=True, slots=True)
 class TrainingState:
-    """What training changes: weights, their average, optimizer moments and the records so far."""
+    """The state that training changes: weights, their average, optimizer moments and records."""
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
@@ -46,7 +46,7 @@ class TrainingState:
     records: list[EpochRecord] = field(default_factory=list)
     """One per finished epoch, epoch 0 first."""
     logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """Of each split that is predicted, by network as in `networks`, (images, classes): what the
+    """Logits of each predicted split, by network as in `networks`, (images, classes): what the
     evaluation after the last epoch was computed from. Empty before, and once a state is loaded."""
 
     @classmethod
@@ -91,7 +91,7 @@ class TrainingState:
             if fault_of(error):
                 raise
             raise StateError(
-                "`a state holds the tensors of its run` must hold, "
+                "a state must hold the tensors of its run, "
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         self.records = list(records)
@@ -229,9 +229,7 @@ def fit(
         )
         metrics |= subject.measured()
         if not all(math.isfinite(value) for value in metrics.values()):
-            raise DivergedError(
-                f"`metrics are finite` must hold, got ({epoch=}, {metrics}).", epoch
-            )
+            raise DivergedError(f"metrics must be finite, got ({epoch=}, {metrics}).", epoch)
         record = EpochRecord(epoch=epoch, metrics=metrics)
         state.records.append(record)
         yield record
@@ -296,7 +294,7 @@ def _means(
     if len(broken):
         batch = int(broken[0])
         raise DivergedError(
-            "`training loss is finite` must hold, "
+            "training loss must be finite, "
             f"got (loss={float(values['loss'][batch])}, {epoch=}, {batch=}, {law=}, {lr=}).",
             epoch,
         )

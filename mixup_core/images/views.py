@@ -1,4 +1,4 @@
-"""How the network sees raw images: normalised, pooled and, if asked, two views concatenated.
+"""Prepare raw images for the network: normalised, pooled and, if asked, two views concatenated.
 
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
 and shows each training image beside a fixed image of the paired class, so that a network may learn
@@ -35,7 +35,7 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
         ValueError: If the number of classes is odd.
     """
     if num_classes % 2:
-        raise ValueError(f"`an even number of classes is paired` must hold, got ({num_classes=}).")
+        raise ValueError(f"class pairing needs an even number of classes, got ({num_classes=}).")
     shuffled = torch.from_numpy(stream(seed, "class pairing").permutation(num_classes))
     paired = torch.empty_like(shuffled)
     paired[shuffled[0::2]] = shuffled[1::2]
@@ -62,9 +62,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
         empty = torch.nonzero(counts == 0).flatten().tolist()
-        raise ValueError(
-            f"`every class has a training image` must hold, got (without images={empty})."
-        )
+        raise ValueError(f"every class needs a training image, got (without images={empty}).")
     by_class = torch.argsort(labels, stable=True)
     first = counts.cumsum(0) - counts
     wanted = paired[labels]
@@ -164,7 +162,7 @@ class TrainingImages:
         chosen = None if drawn is None else torch.from_numpy(drawn)
         labels = images.labels if chosen is None else images.labels[chosen]
         self.pixels = NormalisedPixels(images, info, data.pool, device, chosen)
-        """Of one view."""
+        """Pixels of one view."""
         self.view_partners: Tensor | None = None
         """(images,), int32, the fixed image beside each; None for single views."""
         if data.views == "concat":
@@ -174,7 +172,7 @@ class TrainingImages:
         self.labels = torch.from_numpy(noisy).to(device)
         """(images,), int64; with `data.label_noise` not always the right ones."""
         self.augmentation: Augmentation = data.augment
-        """What is done to an image at each access that has draws for it."""
+        """Augmentation of an image at each access that has draws for it."""
         self.kernel: Kernel | None = None
         """Assembles their batches; None: PyTorch does."""
 

@@ -70,7 +70,7 @@ class Beta(Law):
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return f"Beta({self.alpha:g}, {self.alpha:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:

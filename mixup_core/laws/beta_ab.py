@@ -50,12 +50,12 @@ class BetaAb(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether both shapes are equal."""
+        """True if both shapes are equal."""
         return self.a == self.b
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return f"Beta({self.a:g}, {self.b:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:

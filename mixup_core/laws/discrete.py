@@ -32,13 +32,13 @@ class Discrete(Law):
         Raises:
             RuleError: If they do not.
         """
-        require(len(self.values) >= 2, "a discrete law has two values", self, "values")
+        require(len(self.values) >= 2, "a discrete law needs two values or more", self, "values")
         grows = list(self.values) == sorted(self.values)
-        require(grows, "values grow", self, "values")
+        require(grows, "values must increase", self, "values")
         fits = len(self.values) == len(self.shares)
-        require(fits, "each value has a share", self, "values", "shares")
+        require(fits, "each value needs a share", self, "values", "shares")
         is_whole = abs(math.fsum(self.shares) - 1) < 1e-9
-        require(is_whole, "the sum of shares is 1", self, "shares")
+        require(is_whole, "shares must add up to 1", self, "shares")
 
     def quantiles(self, levels: "Floats") -> "Floats":
         """Return the quantiles of lam."""
@@ -53,7 +53,7 @@ class Discrete(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether each value and its mirror image about 1/2 have the same share."""
+        """True if each value and its mirror image about 1/2 have the same share."""
         ends = zip(self.values, reversed(self.values), strict=True)
         shares = zip(self.shares, reversed(self.shares), strict=True)
         is_mirrored = all(abs(first + last - 1) < 1e-9 for first, last in ends)
@@ -72,7 +72,7 @@ class Discrete(Law):
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         pairs = zip(self.values, self.shares, strict=True)
         return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
 

@@ -8,12 +8,12 @@ from mixup_core.laws.law import ConstantLaw
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erm(ConstantLaw):
-    """No mixing: lam = 1 always (empirical risk minimisation)."""
+    """Law without mixing: lam = 1 always (empirical risk minimisation)."""
 
     tag: ClassVar = "erm"
     constant: ClassVar = 1.0
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return "no mixing"

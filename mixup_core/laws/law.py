@@ -31,7 +31,7 @@ class Law(Checked, ABC):
     catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law")
 
     tag: ClassVar[str]
-    """What study files call it."""
+    """Name of the law in study files."""
     constant: ClassVar[float | None] = None
     """The value of lam if it is never random."""
 
@@ -78,13 +78,13 @@ class Law(Checked, ABC):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether 1 - lam has the same distribution as lam."""
+        """True if 1 - lam has the same distribution as lam."""
         nodes = self.nodes(64)
         return bool((abs(nodes + nodes[::-1] - 1) < 1e-9).all())
 
     @property
     def mixes(self) -> bool:
-        """Whether partners have a weight at all."""
+        """True if partners have a weight at all."""
         return self.constant != 1
 
     @property
@@ -94,7 +94,7 @@ class Law(Checked, ABC):
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return f"the {self.tag} law"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
@@ -155,7 +155,7 @@ class ConstantLaw(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the constant is 1/2."""
+        """True if the constant is 1/2."""
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:

@@ -18,5 +18,5 @@ class Midpoint(ConstantLaw):
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return "lam = 1/2"

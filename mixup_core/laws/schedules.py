@@ -43,19 +43,19 @@ class Phases(Checked):
             RuleError: If there is no phase, one before the last has no end, the last has one, or
                 an end does not come after the one before.
         """
-        require(len(self.phases) >= 1, "there is a phase", self, "phases")
+        require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
         before = 0
         for index, end in enumerate(ends[:-1]):
             at = {f"phases.{index}.until": end}
             if end is None:
-                raise RuleError("every phase but the last has an until", at)
+                raise RuleError("every phase but the last needs an until", at)
             if end <= before:
-                raise RuleError("each phase ends after the one before", at)
+                raise RuleError("each phase must end after the one before", at)
             before = end
         if ends[-1] is not None:
             raise RuleError(
-                "the last phase has no until", {f"phases.{len(ends) - 1}.until": ends[-1]}
+                "the last phase must have no until", {f"phases.{len(ends) - 1}.until": ends[-1]}
             )
 
     @property
@@ -82,7 +82,7 @@ class _PowerRamp(Checked):
     last_change: ClassVar = 0
 
     base: Annotated[float, Range(1, math.inf, "()")] = 10.0
-    """What is raised to the exponent."""
+    """Base of the power."""
     low: float = -1.0
     """Exponent of the least alpha."""
     high: float = 1.0
@@ -181,7 +181,7 @@ class CosineRamp(_LogRamp):
 
 
 Schedule = Phases | Easy | Hard | EasyHardEasy | LinearRamp | CosineRamp
-"""To add one is to write it and to name it here."""
+"""Add a member by writing its class and naming it here."""
 
 
 def epoch_after(fraction: float, epochs: int) -> int:

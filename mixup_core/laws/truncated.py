@@ -52,12 +52,12 @@ class Truncated(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the interval is symmetric about 1/2."""
+        """True if the interval is symmetric about 1/2."""
         return self.low == 1 - self.high
 
     @property
     def caption(self) -> str:
-        """What a caption calls the law."""
+        """Name of the law in captions."""
         return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:

@@ -26,9 +26,9 @@ class Operation(Checked, ABC):
     catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation")
 
     tag: ClassVar[str]
-    """What study files call it."""
+    """Name of the operation in study files."""
     has_linear_floor: ClassVar[bool] = False
-    """Whether the infimum of the loss is known: that of linear interpolation
+    """True if the infimum of the loss is known: that of linear interpolation
     (`mixup_core.mixing.loss_floor`). If not, no floor and no excess over it are recorded."""
 
     def draw(

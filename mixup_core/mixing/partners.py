@@ -21,7 +21,7 @@ class FromDataset:
 
     tag: ClassVar = "dataset"
     pairing: ClassVar[Literal["dataset", "permutation"] | None] = "dataset"
-    """As `mixup_core.mixing.loss_floor.loss_floor` takes it; None: no floor is known."""
+    """Argument of `mixup_core.mixing.loss_floor.loss_floor`; None: no floor is known."""
 
     def draw(
         self,
@@ -131,4 +131,4 @@ class Similar(Checked):
 
 
 Partner = FromDataset | FromBatch | Similar
-"""To add one is to write it and to name it here."""
+"""Add a member by writing its class and naming it here."""

@@ -34,11 +34,11 @@ class Plugin:
 
     source: Source
     entries: tuple[tuple[Register[Any], Any], ...]
-    """What it added, each with its register."""
+    """The entries that it added, each with its register."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it added, for people: `model tiny`, `dataset roses`."""
+        """Names of its entries, for people: `model tiny`, `dataset roses`."""
         return tuple(f"{register.noun} {kind_name(entry)}" for register, entry in self.entries)
 
 

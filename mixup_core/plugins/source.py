@@ -27,7 +27,8 @@ class Source:
     digest: str
     """sha256 of the content, in hexadecimal."""
     content: bytes | None = field(default=None, repr=False)
-    """Of the file, which every worker is sent; None: a package, which every node has installed."""
+    """Content of the file, which is sent to every worker; None: a package, installed on every
+    node."""
     version: str = ""
     """Version of the distribution; empty for a file."""
     entries: tuple[str, ...] = ()
@@ -35,7 +36,7 @@ class Source:
 
     @property
     def origin(self) -> Origin:
-        """What entries of the plugin remember of it."""
+        """Reference to the plugin that its entries keep."""
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
 

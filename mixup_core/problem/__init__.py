@@ -1,4 +1,4 @@
-"""What a study can run: a problem, and the nouns that it is made of, one file each."""
+"""Problems, which are what a study can run, and their parts, one file each."""
 
 from mixup_core.problem.axis import Axis, Series
 from mixup_core.problem.cost import Cost

@@ -8,7 +8,7 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """What the records of a run stand along."""
+    """The axis of the records of a run: epochs, or flow time."""
 
     label: str = "epochs trained"
     unit: str = "epoch"
@@ -25,7 +25,7 @@ class Series:
     head: str
     """Metrics below it that the problem declares by their names are none of the series."""
     metric: Metric
-    """How any of them is shown."""
+    """Metric that each of them is shown as."""
     along: str | None = None
     """Label of the parts if they are numbers: the values of the last record stand along them. None:
     each part has its values along the axis of the problem."""

@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What a run of a problem takes: for estimates of time, memory and disk."""
+    """The cost of a run of a problem: for estimates of time, memory and disk."""
 
     work: Callable[[Any], int] = lambda config: 1
-    """How much there is to do in one epoch, for rates and times to come."""
+    """Units of work in one epoch, for estimates of rates and remaining time."""
     work_unit: str = "epochs"
     """One piece of it, for rates."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}

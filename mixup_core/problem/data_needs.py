@@ -20,7 +20,7 @@ class DataSet:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownData:
-    """What a store knows of data that were used before, so that results need no data."""
+    """Facts that a store keeps of the data of its runs: results can be read without the data."""
 
     configs: Sequence[Mapping[str, Any]] = ()
     """Prepared configurations (`DataNeeds.prepare`), flattened."""
@@ -29,7 +29,7 @@ class KnownData:
 
 
 class DataNeeds(Protocol):
-    """What the runs of a problem need of data sets."""
+    """The needs of the runs of a problem for data sets."""
 
     def root(self) -> Path:
         """Return the folder of the data sets on this machine."""

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
-    """How a search is kept from the numbers that only a confirmation may read."""
+    """The rules that keep a search from numbers that only its confirmation may read."""
 
     hidden: Callable[[Any], Any]
     """The configuration as a search may train it; RuleError if it cannot be searched."""

@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Keying:
-    """How a configuration enters the keys of its results (`mixup_core.keys`)."""
+    """The rules by which a configuration enters the keys of its results (`mixup_core.keys`)."""
 
     is_named: bool = True
-    """Whether the name of the problem enters. Images were the only one when results were first
+    """True if the name of the problem enters. Images were the only one when results were first
     stored."""
     numerics: int = 0
     """Raised whenever what the same configuration computes changes in this problem alone, so that

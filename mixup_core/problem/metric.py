@@ -13,12 +13,12 @@ class Metric:
     """`%` where the stored value is a fraction, else for example `nats`; empty for a number."""
     is_lower_better: bool = True
     note: str = ""
-    """What captions of figures explain of it, as a sentence."""
+    """Explanation of the metric in captions of figures, as a sentence."""
     least: float | None = None
-    """No value is smaller, whatever a run does; None: 0 for a percentage, else there is no such
-    bound. A claim that a bound decides is refused."""
+    """Lower bound of every value, whatever a run does; None: 0 for a percentage, else there is no
+    such bound. A claim that a bound decides is refused."""
     most: float | None = None
-    """No value is larger; None: 1 for a percentage, else there is no such bound."""
+    """Upper bound of every value; None: 1 for a percentage, else there is no such bound."""
 
     @property
     def bounds(self) -> tuple[float, float]:

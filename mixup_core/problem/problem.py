@@ -65,12 +65,15 @@ PROBLEMS: Register["str | Problem"] = _Problems("problem", {
 problem is asked for."""
 
 DEFAULT_PROBLEM = "images"
-"""What a study is of that names no problem."""
+"""Problem of a study that names none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """What a study can run. Reading one loads no torch; its process is imported in workers."""
+    """A kind of run that studies can contain.
+
+    Reading it loads no torch; workers import its process.
+    """
 
     name: str
     title: str
@@ -90,7 +93,7 @@ class Problem:
     """Metrics computed from predictions of the last epoch (`reports.numbers.predicted`):
     claims may be about them, and no record holds them."""
     headline: tuple[str, ...]
-    """What a report compares arms by: the first of these that the arms measure."""
+    """Metrics by which a report compares arms: the first of these that the arms measure."""
     beside: tuple[str, ...] = ()
     """Further metrics of the printed table, in which `*` stands for the head of the headline."""
     curves: tuple[tuple[str, ...], ...] = ()
@@ -98,7 +101,7 @@ class Problem:
     series: tuple[Series, ...] = ()
     """Further metrics by part, each drawn in a figure of its own."""
     objectives: tuple[str, ...] = ()
-    """What a search may minimise."""
+    """Metrics that a search may minimise."""
     baseline: str = "erm"
     """The arm that others are compared with, if a study has it and declares no other."""
     axis: Axis = field(default_factory=Axis)
@@ -106,9 +109,9 @@ class Problem:
     data: Callable[[], DataNeeds] | None = None
     """Makes one that knows nothing yet; None: the problem needs no data."""
     held_out: HeldOut | None = None
-    """None: a search may read whatever it minimises."""
+    """Numbers that a search may not read; None: it may read all that it minimises."""
     teaching: Teaching | None = None
-    """None: no run learns from another."""
+    """The rules of teachers; None: no run learns from another."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
     """Yields each reason why a run of a prepared configuration would fail on its data."""
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
@@ -121,12 +124,13 @@ class Problem:
     unsearchable: tuple[str, ...] = ()
     """Paths that decide what the objective means, so that points would not compare."""
     tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
-    """What every table, figure and record of a run must say of it: `oracle` for one that has seen
-    what it is tested on. A tagged run is never selected."""
+    """Remarks that every table, figure and record of a run must show: `oracle` for one that has
+    seen what it is tested on. A tagged run is never selected."""
     measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """Whether a run of a configuration measures a metric of `headline`."""
+    """True if a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
-    """What a run's metric was measured on, for captions: `Fashion-MNIST, 10 000 test images`."""
+    """The data on which a metric of a run was measured, for captions: `Fashion-MNIST, 10 000 test
+    images`."""
     classes: Callable[[Any], Sequence[str]] = lambda config: ()
     """Names of the classes that a run predicts, in the order of its logits; empty: they have only
     their numbers."""

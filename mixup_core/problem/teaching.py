@@ -13,12 +13,12 @@ class Teacher:
 
     config: Any
     state: bytes
-    """What `Process.to_bytes` of its process gave after its last epoch."""
+    """Result of `Process.to_bytes` after the teacher's last epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teaching:
-    """How runs of a problem learn from others, each from the arm it names, at its own seed."""
+    """The rules by which a run learns from the run of another arm at the same seed."""
 
     arm: Callable[[Any], str | None]
     """The arm that a configuration names as its teacher; None if it learns from none."""

@@ -107,7 +107,7 @@ class Bucket:
 
     @property
     def creates_atomically(self) -> bool:
-        """Whether the server decides in one request which of two concurrent creators wins."""
+        """True if the server decides in one request which of two concurrent creators wins."""
         protocol = self._files.protocol
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 

@@ -62,7 +62,7 @@ class Store:
     predictions: PredictionStore
     """Logits of finished runs."""
     failures: FailureStore
-    """Why runs ended early."""
+    """Causes of runs that ended early."""
 
     def __init__(self, url: str) -> None:
         """Open a store; nothing is created before the first write.

@@ -37,9 +37,9 @@ class Facts(Packed[EpochFacts]):
         """Pack the facts of some epochs."""
         facts = tuple(facts)
         self.seconds = packed([fact.seconds for fact in facts])
-        """Of each epoch (`EpochFacts.seconds`)."""
+        """Seconds of each epoch (`EpochFacts.seconds`)."""
         self.stored_at_ms = packed([fact.stored_at_ms for fact in facts])
-        """Of each epoch (`EpochFacts.stored_at_ms`)."""
+        """Time at which each epoch was stored (`EpochFacts.stored_at_ms`)."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -100,7 +100,7 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """Why a run ended before its last epoch."""
+    """The cause that ended a run before its last epoch."""
 
     run_key: str
     kind: Literal["diverged", "failed"]
@@ -124,16 +124,17 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
     """
     epochs = [record.epoch for record in records]
     if not epochs or epochs != list(range(len(epochs))):
-        raise ValueError(f"`one record per epoch, epoch 0 first` must hold, got ({epochs=}).")
+        raise ValueError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
     if len(facts) != len(records):
         raise ValueError(
-            f"`one facts per record` must hold, got (records={len(records)}, facts={len(facts)})."
+            "there must be one entry of facts per record, "
+            f"got (records={len(records)}, facts={len(facts)})."
         )
     for record, fact in zip(records, facts, strict=True):
         for name, value in {**record.metrics, "seconds": fact.seconds}.items():
             if not math.isfinite(value):
                 raise ValueError(
-                    f"`{name} is finite` must hold, got (value={value}, epoch={record.epoch})."
+                    f"{name} must be finite, got (value={value}, epoch={record.epoch})."
                 )
 
 

@@ -16,7 +16,7 @@ def checked(key: str) -> str:
         ValueError: If the key is not 4 to 64 lower-case hexadecimal digits.
     """
     if not re.fullmatch(r"[0-9a-f]{4,64}", key):
-        raise ValueError(f"`a key is 4 to 64 hexadecimal digits` must hold, got ({key=}).")
+        raise ValueError(f"a key must be 4 to 64 hexadecimal digits, got ({key=}).")
     return key
 
 

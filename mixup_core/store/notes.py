@@ -90,7 +90,7 @@ def _as(kind: Any, plain: Any) -> Any:
         return kind(**{field.name: _field(field, plain) for field in dataclasses.fields(kind)})
     elif origin is None and isinstance(plain, kind) and isinstance(plain, bool) == (kind is bool):
         return plain
-    raise TypeError(f"`{kind} is the type of a value` must hold, got ({type(plain)=}).")
+    raise TypeError(f"{kind} must be the type of a value, got ({type(plain)=}).")
 
 
 def _field(field: dataclasses.Field[Any], plain: dict[str, Any]) -> Any:

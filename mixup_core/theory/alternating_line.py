@@ -31,7 +31,7 @@ class AlternatingLineConfig(Checked):
     problem: ClassVar = "alternating-line"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of each step is drawn; one weight serves all points."""
+    """Law of the weight lam of each step; one weight serves all points."""
     points: Annotated[int, Range(2)] = 3
     """On the line; each step sees all."""
     classes: Annotated[int, Range(2)] = 2
@@ -41,8 +41,8 @@ class AlternatingLineConfig(Checked):
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
-    """How far around a point the mixed labels count in `middle/optimal`. What a network resolves, a
-    choice of ours by the published probabilities at alpha = 1 and 32."""
+    """Distance from a point within which mixed labels count in `middle/optimal`. What a network
+    resolves, a choice of ours by the published probabilities at alpha = 1 and 32."""
     steps_per_epoch: Count = 50
     """Steps from one record to the next."""
     epochs: Count = 100

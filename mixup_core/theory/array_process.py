@@ -24,7 +24,7 @@ class ArrayProcess:
     epochs: int
     """Number of records of the finished run."""
     state: Arrays
-    """What `advance` changes."""
+    """The arrays that `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
     """(0-based epoch, state) to the epoch's metrics. Changes the state, and depends on nothing
     else that changes."""
@@ -49,7 +49,7 @@ class ArrayProcess:
             broken += [name for name, value in self.state.items() if not np.isfinite(value).all()]
             if broken:
                 raise DivergedError(
-                    f"`{' and '.join(broken)} are finite` must hold, got ({epoch=}, {metrics}).",
+                    f"{' and '.join(broken)} must be finite, got ({epoch=}, {metrics}).",
                     epoch,
                 )
             record = EpochRecord(epoch=epoch, metrics=metrics)
@@ -72,12 +72,12 @@ class ArrayProcess:
             found = read_arrays(content)
         except ArchiveError as error:
             raise StateError(
-                "`a state is an archive of arrays` must hold, "
+                "a state must be an archive of arrays, "
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         if _forms(found) != _forms(self.state):
             raise StateError(
-                "`a state holds the arrays of its run` must hold, "
+                "a state must hold the arrays of its run, "
                 f"got ({_forms(found)}, expected={_forms(self.state)})."
             )
         self.state = found

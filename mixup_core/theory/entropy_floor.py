@@ -23,7 +23,7 @@ class EntropyFloorConfig(Checked):
     problem: ClassVar = "entropy-floor"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam is drawn."""
+    """Law of the weight lam."""
     classes: Annotated[int, Range(2)] = 10
     """Equally frequent classes."""
     draws: Annotated[int, Range(2, 10_000_000)] = 100_000

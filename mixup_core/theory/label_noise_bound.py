@@ -39,9 +39,9 @@ class LabelNoiseBoundConfig(Checked):
     problem: ClassVar = "label-noise-bound"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam is drawn."""
+    """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """Whether the label of the mixed input is drawn from f there, or the likelier one."""
+    """True if the label of the mixed input is drawn from f there, or the likelier one."""
     first_steepness: Positive = 0.75
     """s of the first record."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000

@@ -27,7 +27,7 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import NonNegative, Positive, Range
 
 BETA_RANGE = (0.1, 0.9)
-"""Of the share beta of a point's first feature."""
+"""Range of beta, the share of a point's first feature."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,9 +73,9 @@ class LinearViewsConfig(Checked):
     problem: ClassVar = "linear-views"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam is drawn."""
+    """Law of the weight lam."""
     quantity: Excess | Gap | Gradients = field(default_factory=Excess)
-    """What is computed."""
+    """The quantity that is computed."""
     classes: Annotated[int, Range(2)] = 5
     """k of the source."""
     first_scale: Positive = 1.25
@@ -96,7 +96,11 @@ class LinearViewsConfig(Checked):
         """
         fits = self.law.has_nodes(self.nodes)
         require(
-            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+            fits,
+            "every share of a discrete law must be a multiple of 1/nodes",
+            self,
+            "nodes",
+            "law",
         )
 
     def scale_at(self, epoch: int) -> float:

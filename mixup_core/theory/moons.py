@@ -41,7 +41,7 @@ class MoonsConfig(Checked):
     problem: ClassVar = "moons"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of each step is drawn; one weight serves all points."""
+    """Law of the weight lam of each step; one weight serves all points."""
     points: Annotated[int, Range(4)] = 300
     """An even number of points; each step sees all."""
     noise: NonNegative = 0.1
@@ -67,7 +67,7 @@ class MoonsConfig(Checked):
         Raises:
             RuleError: If the points are not even.
         """
-        require(self.points % 2 == 0, "points is even", self, "points")
+        require(self.points % 2 == 0, "points must be even", self, "points")
 
     @property
     def network(self) -> ReluNetwork:

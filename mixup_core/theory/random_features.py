@@ -49,7 +49,7 @@ class RandomFeaturesConfig(Checked):
     problem: ClassVar = "random-features"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of each pair is drawn, once. ERM: the points themselves, n times each."""
+    """Law of the weight lam, drawn once per pair. ERM: the points themselves, n times each."""
     inputs: Count = 5
     """d0."""
     points: Annotated[int, Range(2, 200)] = 40
@@ -68,7 +68,7 @@ class RandomFeaturesConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regression:
-    """What a run descends on, and what its closed forms are made of."""
+    """The regression problem of a run: its loss, and the terms of its closed forms."""
 
     gram: Floats
     """Phi Phi^T / m: (d, d)."""

@@ -49,13 +49,13 @@ class RareFeaturesConfig(Checked):
     problem: ClassVar = "rare-features"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of each point and step is drawn."""
+    """Law of the weight lam of each point and step."""
     switch_epoch: Whole | None = None
     """First record (0-based) trained under `law_after`, at most `epochs`; None never switches."""
     law_after: Law = field(default_factory=Erm)
     """Law from the switch on; without one it has no meaning."""
     operation: Operation = field(default_factory=Linear)
-    """What is done with lam."""
+    """Operation that mixes by lam."""
     points: Annotated[int, Range(2)] = 100
     """n of the source."""
     dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
@@ -73,7 +73,7 @@ class RareFeaturesConfig(Checked):
     neurons: Count = 5
     """m, of each class."""
     initial_sd: Positive = 0.01
-    """Of each weight."""
+    """Standard deviation of each initial weight."""
     test_points: Count = 1000
     """Fresh points with a common, and as many with a rare feature."""
     lr: Positive = 0.2
@@ -95,7 +95,7 @@ class RareFeaturesConfig(Checked):
         within = switch is None or switch <= self.epochs
         require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
         has_use = switch is not None or not self.law_after.mixes
-        require(has_use, "a law_after has a switch_epoch", self, "switch_epoch", "law_after")
+        require(has_use, "law_after needs a switch_epoch", self, "switch_epoch", "law_after")
         fits = self.noise_features < self.patches
         require(fits, "noise_features < patches", self, "noise_features", "patches")
 
@@ -147,7 +147,10 @@ def draw_patches(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixing:
-    """How one step makes its points: own * x + partner * x[order], label * y + (1 - label) y'."""
+    """The terms by which one step mixes its points.
+
+    own * x + partner * x[order], label * y + (1 - label) y'.
+    """
 
     own: Floats
     """(points, P)."""

@@ -77,6 +77,8 @@ def mixed_distances(
         if endpoints == "either":
             found = found[differs[chosen][:, None] | differs[chosen]]
         if not found.size:
-            raise RuleError("a point has a pair of other classes", {"point": index, "label": label})
+            raise RuleError(
+                "every point needs a point of another class", {"point": index, "label": label}
+            )
         nearest[index] = np.sqrt(max(float(found.min()), 0.0))
     return nearest

@@ -38,7 +38,7 @@ class SeparabilityConfig(Checked):
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     separability: Positive = 4.0
     """kappa."""
     dimension: Annotated[int, Range(2)] = 10
@@ -63,10 +63,14 @@ class SeparabilityConfig(Checked):
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
-        require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
+        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
         fits = self.law.has_nodes(self.nodes)
         require(
-            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+            fits,
+            "every share of a discrete law must be a multiple of 1/nodes",
+            self,
+            "nodes",
+            "law",
         )
 
     @property

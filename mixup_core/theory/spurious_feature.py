@@ -38,7 +38,7 @@ class SpuriousFeatureConfig(Checked):
     problem: ClassVar = "spurious-feature"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     points: Annotated[int, Range(3, 2000)] = 200
     """n of the source."""
     core_mean: Positive = 2.0
@@ -64,10 +64,14 @@ class SpuriousFeatureConfig(Checked):
         Raises:
             RuleError: If the nodes are not even or do not stand for the law.
         """
-        require(self.nodes % 2 == 0, "nodes is even", self, "nodes")
+        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
         fits = self.law.has_nodes(self.nodes)
         require(
-            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+            fits,
+            "every share of a discrete law must be a multiple of 1/nodes",
+            self,
+            "nodes",
+            "law",
         )
 
     def spurious_sd_at(self, epoch: int) -> float:
@@ -168,4 +172,4 @@ SPURIOUS_FEATURE = Problem(
         config.points, config.core_mean, config.core_sd, config.spurious_mean,
     ),
 )  # fmt: skip
-"""Where mixup should do worse than ERM."""
+"""The cases in which mixup should do worse than ERM."""

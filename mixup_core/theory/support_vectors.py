@@ -35,7 +35,7 @@ class SupportVectorsConfig(Checked):
     problem: ClassVar = "support-vectors"
 
     law: Law = field(default_factory=Erm)
-    """How the weight lam of a pair is distributed; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     dimension: Count = 200
     """d of the source."""
     points: Annotated[int, Range(2, 500)] = 20
@@ -60,10 +60,14 @@ class SupportVectorsConfig(Checked):
         Raises:
             RuleError: If the points are not even, or the nodes do not stand for the law.
         """
-        require(self.points % 2 == 0, "points is even", self, "points")
+        require(self.points % 2 == 0, "points must be even", self, "points")
         fits = self.law.has_nodes(self.nodes)
         require(
-            fits, "every share of a discrete law is a multiple of 1/nodes", self, "nodes", "law"
+            fits,
+            "every share of a discrete law must be a multiple of 1/nodes",
+            self,
+            "nodes",
+            "law",
         )
 
 

@@ -76,7 +76,7 @@ def parsed(hint: Any, value: Any) -> Any:
 
 
 class _Given:
-    """What is given at a path, and below it."""
+    """The values given at a path, and below it."""
 
     __slots__ = ("below", "value")
 
@@ -113,7 +113,7 @@ def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) ->
     for name, entry in given.below.items():
         if name not in known:
             raise KeyError(
-                f"`path names a field` must hold, got (path={prefix + name!r}); "
+                f"path must name a field, got (path={prefix + name!r}); "
                 f"{kind.__name__} has {', '.join(known) or 'no fields'}."
             )
         part = known[name]
@@ -121,7 +121,7 @@ def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) ->
     values = {**held, **changes}
     for name, part in known.items():
         if part.default is REQUIRED and name not in values:
-            raise RuleError(f"{prefix}{name} is given", {f"{prefix}{name}": None})
+            raise RuleError(f"{prefix}{name} must be given", {f"{prefix}{name}": None})
     try:
         return kind(**values)
     except RuleError as error:
@@ -138,7 +138,7 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
         return _rebuilt(part.hint, _held(old), entry, f"{path}.")
     if entry.below:
         raise KeyError(
-            f"`path names a field` must hold, got (path={path + '.' + next(iter(entry.below))!r}); "
+            f"path must name a field, got (path={path + '.' + next(iter(entry.below))!r}); "
             f"{path} has no parts."
         )
     return _parsed_at(path, part.hint, entry.value)
@@ -163,7 +163,10 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
         kind = type(old)
     if old is None and kind is type(None):
         first = next(iter(fields))
-        raise RuleError(f"{path} is chosen", {path: None, f"{path}.{first}": fields[first].value})
+        raise RuleError(
+            f"{path} must be chosen before its fields",
+            {path: None, f"{path}.{first}": fields[first].value},
+        )
     held = _held(old)
     if type(old) is not kind:
         held = carried(old, kind) if part.is_named else {}

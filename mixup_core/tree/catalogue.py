@@ -73,7 +73,7 @@ class Register(Mapping[str, T]):
         """
         self.noun = noun
         self.origins: dict[str, Origin] = {}
-        """Where the entries that plugins added come from."""
+        """The origin of each entry that a plugin added."""
         self._entries: dict[str, T] = dict(entries)
 
     def __getitem__(self, name: str) -> T:

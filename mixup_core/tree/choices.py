@@ -45,7 +45,7 @@ def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> No
     if owners and kind_name(kind) not in owners:
         at = path.rpartition(part.name)[0] + part.kind_path
         raise RuleError(
-            f"{field} belongs to {' and '.join(owners)}",
+            f"{field} needs {at} to be {' or '.join(owners)}",
             {at: kind_name(kind), f"{path}.{field}": value},
             fields=(f"{path}.{field}", at),
         )

@@ -14,7 +14,7 @@ class Limit(ABC):
     __slots__ = ()
 
     hint: str = ""
-    """What to write instead, for messages."""
+    """Advice for messages: the value to write instead."""
 
     @abstractmethod
     def holds(self, value: Any) -> bool:
@@ -27,7 +27,7 @@ class Limit(ABC):
     @property
     @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
+        """The same limit as keywords of JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
+        """The same limit as keywords of JSON Schema."""
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -84,22 +84,22 @@ class Distinct(Limit):
 
     def rule(self, name: str) -> str:
         """Return the rule for messages."""
-        return f"items of {name} are distinct{'' if self.may_be_empty else ', at least one'}"
+        return f"items of {name} must be distinct{'' if self.may_be_empty else ', at least one'}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
+        """The same limit as keywords of JSON Schema."""
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Matching(Limit):
-    """Text that a pattern describes: `Annotated[str, Matching("[a-z]+", "is a-z")]`."""
+    """Text that a pattern describes: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
 
     pattern: str
     """Regular expression of all of the text."""
     meaning: str
-    """What it asks, as a predicate of the field."""
+    """The limit in words; it follows `FIELD must`."""
 
     def holds(self, value: str) -> bool:
         """Return whether all of a text matches."""
@@ -107,11 +107,11 @@ class Matching(Limit):
 
     def rule(self, name: str) -> str:
         """Return the rule for messages."""
-        return f"{name} {self.meaning}"
+        return f"{name} must {self.meaning}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
+        """The same limit as keywords of JSON Schema."""
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
@@ -127,18 +127,18 @@ class Among(Limit):
 
     def rule(self, name: str) -> str:
         """Return the rule for messages."""
-        return f"{name} is one of {', '.join(self.names)}"
+        return f"{name} must be one of {', '.join(self.names)}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What JSON Schema asks instead."""
+        """The same limit as keywords of JSON Schema."""
         return {"enum": list(self.names)}
 
 
 Count = Annotated[int, Range(1)]
-"""How many of something that must be there."""
+"""A number of things, at least one."""
 Whole = Annotated[int, Range(0)]
-"""How many, or which counted from 0."""
+"""A number of things, or an index from 0."""
 Positive = Annotated[float, Range(0, math.inf, "()")]
 """More than 0, and finite."""
 NonNegative = Annotated[float, Range(0, math.inf, "[)")]
@@ -149,7 +149,7 @@ PlainText = Annotated[
     str,
     Matching(
         r"[^\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]*",
-        "has no control or text-direction characters",
+        "not contain control or text-direction characters",
     ),
 ]
 """Text that changes nothing of how others are shown."""

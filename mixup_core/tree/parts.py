@@ -24,22 +24,22 @@ class Part:
 
     name: str
     hint: Any
-    """Its type; of a choice, any of its types."""
+    """Type of the part; for a choice, any of its types."""
     default: Any
     """`REQUIRED` if there is none."""
     is_group: bool
     options: Mapping[str, type]
     """Tag or name to dataclass; empty unless the field is a choice."""
     is_named: bool
-    """Whether a choice is told apart by `name`, not by `tag`."""
+    """True if a choice is told apart by `name`, not by `tag`."""
     is_optional: bool
-    """Whether a choice may be None."""
+    """True if a choice may be None."""
     origins: Mapping[str, Origin]
-    """Where the names that it may hold come from, of those that plugins added."""
+    """The origin of each name that it may hold and that a plugin added."""
 
     @property
     def kind_path(self) -> str:
-        """Where the tag or name of a choice stands, from the field on."""
+        """Path of the tag or name of a choice, from the field on."""
         return f"{self.name}.name" if self.is_named else self.name
 
 

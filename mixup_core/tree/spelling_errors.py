@@ -22,7 +22,7 @@ class SpellingError(ValueError):
         self.names = tuple(names)
         """The known names, where one was expected."""
         self.path = path
-        """Where the value stands below what was given; empty if it is all of it."""
+        """Path of the wrong value below the given one; empty if the whole value is wrong."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let the error pass between processes."""

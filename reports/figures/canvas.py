@@ -1,4 +1,4 @@
-"""What figures are made of: panels, legends, and a canvas drawn to the same bytes."""
+"""The parts of figures: panels, legends, and a canvas drawn to the same bytes."""
 
 import io
 import math
@@ -59,13 +59,14 @@ _LETTER_INCHES = 0.08
 """Width of a letter of a legend, about."""
 
 _DOTS_PER_INCH = 200
-"""Of a PNG."""
+"""Resolution of a PNG."""
 
 _PACKED = {"compress_level": 2}
-"""Of a PNG: packing it as usual takes as long as drawing it, and saves a tenth of the bytes."""
+"""Options of a PNG: packing it as usual takes as long as drawing it, and saves a tenth of the
+bytes."""
 
 _MOST_STRIPS = 60
-"""Of a panel; of more places, as many are told, evenly spread."""
+"""Most strips of a panel; of more places, this many are drawn, evenly spread."""
 
 _SHORT = 5e-5, 1e6
 """Limits of an axis of logarithms whose labels are written out."""
@@ -74,7 +75,7 @@ _WIDE = 1e3
 """Ratio of values that an axis in proportion to them would not tell from each other."""
 
 _MARGIN = 0.05
-"""Of an axis of logarithms, below its least value, as a part of the range."""
+"""Margin of a logarithmic axis below its least value, as a part of the range."""
 
 Told = tuple[Axes, Mapping[float, str]]
 """A panel, and place along it to what stands there."""
@@ -85,9 +86,9 @@ class Strip:
     """A part of a figure, and what is drawn there, for a page that is pointed at."""
 
     left: float
-    """Of the width of the figure, in [0, 1], as is `width`."""
+    """Left edge as a part of the width of the figure, in [0, 1], as is `width`."""
     top: float
-    """Of its height, as is `height`."""
+    """Top edge as a part of the height of the figure, as is `height`."""
     width: float
     height: float
     said: str
@@ -107,7 +108,7 @@ class Figure:
     numbers: str
     """Everything drawn, as CSV; metrics as stored, errors as fractions."""
     strips: tuple[Strip, ...] = ()
-    """What stands at places along its panels."""
+    """Drawings at places along its panels."""
 
     @property
     def frame(self) -> "pd.DataFrame":

@@ -10,7 +10,7 @@ _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
 
 Dashes = str | tuple[float, tuple[float, ...]]
-"""As matplotlib takes them."""
+"""Dashes in the form of matplotlib."""
 
 Look = tuple[str, Dashes]
 """Colour and dashes."""

@@ -20,10 +20,10 @@ _MOST_ARMS = 6
 """Panels; with more arms there is no such figure."""
 
 _CELLS = 121
-"""Of the map, along each axis."""
+"""Cells of the map along each axis."""
 
 _CLASSES = "#0072B2", "#D55E00"
-"""Of class 0 and 1: points; the map is the same, faint."""
+"""Colours of classes 0 and 1: full for points, faint for the map."""
 
 Array = NDArray[Any]
 
@@ -33,8 +33,8 @@ class Plane:
     """A plane of two inputs in which a problem stores where the boundary of two classes is."""
 
     head: str
-    """Of the metrics `HEAD/HEIGHT`: the place along the row at that height up to which it is given
-    to class 1, as if there were one boundary."""
+    """First part of the metrics `HEAD/HEIGHT`: the place along the row at that height up to which
+    it is given to class 1, as if there were one boundary."""
     extent: float
     """The map goes from minus this to this along the rows."""
     data: Callable[[Any], tuple[Array, Array]]

@@ -17,7 +17,7 @@ from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
 
 LEVELS = (0.05, 0.5, 0.95)
-"""Of the quantiles of lam that are drawn."""
+"""Levels of the quantiles of lam that are drawn."""
 
 _COLUMNS = 3
 

@@ -37,10 +37,10 @@ from sweeps.study.space import Categorical, Integer, Parameter, Real, Space
 _POINTS = "#555555"
 _WINNER = "#D55E00"
 _LETTERS = 36
-"""Of the labels of an axis as wide as a panel, about."""
+"""Letters that the labels of an axis as wide as a panel can hold, about."""
 _MOST_TICKS = 6
 _MARGIN = 0.05
-"""Of a map, beyond each bound of its parameters, as a part of the range."""
+"""Margin of a map beyond each bound of its parameters, as a part of the range."""
 
 Edge = Literal["low", "high"]
 

@@ -27,11 +27,11 @@ class ArmRow:
     compared: Member | None = None
     """Main metric minus the baseline's over the seeds both have; None if there are none."""
     tags: tuple[str, ...] = ()
-    """What must be said of the arm wherever it is shown; a tagged arm is neither best nor close."""
+    """Remarks shown beside the arm everywhere; a tagged arm is neither best nor close."""
     is_best: bool = False
-    """Whether the mean is the best of the arms with every seed."""
+    """True if the mean is the best of the arms with every seed."""
     is_close: bool = False
-    """Whether an interval of the table's own level does not tell the arm from the best; so is one
+    """True if an interval of the table's own level does not tell the arm from the best; so is one
     that shares fewer than two seeds with it."""
 
     @property

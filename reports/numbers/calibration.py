@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 NUM_BINS = 15
-"""Of equal width over the confidence, each open on the left and closed on the right."""
+"""Number of bins of equal width over the confidence, open on the left and closed on the right."""
 
 _LOG_TEMPERATURES = (-5.0, 5.0)
 """Between which the logarithm of a temperature is looked for."""

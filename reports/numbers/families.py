@@ -30,7 +30,7 @@ class Member:
 
     @property
     def is_told(self) -> bool:
-        """Whether the difference is told from zero at 5 % over the family."""
+        """True if the difference is told from zero at 5 % over the family."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
@@ -80,7 +80,7 @@ class Family:
     size: int
     """Number of tests: comparisons of two seeds or more, of arms that do not compute the same."""
     members: Mapping[Pair, Member]
-    """Those that share a seed, in the order asked for."""
+    """Pairs that share a seed, in the given order."""
 
     @property
     def confidence(self) -> float:

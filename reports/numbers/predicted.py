@@ -71,7 +71,7 @@ class PredictedArm:
     runs: Mapping[int, PredictedRun]
     """By seed."""
     ensemble_error: float
-    """Of all runs together."""
+    """Error of the ensemble of all runs."""
     gain: float
     """Mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
@@ -80,7 +80,7 @@ class PredictedArm:
     """Seed to a pseudo-value, see `pseudo_values`, of the mean error of two runs minus their error
     together; empty with fewer than three seeds."""
     disagreement: Mapping[int, float]
-    """As `pair_gain`, of the share of images of which two runs predict different classes."""
+    """Share of images on which two runs predict different classes, in the form of `pair_gain`."""
 
     @property
     def error(self) -> float:
@@ -90,16 +90,16 @@ class PredictedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predicted:
-    """What is known from predictions of a study."""
+    """The results that follow from the predictions of a study."""
 
     arms: Mapping[str, PredictedArm]
-    """Those with predictions of a run at least, in the order of the study."""
+    """Arms with the predictions of at least one run, in the order of the study."""
     num_runs: int
     """Runs whose predictions were read."""
     num_complete: int
     """Runs that could have left some."""
     weights: str
-    """Whose predictions they are, for captions."""
+    """Weights that made the predictions, for captions."""
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
         """Return arm to seed to a measure of its runs; a run that has none is left out.
@@ -198,7 +198,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         )
     splits = [predictions.splits["test"] for predictions in found.values()]
     if len({split.images for split in splits}) > 1:
-        raise ValueError("`the runs of an arm are measured on the same images` must hold.")
+        raise ValueError("all runs of an arm must be measured on the same images.")
     labels = splits[0].labels
     predicted = np.stack([chance.argmax(1) for chance in chances])
     together = sum(chances[1:], chances[0]).argmax(1)

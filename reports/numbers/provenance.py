@@ -52,7 +52,7 @@ _OF_STUDY_FILE = {"source", "description"}
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 _BUILT_FROM = "reports/built_from.json"
-"""What `setup.py` notes of the commit in a package that is not run from its repository."""
+"""File in which `setup.py` notes the commit, for a package outside its repository."""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own

@@ -29,8 +29,8 @@ class Response:
     path: str
     """Dotted path of the number."""
     lines: Mapping[str, Mapping[float, str]]
-    """What the arms of a line have in common, to value of the number to arm; ascending. A line
-    may be of one value."""
+    """Common settings of the arms of a line, to value of the number to arm; ascending. A line may
+    have one value."""
     levels: tuple[str, ...] = ()
     """Arms that have no such number, which are the same at each value."""
 
@@ -48,7 +48,7 @@ class Plane:
     up: str
     """Dotted paths of the numbers."""
     maps: Mapping[str, Mapping[Place, str]]
-    """What the arms of a map have in common, to values of both numbers to arm."""
+    """Common settings of the arms of a map, to values of both numbers to arm."""
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:

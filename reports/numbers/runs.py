@@ -25,7 +25,7 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
         nothing = RunResult(run=run, stage=None, failure=None)
         arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
     if given:
-        raise ValueError(f"`results are runs of the study` must hold, got ({sorted(given)}).")
+        raise ValueError(f"results must belong to runs of the study, got ({sorted(given)}).")
     return arranged
 
 

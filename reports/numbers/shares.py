@@ -17,7 +17,7 @@ class Measure:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no value lies outside of two finite bounds."""
+        """True if no value lies outside of two finite bounds."""
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 

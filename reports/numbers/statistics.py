@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 """Level of every interval; its complement is the level of every test."""
 
 SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
-"""What is written of a `Summary`, each name behind that of its metric."""
+"""Columns of a `Summary`; each name follows that of its metric."""
 
 POWER = 0.8
 """A difference counts as detectable if it is found this often."""
@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 """A spread below this part of the values themselves is rounding, not spread."""
 
 _ROOT_BITS = 2 * 55
-"""Of a fraction whose root has two bits more than a float."""
+"""Bits of a fraction whose root has two bits more than a float."""
 
 _LEAST_LEVEL = 1e-12
 """Error levels are not told apart below it."""
@@ -40,7 +40,7 @@ _LEAST_CONFIDENCE = 1e-6
 """An interval of less is a point."""
 
 _LEVEL_DIGITS = 1e-9
-"""Of the logarithm of a level that is searched for."""
+"""Precision of the logarithm of a level in a search."""
 
 _LARGEST_T = 1e4
 """Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
@@ -78,10 +78,10 @@ class Equivalence:
     """Probabilities of the true mean difference, which add up to 1."""
 
     below: float
-    """That it is less than minus the margin."""
+    """Probability that the difference is less than minus the margin."""
     within: float
     above: float
-    """That it is more than the margin."""
+    """Probability that the difference is more than the margin."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,9 +113,9 @@ class Comparison:
     (`reports.numbers.shares.least_variance`)."""
     sides: tuple[Side, ...]
     number: float
-    """What is subtracted."""
+    """The number that is subtracted."""
     is_exact: bool
-    """Whether limits of shares are used, as the t interval leaves the bounds or has no width."""
+    """True if limits of shares are used, as the t interval leaves the bounds or has no width."""
     ci_low: float | None
     """Lower end of the 95 % interval of the mean difference."""
     ci_high: float | None
@@ -132,7 +132,7 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the values of two seeds or more are all equal and no interval is known."""
+        """True if the values of two seeds or more are all equal and no interval is known."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
@@ -219,7 +219,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
         ValueError: If there is no value, or one is not finite.
     """
     if not values or not all(map(math.isfinite, values)):
-        raise ValueError(f"`values are finite and at least one` must hold, got ({values=}).")
+        raise ValueError(f"values must be finite, at least one, got ({values=}).")
     centre, sd, n = *_moments([float(value) for value in values]), len(values)
     if sd is None:
         return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
@@ -298,7 +298,7 @@ def compare(
         return contrast([(1.0, arm, ours)], float(baseline))
     if arm.keys() != baseline.keys():
         raise IncompleteStudyError(
-            "`arm and baseline have the same seeds` must hold, got "
+            "arm and baseline must have the same seeds, got "
             f"(missing from arm={sorted(baseline.keys() - arm.keys())}, "
             f"missing from baseline={sorted(arm.keys() - baseline.keys())})."
         )

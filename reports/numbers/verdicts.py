@@ -33,7 +33,7 @@ class Verdict:
     """Lower end of the interval of `value`, at the level `confidence`."""
     high: float | None = None
     reference: float | None = None
-    """What the source says of `value`: the number that the claim is about, or the difference of
+    """The source's value: the number that the claim is about, or the difference of
     the study's references; None if it gives none."""
     n: int = 0
     """Number of seeds."""
@@ -43,7 +43,7 @@ class Verdict:
     confidence: float | None = None
     """Level of the interval: what Holm's procedure gives this claim."""
     stated: str = ""
-    """Whether it was stated before its runs (`sweeps.state.statements`); empty: not known."""
+    """Text that says if it was stated before its runs; empty: not known."""
 
 
 def verdicts_of(

@@ -58,7 +58,7 @@ class Report:
 
     table: Table
     markdown: str
-    """What a reader of the console wants of it."""
+    """Part of the report that the console shows."""
     folder: Path
     files: tuple[Path, ...]
     """Every file written, below `folder`, sorted."""
@@ -293,7 +293,7 @@ def _blocks(listings: Sequence[Listing]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """What the main table of a report is of, and what stands beside it."""
+    """The main table of a report, and the parts beside it."""
 
     study: Study
     results: Sequence[RunResult]

@@ -42,7 +42,7 @@ class Published:
 
     @property
     def is_of_today(self) -> bool:
-        """Whether its verdicts were made by the present rules."""
+        """True if its verdicts were made by the present rules."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:

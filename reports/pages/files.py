@@ -8,7 +8,7 @@ from pathlib import Path
 from mixup_core.temporary import temporary_folder
 
 Content = str | bytes | Iterable[str]
-"""Of a file: all of it, or its text in pieces, none of which is held longer than it is written."""
+"""Content of a file: all of it, or its text in pieces that are written one after the other."""
 
 
 def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:

@@ -37,7 +37,7 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
-"""Of each report, what is published beside the page."""
+"""Files of each report that are published beside the page."""
 
 _CLOSE = 0.1
 """Relative distance up to which a number measured again is called close."""
@@ -55,7 +55,7 @@ class Column:
     heading: str
     metric: str
     place: float | None = None
-    """Where on the axis of the problem; None: what the read-out of the study gives."""
+    """Place on the axis of the problem; None: the read-out of the study."""
     scale: float = 1.0
     """Factor from the stored value to the one printed."""
 

@@ -23,12 +23,12 @@ _PIECE = 3 * 2**14
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tracked:
-    """Where MLflow shows the runs of a report."""
+    """Links to the runs of a report in MLflow."""
 
     command: str
-    """What a user types for its pages to be served."""
+    """Command that serves MLflow's pages."""
     links: Mapping[str, str]
-    """What they show to their address."""
+    """Subject of each link, to its address."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class Page:
 
     template: Template
     values: Mapping[str, Any]
-    """What it is filled with."""
+    """Values that fill the template."""
 
     def __iter__(self) -> Iterator[str]:
         """Yield its text from the beginning."""

@@ -33,7 +33,7 @@ from sweeps.study.study import Study
 _JOINED = (CONFIRM, "point ")
 """Begin the names of arms that joined a search while it ran."""
 _DIGITS = 8
-"""Of the settings in the name of a folder."""
+"""Digits of the settings' digest in the name of a folder."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
 """Files of which one at least is there where a report was."""
@@ -68,7 +68,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a report goes."""
+    """The folder of a report."""
 
     folder: Path
     stays: Standing | None = None
@@ -78,7 +78,7 @@ class Place:
     moved: Standing | None = None
     """A finished report of other runs that stands in the folder and goes elsewhere first."""
     moves: Path | None = None
-    """Where that goes."""
+    """Folder to which that report is moved."""
     outdated: tuple[Path, ...] = ()
     """Folders of reports of the same settings beside it, which have nothing that this lacks."""
 
@@ -218,7 +218,7 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
-    """What a shelf wants of `provenance.json`; what has a default is not in earlier versions."""
+    """Entries of `provenance.json` that a shelf reads; old files lack those with a default."""
 
     study: str
     seeds: tuple[int, ...]

@@ -15,17 +15,17 @@ from reports.numbers.statistics import Comparison, detectable_difference, upper_
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"
-"""How the printed numbers were chosen: arms fixed in advance, one read-out."""
+"""Selection of the printed numbers: none; arms fixed in advance, one read-out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """How the arms of a table came to be in it."""
+    """The rule by which arms were selected for a table."""
 
     rule: str = SELECTION_RULE
-    """Its name: `none`, `val-mean`, ..."""
+    """Name of the rule: `none`, `val-mean`, ..."""
     found: str = ""
-    """How the winner was found, for the caption of the table; empty: all arms were fixed."""
+    """The way the winner was found, for the caption of the table; empty: all arms were fixed."""
     tried: Mapping[str, int] = field(default_factory=dict)
     """Arm to the number of configurations it is the best of."""
     winner: str | None = None
@@ -33,7 +33,7 @@ class Selection:
 
     @property
     def brief(self) -> str:
-        """What captions of figures say."""
+        """Short form, for captions of figures."""
         if self.winner is None:
             return f"Selection rule {self.rule}: arms fixed in advance"
         return (
@@ -43,7 +43,7 @@ class Selection:
 
 
 FIXED_ARMS = Selection()
-"""Nothing was selected: the arms were fixed in advance."""
+"""No selection: the arms were fixed in advance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,14 +52,14 @@ class Captioned:
 
     study: Study
     rows: Sequence[ArmRow]
-    """Those printed."""
+    """Rows that are printed."""
     family: Family
     equal: Mapping[str, str]
     """Arm to the arm in whose row it is (`reports.numbers.arms.equals`)."""
     selection: Selection
     made_with: str
     notes: Sequence[str] = ()
-    """What else it says, after what the comparisons are."""
+    """Further notes, after the explanation of the comparisons."""
 
 
 def caption_of(table: Captioned) -> str:

@@ -21,7 +21,7 @@ class Side:
     study: Study
     arm: str
     results: tuple[RunResult, ...]
-    """Of every run of the study."""
+    """Results of every run of the study."""
 
     def values(self, metric: str) -> Mapping[int, float]:
         """Return seed to the number of each finished run, by the read-out of the study."""
@@ -31,7 +31,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadToHead:
-    """What is told of two arms."""
+    """The comparison of two arms."""
 
     names: tuple[str, str]
     metric: str

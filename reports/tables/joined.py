@@ -59,9 +59,9 @@ class Column:
 
     study: Study
     results: tuple[RunResult, ...]
-    """Of every run of the study."""
+    """Results of every run of the study."""
     place: str
-    """Its home or store, as the user calls it."""
+    """Home or store of the study, as the user named it."""
     data_checksums: Mapping[str, Mapping[str, str]]
     """Data set to file to checksum, for the provenance."""
     predictions: ReadPredictions | None = None
@@ -94,12 +94,12 @@ class Joined:
     """A table of studies. Every rendering is a function of it."""
 
     heads: tuple[str, ...]
-    """What tells each column from the others."""
+    """Headings that distinguish the columns."""
     columns: tuple[Column, ...]
     tables: tuple[Table, ...]
-    """What the report of each column leads with."""
+    """First table of the report of each column."""
     verdicts: tuple[tuple[Verdict, ...], ...]
-    """Of each column."""
+    """Verdicts of each column."""
     provenances: tuple[Mapping[str, Any], ...]
 
     def listings(self) -> tuple[Listing, ...]:
@@ -446,16 +446,16 @@ def join(columns: Sequence[Column], *, command: str) -> Joined:
         ValueError: If there are fewer than two columns, two are the same, or one is a search.
     """
     if len(columns) < 2:
-        raise ValueError(f"`two columns or more` must hold, got ({len(columns)}).")
+        raise ValueError(f"a table side by side needs two studies or homes, got ({len(columns)}).")
     for column in columns:
         if column.study.search is not None:
             raise ValueError(
-                f"`a joined study has fixed arms` must hold, got ({column.study.name} is a search)."
+                f"a table side by side needs fixed arms, got ({column.study.name}, a search)."
             )
     faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
     if faults:
         told = "; ".join(dict.fromkeys(faults))
-        raise MixedProtocolsError(f"`columns follow one protocol` must hold, got ({told}).")
+        raise MixedProtocolsError(f"columns must follow one protocol, got ({told}).")
     tables = [tabulate(column.study, column.results) for column in columns]
     return Joined(
         heads=_heads(columns),
@@ -497,7 +497,7 @@ def _heads(columns: Sequence[Column]) -> tuple[str, ...]:
     heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
     if len(set(heads)) < len(columns):
         names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
-        raise ValueError(f"`no two columns are the same` must hold, got ({names}).")
+        raise ValueError(f"no two columns must be the same, got ({names}).")
     return heads
 
 

@@ -33,7 +33,7 @@ class Listing:
     bold: frozenset[tuple[int, int]] = frozenset()
     """Row and column of `cells` of what is shown in bold."""
     is_long: bool = False
-    """Whether it is for looking up: left out of the console, folded on a page."""
+    """True if it is for looking up: left out of the console, folded on a page."""
 
     def markdown(self) -> str:
         """Return the table and its caption as Markdown."""

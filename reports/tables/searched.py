@@ -46,7 +46,7 @@ class Searched:
 
     @property
     def shown(self) -> Metric:
-        """How that objective is shown."""
+        """Metric that the objective is shown as."""
         return self.study.problem.metric(self.objective)
 
     @property
@@ -103,7 +103,7 @@ class Searched:
 
     @property
     def known(self) -> str:
-        """How many points had their results before the search began, for captions; or nothing."""
+        """Sentence for captions: the number of points known before the search; or empty."""
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""
 

@@ -49,7 +49,7 @@ class UnfinishedRun:
     """Epochs finished."""
     epochs_expected: int
     unit: str
-    """What an epoch is called."""
+    """Name of an epoch."""
     reason: str
     """Last line of the error, or that there is none."""
 
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def shown(self) -> Metric:
-        """How the metric compared is shown."""
+        """Form in which the compared metric is shown."""
         return self.problem.metric(self.metric)
 
     @property

@@ -88,7 +88,7 @@ def compare(  # noqa: PLR0913  its options
     if arms is None:
         return _side_by_side(requests, metric, out, as_json=as_json)
     if len(places) > 1 or out is not None:
-        raise RefusedError("`--arms goes with one --home and no --out` must hold")
+        raise RefusedError("--arms needs a single --home and no --out")
     return _head_to_head(requests, arms, metric, as_json=as_json)
 
 
@@ -106,7 +106,7 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
         return tuple(Home(folder=home) for home in dict.fromkeys(homes))
     if len(homes) > 1:
         raise RefusedError(
-            f"`one --home beside --store` must hold, got (homes={len(homes)}, stores={len(stores)})"
+            f"--store allows at most one --home, got (homes={len(homes)}, stores={len(stores)})"
         )
     for store in stores:
         conceal(store, store_address(store))
@@ -146,7 +146,7 @@ def _side_by_side(
 
     if metric is not None:
         raise RefusedError(
-            "`--metric goes with --arms` must hold: a table has what studies lead with"
+            "--metric needs --arms: a table side by side shows the headline metric of each study"
         )
     if len(requests) < 2:
         raise RefusedError(

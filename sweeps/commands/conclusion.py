@@ -42,7 +42,7 @@ class Conclusion:
 
     folder: Path
     markdown: str
-    """What the console shows of it."""
+    """Text of the report for the console."""
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:

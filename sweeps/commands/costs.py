@@ -1,4 +1,4 @@
-"""What a launch will take in seconds and bytes, judged by what was measured before."""
+"""Estimate the seconds and bytes of a launch from earlier measurements."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median

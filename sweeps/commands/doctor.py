@@ -1,4 +1,4 @@
-"""What this machine has and lacks for training and tracking."""
+"""Report what this machine has and lacks for training and tracking."""
 
 import importlib.metadata
 import os

@@ -19,14 +19,14 @@ class Ending:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment that the user has given this process."""
     command: str | None = None
-    """For a shell; None is nothing."""
+    """Shell command to run at the end; None: no command."""
     study: str = ""
     report: Path | None = None
     """Folder of the report that was written; None if none was."""
     leaves_files: bool = False
-    """Whether the result of the command is in files, and its output only shows it."""
+    """True if the result of the command is in files, and its output only shows it."""
     has_trained: bool = False
-    """Whether the process has loaded all that trains."""
+    """True if the process has loaded all that trains."""
 
     def close(self, code: int) -> int:
         """Run the command with MIXSWEEP_STUDY, _EXIT_CODE and _REPORT in its environment.

@@ -41,7 +41,7 @@ def export(request: Request, out: Path | None, predictions: bool) -> int:
     name = f"{request.study.name}-predictions" if predictions else request.study.name
     path = out or request.home.folder / "exports" / f"{name}.parquet"
     if path.suffix not in _KINDS:
-        raise RefusedError(f"`--out ends in .parquet or .csv` must hold, got (out='{path}')")
+        raise RefusedError(f"--out must end in .parquet or .csv, got (out='{path}')")
     frames = _predictions(request) if predictions else _epochs(request)
     runs, rows, columns = _write(frames, path)
     if not rows:

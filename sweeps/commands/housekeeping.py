@@ -16,14 +16,14 @@ _SPARE = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """What a store holds of one study, or of none of those asked for."""
+    """The part of a store that belongs to one study, or to none of the given studies."""
 
     title: str
     num_runs: int
     num_finished: int
     stages: tuple[Stage, ...]
     prunable: tuple[Stage, ...]
-    """Those of the stages whose state no run of any study asked for will start from."""
+    """Stages whose state is the start of no run of the given studies."""
     predictions: Mapping[str, int]
     """Stage key to the bytes of its predictions. No run needs them, and reports tell calibration
     and ensembles from them alone."""

@@ -131,17 +131,17 @@ class Request:
     reference: str
     """The study as it was named."""
     overrides: tuple[str, ...]
-    """What was overridden in it."""
+    """Settings of the study file that were overridden."""
     plugins: tuple[str, ...] = ()
     """The plugin files that were given."""
     study: Study
-    """As its file says, without the points of a search."""
+    """The study as its file states it, without the points of a search."""
     home: Home
-    """Where everything is kept."""
+    """The home, where everything is kept."""
 
     @cached_property
     def history(self) -> SearchHistory:
-        """What has been proposed by now, if the study is a search."""
+        """Points proposed so far, if the study is a search."""
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.search_history import read_history

@@ -1,4 +1,4 @@
-"""What `plan` and `status` say of a study: as values for machines, and spelled for people."""
+"""The output of `plan` and `status`: as values for machines, and as text for people."""
 
 from collections import Counter
 from collections.abc import Sequence

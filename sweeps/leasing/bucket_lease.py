@@ -65,7 +65,7 @@ class BucketLease:
         self._study = checked(study)
         if not files.creates_atomically:
             raise StoreError(
-                "`the store decides who is first` must hold to drive a study: use a folder that "
+                "this kind of store cannot decide which of two drivers is first: use a folder that "
                 "every machine sees, or s3://, gs:// or abfs://."
             )
         last = _newest(files, study)

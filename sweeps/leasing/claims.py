@@ -42,7 +42,7 @@ _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """What live drivers have claimed, as the first digits of stage keys."""
+    """The claims of live drivers, as the first digits of stage keys."""
 
     trained: frozenset[str] = frozenset()
     """Stages that are being trained."""
@@ -111,7 +111,7 @@ class Claims:
     store: Store
     study: str
     token: int
-    """Of the lease that the driver holds."""
+    """Token of the lease that the driver holds."""
     clock: Callable[[], float] = time.monotonic
     _trained: dict[str, Sequence[str]] = field(default_factory=dict)
     """Key of a run to the stages that this driver trains for it."""

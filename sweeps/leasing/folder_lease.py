@@ -52,7 +52,7 @@ class FolderLease:
     """The lease of a study whose store is a folder."""
 
     successor = None
-    """Nobody takes over while the kernel keeps the lock."""
+    """Always None: nobody takes over while the kernel keeps the lock."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
         """Take it.

@@ -69,14 +69,14 @@ class RunningRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """What the driver of a study was doing a moment ago."""
+    """The progress of a driver at its last heartbeat."""
 
     token: int
     running: tuple[RunningRun, ...]
     updated_at_ms: int
     """Unix time in ms."""
     seconds_left: float | int | None = None
-    """To the end of the launch; None while nothing was measured."""
+    """Seconds to the end of the launch; None before the first measurement."""
 
     @classmethod
     def now(
@@ -104,7 +104,7 @@ class StudyBusyError(Exception):
     """Another driver holds the study."""
 
     holder: Holder | None
-    """None if it has not yet written who it is."""
+    """The holder; None if it has not yet written its name."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -127,7 +127,7 @@ def checked(study: str) -> str:
         ValueError: If it is no study name.
     """
     if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
-        raise ValueError(f"`study: a-z, 0-9 and -, at most 100` must hold, got ({study=}).")
+        raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")
     return study
 
 

@@ -72,22 +72,22 @@ class Home:
 
     @property
     def shown_store(self) -> Address:
-        """What may be shown of the checkpoint store's address."""
+        """The checkpoint store's address, without secrets."""
         return store_address(self.store)
 
     @property
     def shown_tracking(self) -> Address:
-        """What may be shown of MLflow's address."""
+        """MLflow's address, without secrets."""
         return database_address(self.tracking_uri)
 
     @property
     def shown_optuna(self) -> Address:
-        """What may be shown of the address of the storage of searches."""
+        """The address of the storage of searches, without secrets."""
         return database_address(self.optuna_url)
 
     @property
     def artifact_location(self) -> str | None:
-        """Where MLflow keeps files, as a URL; None leaves that to the server it talks to."""
+        """URL under which MLflow keeps files; None leaves the choice to the server."""
         is_server = self.tracking is not None and self.tracking.startswith(("http:", "https:"))
         return None if is_server else (self.folder.resolve() / "artifacts").as_uri()
 

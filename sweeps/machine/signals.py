@@ -11,7 +11,7 @@ from typing import Any
 INTERRUPTED = 130
 """Exit code of a process that such a signal has ended."""
 GOES_ON = "interrupted; the same command goes on where it stopped"
-"""What it says then."""
+"""Message of an interrupted command that can be continued."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

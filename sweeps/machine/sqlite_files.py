@@ -14,7 +14,7 @@ from mixup_core.store.local_files import open_lock, read_regular
 from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
-"""Of the names of the files that SQLite keeps beside a database while it is in use."""
+"""Suffixes of the files that SQLite keeps beside a database in use."""
 _PATIENCE = 5.0
 """Seconds to wait for who is writing a database."""
 

@@ -53,6 +53,6 @@ def _value_name(value: Any) -> str:
 
 
 _MOST_LETTERS = 60
-"""Of a value that stands in the name of an arm as it is written."""
+"""Most letters of a value that enters the name of an arm unchanged."""
 _KEPT_LETTERS = 24
 """Last ones of a longer value, which tell paths apart best."""

@@ -21,7 +21,7 @@ def override(document: Document, text: str) -> None:
     place = Place(source=f"--set {text}")
     path, equals, spelled = text.partition("=")
     if not path or not equals:
-        rule = "`PATH=VALUE` must hold, for example seeds=6"
+        rule = "--set needs PATH=VALUE, for example seeds=6"
         document.faults.append(Fault(place=place, path="", text=rule))
         return
     keys = _keys(document.value, path)

@@ -143,7 +143,7 @@ class SearchReader:
             self._configure(self._fixed | point)
         first: dict[tuple[Place, str, str], Fault] = {}
         for fault in self._read.faults[before:]:
-            rule = fault.text.partition(" must hold")[0]
+            rule = fault.text.partition(", got (")[0]
             first.setdefault((fault.place, fault.path, rule), fault)
         self._read.faults[before:] = first.values()
         return self._configure(self._fixed)

@@ -19,7 +19,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where something was written."""
+    """A place in a study file."""
 
     source: str
     """A file name, or the `--set PATH=VALUE` that gave it."""
@@ -46,7 +46,7 @@ class Fault:
 
 
 At = tuple[str | int, ...]
-"""Where something stands in a document: keys of mappings and numbers of items, outermost first."""
+"""Path of a part of a document: keys of mappings and numbers of items, outermost first."""
 
 
 def dotted(at: At) -> str:
@@ -76,7 +76,7 @@ class Document:
     """Mappings, lists and scalars; `REFUSED` where a value was refused, all of it if it is no YAML
     at all."""
     places: dict[At, Place]
-    """Where each part was written; of the value of a key, where the key was."""
+    """Place of each part; for the value of a key, the place of the key."""
     faults: list[Fault]
 
     def report(self, at: At, text: str) -> None:
@@ -122,7 +122,7 @@ def write_yaml(document: Any) -> str:
 
 
 class _NoYamlError(Exception):
-    """Why nothing of a document can be read: its line, and the text of the fault."""
+    """Error of a document that is not YAML: its line and the text of the fault."""
 
 
 def _decoded(content: bytes) -> str:

@@ -17,7 +17,7 @@ from sweeps.study.space import GridValues, Integer, Real
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
-"""Of distributions; the last has no bounds."""
+"""Kinds of distributions; the last has no bounds."""
 Integers = tuple[int, ...] | None
 
 
@@ -32,7 +32,7 @@ class EntryKeys(Checked):
     categorical: object = None
     """One of these values."""
     step: Count | None = None
-    """Of `int`; 1 if absent."""
+    """Step of `int`; 1 if absent."""
     values: GridValues | None = None
     """Number of values that a grid takes of a real number, both bounds included."""
     when: object = None
@@ -47,11 +47,25 @@ class EntryKeys(Checked):
             RuleError: If not, or if the bounds are out of order.
         """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
-        require(len(kinds) <= 1, f"one of {', '.join(KINDS)} is given", self, *kinds)
-        require(self.step is None or kinds == ["int"], "step belongs to int", self, "step", "int")
+        require(
+            len(kinds) <= 1, f"no more than one of {', '.join(KINDS)} must be given", self, *kinds
+        )
+        require(
+            self.step is None or kinds == ["int"],
+            "step needs int",
+            self,
+            "step",
+            "int",
+        )
         reals = ("uniform", "log_uniform")
         fits = self.values is None or kinds in ([kind] for kind in reals)
-        require(fits, f"values belongs to {' and '.join(reals)}", self, "values", *reals)
+        require(
+            fits,
+            f"values needs {' or '.join(reals)}",
+            self,
+            "values",
+            *reals,
+        )
         self.range()
 
     def range(self) -> Real | Integer | None:
@@ -64,7 +78,7 @@ class EntryKeys(Checked):
         if kind is None:
             return None
         bounds = getattr(self, kind)
-        require(len(bounds) == 2, f"{kind} is [LOW, HIGH]", self, kind)
+        require(len(bounds) == 2, f"{kind} must be [LOW, HIGH]", self, kind)
         low, high = bounds
         try:
             if kind == "int":
@@ -92,12 +106,14 @@ class SearchKeys(SearchStrategy):
 class StudyKeys(Checked):
     """mixsweep study."""
 
-    study: Annotated[str, Matching(STUDY_NAME, "is a-z, 0-9 and -, not first a -, at most 100")]
+    study: Annotated[
+        str, Matching(STUDY_NAME, "match [a-z0-9][a-z0-9-]* and have at most 100 characters")
+    ]
     """Name of the study and of its MLflow experiment."""
     problem: Annotated[str, Among(PROBLEMS)] = DEFAULT_PROBLEM
-    """What the runs are."""
+    """The problem that the runs solve."""
     description: PlainText = ""
-    """What the study asks."""
+    """The question of the study."""
     base: object
     """The configuration that arms change; what is not given takes the documented default."""
     arms: object = None
@@ -113,19 +129,19 @@ class StudyKeys(Checked):
     seeds: Count | Seeds
     """A number of seeds, counted from 0, or the seeds themselves."""
     budget: Budget | None = None
-    """When no more seeds are begun; those begun are finished. A search has one of its own."""
+    """Limit after which no more seeds begin; running seeds finish. A search has its own."""
     baseline: str | None = None
     """The arm that others are compared with."""
     readout: Readout = field(default_factory=Last)
-    """Which number stands for a run."""
+    """Read-out: the one number of a run."""
     equivalence: Positive | None = None
     """Differences of the headline metric below this count as none; in its unit."""
     references: object = None
-    """What a paper prints: arm to metric to number, in the unit of the metric."""
+    """Numbers that a paper prints: arm to metric to number, in the unit of the metric."""
     differs: tuple[PlainText, ...] = ()
-    """What is done otherwise than by the source of the references, a sentence each."""
+    """Differences from the source of the references, one sentence each."""
     claims: object = None
-    """What the sources say, to be checked against the runs."""
+    """Statements of the sources, to be checked against the runs."""
     sensitivity: object = None
     """Settings that every claim is judged under beside those of its arms: path to values, each of
     which is trained for the arms of the claims; `readout` to read-outs of the same runs."""
@@ -137,9 +153,9 @@ class StudyKeys(Checked):
             RuleError: If they contradict each other.
         """
         fits = unicodedata.is_normalized("NFC", self.description)
-        require(fits, "description is in Unicode normal form C", self, "description")
+        require(fits, "description must be in Unicode normal form C", self, "description")
         fits = self.search is None or self.budget is None
-        require(fits, "the budget of a search is search.budget", self, "budget")
+        require(fits, "a search must have its budget as search.budget", self, "budget")
 
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a count stays a range, so that a huge one costs nothing."""

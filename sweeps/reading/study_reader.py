@@ -223,7 +223,9 @@ class StudyReader:
                 after, hint = flatten(config), "a search sets it, leave it out"
                 given = self._read.paths.merged(levels).keys() & before.keys()
                 errors += [
-                    RuleError(f"{p} is {after.get(p)!r} in a search", {p: before[p]}, hint=hint)
+                    RuleError(
+                        f"{p} must be {after.get(p)!r} in a search", {p: before[p]}, hint=hint
+                    )
                     for p in before if p in given and before[p] != after.get(p)
                 ]  # fmt: skip
         except RuleError as error:

@@ -19,7 +19,8 @@ class Setting:
     """A value given under a path of a tree, and where."""
 
     value: Any
-    """Of the type of its path; a choice by its tag alone stays text; `REFUSED` if reported."""
+    """The value, in the type of its path; a choice's tag alone stays text; `REFUSED` if
+    reported."""
     at: At
 
 

@@ -140,7 +140,7 @@ class Driver(logging.Handler):
 
     @property
     def has_warnings(self) -> bool:
-        """Whether there are warnings that no report has carried yet."""
+        """True if there are warnings that no report has carried yet."""
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -205,8 +205,8 @@ def _started(assignment: Assignment, device: str) -> Process:
     state = None if stage is None else store.states.read(stage)
     if state is None:
         raise StoreError(
-            "`the last state of its teacher is stored` must hold, got none: the teacher failed, or "
-            "its state is damaged; the same command again trains it, unless it diverged."
+            "the last state of the teacher is not in the store: the teacher failed, or its state "
+            "is damaged. Run the same command again: it trains the teacher, unless that diverged."
         )
     teacher = Teacher(config=assignment.teacher, state=state)
     return problem.start(assignment.config, root, device, teacher)

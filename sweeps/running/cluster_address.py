@@ -17,7 +17,7 @@ _HERE = {"", "local"}
 _PATIENCE = 5.0
 """Seconds in which an address is checked."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""What a gRPC client sends first: the preface of HTTP/2 and settings, none of them set."""
+"""First bytes of a gRPC client: the preface of HTTP/2 and settings, none of them set."""
 _SETTINGS, _FRAME = 4, struct.Struct(">3sBB4s")
 """Type of the frame that a gRPC server answers with, and the head of a frame."""
 _LARGEST_PORT = 65535

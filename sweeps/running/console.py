@@ -25,7 +25,7 @@ _FIRST_LINES_EVERY = 9.0
 
 @dataclass(kw_only=True, slots=True)
 class Board:
-    """What a launch knows of its runs, and the lines that say it."""
+    """The runs of a launch, and the lines that show them."""
 
     study: Study
     work_per_epoch: dict[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Board:
     outlook: Outlook = field(default_factory=Outlook)
     """Runs that may still join."""
     has_ended: bool = False
-    """Whether a run has ended in this launch."""
+    """True if a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     _work_since: int = 0

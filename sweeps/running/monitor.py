@@ -39,9 +39,9 @@ class Monitor:
     failures: dict[str, Failure] = field(default_factory=dict)
     """Key to failure of the runs that failed in this launch."""
     stop: Stop | None = None
-    """How this launch was asked to stop; None if it was not."""
+    """Requested stop of this launch; None without a request."""
     is_live: bool = True
-    """Whether a terminal shows one table that is redrawn in place."""
+    """True if a terminal shows one table that is redrawn in place."""
 
     def __post_init__(self) -> None:
         study, stored = self.source.study, self.store.keys()

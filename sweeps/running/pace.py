@@ -9,7 +9,8 @@ from statistics import median
 _LATEST = 200
 """Reports, and ended runs, that are looked at: a cluster may have become faster or slower."""
 _MOST_WAVES = 10
-"""Of more runs one after the other in a slot, when the last of them ends is their mean."""
+"""Most runs, one after the other in a slot, whose ends are simulated; beyond, their mean is
+used."""
 
 
 @dataclass(kw_only=True, slots=True)

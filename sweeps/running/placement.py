@@ -14,7 +14,7 @@ class PlacementError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """What a node of a cluster has for runs."""
+    """The resources of a cluster node that runs can use."""
 
     cpus: float
     gpus: float
@@ -22,7 +22,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slots:
-    """How a launch is placed on the nodes that are there."""
+    """The slots of a launch on the nodes of a cluster."""
 
     count: int
     """Runs trained side by side on these nodes."""
@@ -32,12 +32,12 @@ class Slots:
     cpus_per_run: int
     gpus_per_run: float
     on_gpu: bool
-    """Whether runs compute on the GPU they have a share of."""
+    """True if runs compute on the GPU they have a share of."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Where runs go: on the cluster that RAY_ADDRESS names, else on one started here."""
+    """Placement of runs: on the cluster that RAY_ADDRESS names, else on one started here."""
 
     slots: int | None = None
     """Runs trained side by side; None: what the nodes hold, and those that join later."""
@@ -47,7 +47,7 @@ class Placement:
     """CPUs reserved for one run. It computes in one thread all the same: another number of threads
     would move last bits."""
     is_auto: bool = False
-    """Whether runs that lack memory are to be tried again with more of a GPU (`with_more_room`)."""
+    """True if runs that lack memory are to be tried again with more of a GPU (`with_more_room`)."""
     device: Literal["cpu"] | None = None
     """`cpu` makes runs compute there though they reserve GPUs, to rehearse a placement."""
 
@@ -61,7 +61,7 @@ class Placement:
         if share is None or share == 0:
             return
         if not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING:
-            raise PlacementError(f"`gpus_per_run is 0, 1 or 1/k` must hold, got ({share}).")
+            raise PlacementError(f"gpus_per_run must be 0, 1 or 1/k, got ({share}).")
 
     def auto(self) -> Self:
         """Return the placement that finds the share of a GPU itself, from the smallest up."""
@@ -121,7 +121,7 @@ class Placement:
         if not count and not (can_grow and self.slots):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
             raise PlacementError(
-                "`a node has room for a run` must hold, got "
+                "a node must have room for a run, got "
                 f"(gpus_per_run={share:g}, cpus_per_run={self.cpus_per_run}, "
                 f"largest node: {largest.gpus:g} GPUs and {largest.cpus:g} CPUs); "
                 "if nodes with GPUs are to join, add --gpus-per-run 1; if other nodes are, add "
@@ -167,14 +167,14 @@ def require_gpus(study: Study, slots: Slots) -> None:
         budget, path = study.search.budget, "search.budget"
     if budget.gpu_hours is not None and not slots.gpus_per_run:
         raise PlacementError(
-            f"`a budget of GPU-hours is for runs on GPUs` must hold, got ({path}.gpu_hours="
-            f"{budget.gpu_hours:g}, gpus_per_run={slots.gpus_per_run:g}); {path}.hours and the "
-            "like are counted everywhere."
+            f"a budget of GPU-hours needs runs on GPUs, got ({path}.gpu_hours="
+            f"{budget.gpu_hours:g}, gpus_per_run={slots.gpus_per_run:g}); "
+            f"use {path}.hours, which counts everywhere."
         )
 
 
 _LEAST_SHARE = 1 / 8
-"""Where `auto` begins; it doubles."""
+"""Share of a GPU with which `auto` begins; it doubles."""
 
 _ROUNDING = 2e-2
 """Shares are typed: 0.33 means a third."""

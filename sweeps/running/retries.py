@@ -19,7 +19,7 @@ _DEVICES = 2
 """Different devices on which a run fails before that is its own fault."""
 
 REDUCE = "reduce batch_size, the network or the image size, or use a machine with more memory"
-"""What to do about a run that lacks memory."""
+"""Advice for a run that lacks memory."""
 
 _DEVICE_FAULT = re.compile(r"DeviceFaultError: (.*?): (\[[^\]]*\]): (.*)")
 NODE_HAS_DIED = "its node has died"
@@ -56,7 +56,7 @@ def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """Why a try of a run ended: not by the run's own error, which would come again."""
+    """A fault that ended a try of a run and is not the run's own error."""
 
     kind: Literal["memory", "device", "node", "process"]
     cause: str
@@ -64,7 +64,7 @@ class Fault:
     device: str | None = None
     """Identity of the device that failed."""
     name: str = ""
-    """Of the device, for people."""
+    """Name of the device, for people."""
 
     @classmethod
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "Fault":
@@ -98,10 +98,10 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """What is done about a fault."""
+    """The decision about a fault."""
 
     again: bool
-    """Whether the run is tried again."""
+    """True if the run is tried again."""
     message: str
     """One sentence on the run."""
     note: str = ""

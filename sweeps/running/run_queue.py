@@ -54,7 +54,7 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether runs are left that other drivers train, so that the launch waits for them."""
+        """True if runs are left that other drivers train, so that the launch waits for them."""
         return bool(self._ready)
 
     def next(self) -> PlannedRun | None:
@@ -108,7 +108,7 @@ class RunQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no run waits for a slot; others may wait for a stage."""
+        """True if no run waits for a slot; others may wait for a stage."""
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:

@@ -81,7 +81,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self.num_held = 0
         """Trials that hold a sick device."""
         self.is_idle = False
-        """Whether no run is live and none is ready."""
+        """True if no run is live and none is ready."""
 
     @property
     def num_live(self) -> int:
@@ -152,7 +152,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             RuntimeError: Always.
         """
         raise RuntimeError(
-            f"`a study is resumed by launching it again` must hold, got ({checkpoint_path=})."
+            f"a study must be resumed by launching it again, got ({checkpoint_path=})."
         )
 
     def __getstate__(self) -> dict[str, Any]:

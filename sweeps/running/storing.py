@@ -38,13 +38,13 @@ _STORE_COST_SHARE = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
-    """What a trial is asked to do."""
+    """The work of a trial."""
 
     config: Config
     keep: frozenset[int]
     """Epochs to be stored with their state and kept, because other runs need it."""
     keep_final_state: bool
-    """Whether the last stage keeps its state, so that a longer run can continue from it."""
+    """True if the last stage keeps its state, so that a longer run can continue from it."""
     store: str
     teacher: Config | None
     """The finished run that this one learns from; its last state is in the store."""
@@ -86,7 +86,7 @@ _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 
 
 class Storing:
-    """When a run's stages are stored, and which of them stay."""
+    """Decide when the stages of a run are stored, and which of them stay."""
 
     def __init__(
         self,

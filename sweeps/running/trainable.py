@@ -31,7 +31,7 @@ _NAP = 3600.0
 
 
 class UnsharedStoreError(StoreError):
-    """What this node has under the path of the store is not what the driver has there."""
+    """Error: this node and the driver see different folders at the path of the store."""
 
 
 def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
             time.sleep(0.1)
             continue
         raise UnsharedStoreError(
-            "`every node sees the store` must hold, got "
+            "every node must see the store, got "
             f"({store=}, host={platform.node()!r}, found the lease of: {found}); "
             "give --store a folder that all nodes share, or a bucket."
         )

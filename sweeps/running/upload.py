@@ -31,7 +31,7 @@ _CREDENTIAL_FILES = (
 )  # fmt: skip
 """Names, in lower case, that programs keep credentials under."""
 _KEY_NAME = re.compile(r"id_[a-z0-9]+(_sk)?")
-"""What `ssh-keygen` suggests for a key of any type: a name without a suffix."""
+"""Names that `ssh-keygen` suggests for a key of any type: without a suffix."""
 _KEY_HEAD = re.compile(
     rb"(?m)^(-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$|PuTTY-User-Key-File-\d)"
 )

@@ -18,7 +18,7 @@ _NODE_PATIENCE = 20.0
 
 
 class OnlyHeldError(Exception):
-    """Nothing is left for Tune to do but to wait for trials that hold a sick device."""
+    """Raised when only trials are left that hold a sick device."""
 
 
 class Watch(tune.Callback):  # type: ignore[misc]

@@ -19,7 +19,7 @@ class Owner:
     study: Study
     store: Store
     identity: str
-    """Of the store."""
+    """Identity of the store."""
 
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:

@@ -40,7 +40,7 @@ SETTLED = "settled"
 """Attribute of Optuna's study: points in a row without gain when the search ended."""
 
 _Told = TypeVar("_Told")
-"""What is asked of a storage."""
+"""Result of a call to a storage."""
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:

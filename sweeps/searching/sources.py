@@ -20,9 +20,9 @@ class RunSource(Protocol):
     gpus_per_run: float
     """GPUs of one run, for budgets; the engine sets it."""
     lacked_memory: bool
-    """Whether a run failed for lack of memory; the engine sets it."""
+    """True if a run failed for lack of memory; the engine sets it."""
     is_stopped: bool
-    """Whether the launch must start no more runs; the engine sets it."""
+    """True if the launch must start no more runs; the engine sets it."""
     num_waiting: int
     """Largest number of runs that can wait for slots at the start."""
     trouble: SearchError | StoreError | None

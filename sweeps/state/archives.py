@@ -27,7 +27,8 @@ SUMS = "SHA256SUMS"
 _NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
 _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
-"""Of all files of an archive together: a study of 10,000 runs of ImageNet predicts half of it."""
+"""Most bytes of all files of an archive together: a study of 10,000 runs of ImageNet predicts half
+of it."""
 
 
 class ArchiveError(Exception):
@@ -36,7 +37,7 @@ class ArchiveError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """What came of taking an archive into a store."""
+    """The result of adding an archive to a store."""
 
     launch: Launch
     facts: Mapping[str, Mapping[str, Any]]

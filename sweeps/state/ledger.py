@@ -52,7 +52,7 @@ class Launch:
     source: str = ""
     """The study file, overrides applied (`Study.source`); empty: not noted."""
     folder: str = ""
-    """Where relative paths of the study file count from."""
+    """Folder from which relative paths of the study file count."""
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:

@@ -42,7 +42,7 @@ class RunResult:
     stage: Stage | None
     """The deepest stored stage; None if no epoch is stored."""
     failure: Failure | None
-    """Why the run ended early, if it did and is not complete."""
+    """Cause of a run that ended early and is not complete."""
 
     @property
     def records(self) -> Records:
@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def attempts(self) -> int:
-        """How often it was tried, as far as is known: a try that stored nothing may not be."""
+        """Known number of tries; a try that stored nothing may be missing."""
         if self.outcome == "complete" and self.stage is not None:
             return last_try(self.stage)
         begun = 0 if self.stage is None else last_try(self.stage, self.run.key)

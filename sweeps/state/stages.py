@@ -39,7 +39,7 @@ class PlannedRun:
     start: int
     """Epochs already stored with their state: the run can start there without waiting."""
     needs: tuple[Need, ...]
-    """What to wait for: a start if it is deeper than `start`, a teacher that is not stored."""
+    """Stages to wait for: a start deeper than `start`, or a teacher that is not stored."""
     keep: frozenset[int]
     """Epochs of this run whose state another run needs: stored and kept."""
 
@@ -56,7 +56,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What a launch would do."""
+    """The work of a launch."""
 
     finished: tuple[Run, ...]
     """Runs whose last epoch is stored."""

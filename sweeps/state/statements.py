@@ -23,7 +23,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """What the store remembers of one claim."""
+    """The record of one claim in the store."""
 
     at_ms: int
     """Unix time in ms of the first launch that had it."""

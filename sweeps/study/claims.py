@@ -11,11 +11,11 @@ from mixup_core.tree.limits import PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
-"""Which values a claim allows: those below the right side, above it, not below it by more than the
+"""Values that a claim allows: below the right side, above it, not below it by more than the
 margin, not above it by more than the margin, or within the margin of it."""
 
 Decision = Literal["holds", "fails", "undecided"]
-"""Whether an interval lies wholly among the allowed values, wholly outside of them, or neither."""
+"""True if an interval lies wholly among the allowed values, wholly outside of them, or neither."""
 
 Side = str | float | tuple[str, ...]
 """An arm, a number, or the difference of two arms: [A, B] is A minus B."""
@@ -43,11 +43,11 @@ class Comparison(Checked):
     within: Sides | None = None
     """[A, B]: they lie within `margin` of each other: "equal", "no longer helps", "fits"."""
     margin: Positive | None = None
-    """What still counts as equal, in the unit of the metric."""
+    """Largest difference that still counts as equal, in the unit of the metric."""
     factor: Positive | None = None
     """The second side, then an arm, counts this many times: 1000 asks for a ratio."""
     readout: ClaimReadout | None = None
-    """Which number of a run is compared; that of the study if absent."""
+    """Number of a run that is compared; the read-out of the study if absent."""
 
     def check(self) -> None:
         """Check the relation and its sides.
@@ -58,25 +58,25 @@ class Comparison(Checked):
         every = get_args(Relation)
         names = self._relations()
         if len(names) != 1:
-            rule = f"one of {', '.join(every)} is given"
+            rule = f"exactly one of {', '.join(every)} must be given"
             raise RuleError(rule, dict.fromkeys(names, True), fields=(*names, *every))
         (name,), sides = names, self._sides()
         fits = len(sides) == 2 and not isinstance(sides[0], float | int)
-        require(fits, f"{name} compares [ARM, ARM or number]", self, name)
+        require(fits, f"{name} must compare [ARM, ARM or number]", self, name)
         pairs = [side for side in sides if isinstance(side, tuple)]
         fits = all(len(pair) == 2 for pair in pairs)
-        require(fits, "a difference is [ARM, ARM]", self, name)
+        require(fits, "a difference must be [ARM, ARM]", self, name)
         if name in _NEEDS_MARGIN and self.margin is None:
             other = {"at_least": "greater", "at_most": "less"}.get(name)
             hint = "write `margin:`, what still counts as equal in the unit of the metric"
             hint += f"; or `{other}` for a difference that is shown" if other else ""
-            rule = f"{name} has a margin, for what is merely not contradicted is not shown"
+            rule = f"{name} needs a margin: without one, any uncertain result would count as shown"
             raise RuleError(rule, {name: sides}, fields=(name,), hint=hint)
         fits = self.margin is None or name in _NEEDS_MARGIN
-        require(fits, f"{name} has no margin", self, "margin", name)
+        require(fits, f"{name} must have no margin", self, "margin", name)
         fits = self.factor is None or isinstance(sides[1], str)
-        require(fits, "a factor is of a second arm", self, "factor", name)
-        require(bool(self.terms), "the two sides are not the same arms", self, name)
+        require(fits, "a factor needs a second arm", self, "factor", name)
+        require(bool(self.terms), "the two sides must not be the same arms", self, name)
 
     @property
     def relation(self) -> Relation:
@@ -95,7 +95,7 @@ class Comparison(Checked):
 
     @property
     def times(self) -> float:
-        """How many times the second side counts."""
+        """Factor of the second side."""
         return 1.0 if self.factor is None else self.factor
 
     @property
@@ -171,7 +171,7 @@ def _arms_of(side: Side) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim(Checked):
-    """What a source says, to be checked against the runs."""
+    """A statement of a source, to be checked against the runs."""
 
     says: PlainText
     """The source's sentence, in your words."""

@@ -101,7 +101,7 @@ class Rise:
 
 
 Readout = Last | MeanOfLast | Averaged
-"""Of a study: the number by which its arms are compared."""
+"""Read-out of a study: the number by which its arms are compared."""
 
 ClaimReadout = Readout | Rise
-"""Of a claim."""
+"""Read-out of a claim."""

@@ -55,7 +55,7 @@ class Point:
     objectives: tuple[float, ...] = ()
     """Mean over seeds of each objective; empty unless the point is complete."""
     is_known: bool = False
-    """Whether its results were stored before the search proposed it (`warm_start`)."""
+    """True if its results were stored before the search proposed it (`warm_start`)."""
 
     @property
     def arm(self) -> str:
@@ -92,16 +92,16 @@ class SearchStrategy(Checked):
     sampler: SamplerName = "tpe"
     """Method that proposes points."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
-    """Of the sampler."""
+    """Seed of the sampler."""
     prune: Patience | None = None
-    """When to prune a point that is clearly worse than the best: after fewer seeds than the study
-    has. None: never."""
+    """Rule that prunes a point clearly worse than the best after fewer seeds than the study has.
+    None: never."""
     budget: Budget | None = None
     """Limit after which no more points are proposed. None: no limit."""
     stop: Patience | None = None
-    """When to end a search whose points gain less than the noise over seeds. None: never."""
+    """Rule that ends a search whose points gain less than the noise over seeds. None: never."""
     warm_start: bool = False
-    """Whether stored results of other launches are given to the sampler; they count as points."""
+    """True if stored results of other launches are given to the sampler; they count as points."""
     select: SelectionRule = "val-mean"
     """Rule that selects the winner."""
     confirm: Confirmation | None = None
@@ -115,17 +115,32 @@ class SearchStrategy(Checked):
         """
         points, is_grid = self.points, self.sampler == "grid"
         several = len(self.objectives) > 1
-        require(not (several and self.prune), "prune is for one objective", self, "prune")
-        require(not (several and self.stop), "stop is for one objective", self, "stop")
-        require(not (is_grid and self.stop), "a grid takes all of its points", self, "stop")
+        require(not (several and self.prune), "prune needs a single objective", self, "prune")
+        require(not (several and self.stop), "stop needs a single objective", self, "stop")
+        require(
+            not (is_grid and self.stop),
+            "a grid must have no stop: it takes all of its points",
+            self,
+            "stop",
+        )
         fits = not (several and self.sampler == "cmaes")
-        require(fits, "cmaes is for one objective", self, "sampler")
-        require(not is_grid or points is None, "a grid takes all of its points", self, "points")
+        require(fits, "cmaes needs a single objective", self, "sampler")
+        require(
+            not is_grid or points is None,
+            "a grid must have no points: it takes all of them",
+            self,
+            "points",
+        )
         fits = not is_grid or self.budget in {None, Budget()}
-        require(fits, "a grid asks for all of its points at once, so has no budget", self, "budget")
-        require(not (is_grid and self.warm_start), "a grid asks anyway", self, "warm_start")
+        require(fits, "a grid must have no budget: it takes all of its points", self, "budget")
+        require(
+            not (is_grid and self.warm_start),
+            "a grid must have no warm_start: it takes all of its points",
+            self,
+            "warm_start",
+        )
         fits = self.budget is None or self.budget.runs is None
-        require(fits, "points limit the runs of a search", self, "budget")
+        require(fits, "a search must have no budget.runs: points limit its runs", self, "budget")
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -269,8 +284,7 @@ class SearchHistory:
     points: tuple[Point, ...] = ()
     """Points in the order of their numbers."""
     ended: str | None = None
-    """Why no more points will be asked for although some are left, as a predicate of `the
-    search`."""
+    """Reason why the search proposes no more of its points, as a predicate of `the search`."""
     importances: Mapping[str, float] = field(default_factory=dict)
     """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
     complete points), adding up to 1; parameters that exist at every point, and two complete points

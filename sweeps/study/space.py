@@ -30,7 +30,7 @@ class Real(Checked):
     low: float
     high: float
     is_log: bool
-    """Whether the logarithm is uniform instead of the number."""
+    """True if the logarithm is uniform instead of the number."""
     num_values: GridValues | None = None
     """Number of evenly spaced values that a grid takes, both bounds included; None outside grids.
     """
@@ -90,7 +90,7 @@ class Integer(Checked):
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = (self.high - self.low) % self.step == 0
-        require(fits, "step divides high - low", self, "low", "high", "step")
+        require(fits, "step must divide high - low", self, "low", "high", "step")
 
     def values(self) -> Sequence[int]:
         """Return all values in ascending order, as a range."""
@@ -121,7 +121,7 @@ class Categorical(Checked):
             RuleError: If there is none, or one appears twice.
         """
         fits = 0 < len(self.choices) == len(set(map(repr, self.choices)))
-        require(fits, "choices are distinct and at least one", self, "choices")
+        require(fits, "choices must be distinct, at least one", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
         """Return all values in the order of the file."""
@@ -195,7 +195,7 @@ class Space:
 
     @property
     def is_countable(self) -> bool:
-        """Whether the points can be enumerated; of a real number, its grid values count."""
+        """True if the points can be enumerated; of a real number, its grid values count."""
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:

@@ -43,7 +43,7 @@ class Variant:
     """One other setting under which the claims of a study are judged."""
 
     label: str
-    """What captions call it: `lr_schedule=cosine`."""
+    """Name in captions: `lr_schedule=cosine`."""
     arms: Mapping[str, str]
     """Arm of a claim to the arm that differs from it in the setting alone."""
     readout: Readout | None = None
@@ -67,34 +67,35 @@ class Study:
     source: str
     """The study file as read, overrides applied, as YAML: what `provenance.json` keeps."""
     search: Search | None = None
-    """What is searched beside the arms; its points become arms as they are proposed (`grown`)."""
+    """Search beside the arms; its points become arms as they are proposed (`grown`)."""
     readout: Readout = field(default_factory=Last)
-    """Which number stands for a run in tables and claims."""
+    """Read-out: the number of a run in tables and claims."""
     claims: tuple[Claim, ...] = ()
-    """What the study's sources say, in the order of the file."""
+    """Statements of the study's sources, in the order of the file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Arm to metric to the value that a paper prints, in the unit of the metric."""
     differs: tuple[str, ...] = ()
-    """What is done otherwise than by the source of the references, a sentence each."""
+    """Differences from the source of the references, one sentence each."""
     equivalence: float | None = None
     """Differences of the headline metric below this count as none, in its unit; None: not said."""
     variants: tuple["Variant", ...] = ()
-    """What the claims are judged under beside their arms (`sensitivity:`)."""
+    """Variants under which the claims are judged again (`sensitivity:`)."""
     beside: tuple[str, ...] = ()
     """Arms that are trained for variants alone, and stand in no table of arms."""
     budget: Budget = field(default_factory=Budget)
-    """When no more seeds are begun (`sweeps.state.results.ended_on_budget`); of a search, none."""
+    """Limit after which no more seeds begin (`sweeps.state.results.ended_on_budget`); of a search,
+    none."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
     folder: str = field(default="", compare=False)
-    """Where relative paths of the study file count from."""
+    """Folder from which relative paths of the study file count."""
     outside: Mapping[str, Config] = field(default_factory=dict)
     """Arms of the study that this one is a part of, from which its own may learn (`part`)."""
 
     @property
     def problem(self) -> Problem:
-        """What the runs of the study are."""
+        """The problem that the runs of the study solve."""
         return problem_of(next(iter(self.arms.values())))
 
     @property

@@ -165,7 +165,7 @@ def relocate(database: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """What an MLflow database holds of one experiment."""
+    """The contents of one experiment in an MLflow database."""
 
     sha256: str
     """Over every row that belongs to it or to one of its runs."""

@@ -51,10 +51,11 @@ NOTE_TAG = "mlflow.note.content"
 MODEL_TAG = "model"
 """Address of the trained network of a run, which `mlflow.pytorch.load_model` takes."""
 STEP_TAG = "step"
-"""What a step of a seed's run counts: the epochs trained, as everywhere else. Runs without it are
-from when a step was the 0-based epoch, and stay so."""
+"""Tag for the unit of steps in a seed's run: epochs trained, as everywhere else. Runs without it
+are from when a step was the 0-based epoch, and stay so."""
 OWNER_TAG = "mixsweep.store"
-"""Whose a run is: the identity of the store it shows, or `HOME` in a database of one home."""
+"""Tag for the owner of a run: the identity of the store it shows, or `HOME` in a database of one
+home."""
 HOME = "home"
 MAX_TAG = 8000
 """Characters MLflow takes in a tag of a run."""
@@ -81,7 +82,7 @@ Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What a run in MLflow should be, its metrics apart."""
+    """The wanted state of a run in MLflow, without its metrics."""
 
     level: Level
     name: tuple[str, ...]
@@ -93,7 +94,7 @@ class Wanted:
     params: Mapping[str, str] = field(default_factory=dict)
     """Set where they are not there yet: MLflow changes none."""
     started_at_ms: int | None = None
-    """None: now."""
+    """Start of the run; None: now."""
 
     @property
     def identity(self) -> Identity:
@@ -115,7 +116,7 @@ class Wanted:
 
 @dataclass(kw_only=True, slots=True)
 class Entry:
-    """What MLflow holds of one run; known here so that only what is missing is sent."""
+    """The state of one run in MLflow, known here so that only missing parts are sent."""
 
     run_id: str
     status: str
@@ -123,9 +124,9 @@ class Entry:
     params: dict[str, str]
     metric_names: tuple[str, ...]
     data_digests: tuple[str, ...]
-    """Of the data sets that the run was said to be trained on."""
+    """Digests of the data sets that are logged as inputs of the run."""
     rows: list[Row] | None
-    """None until they are read (`Experiment.rows`)."""
+    """Logged rows; None until they are read (`Experiment.rows`)."""
 
     @property
     def level(self) -> str:
@@ -134,7 +135,7 @@ class Entry:
 
     @property
     def identity(self) -> Identity:
-        """What the run stands for; its `config_id` is empty if it was written when none was."""
+        """Identity of the run; its `config_id` is empty if it was written when none was."""
         return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
 
     def is_of(self, owner: str | None) -> bool:
@@ -148,7 +149,7 @@ class Entry:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it still has every tag that says what it is; others are written again."""
+        """True if it still has every tag that says what it is; others are written again."""
         match self.level:
             case "seed":
                 numbers = [self.tags.get(name, "") for name in ("seed", "position")]
@@ -181,9 +182,9 @@ class Experiment:
     entries: dict[Identity, Entry]
     """Each has its own tags. Runs that somebody else put into the experiment are not among them."""
     is_deleted: bool = False
-    """Whether it was found in MLflow's trash."""
+    """True if it was found in MLflow's trash."""
     owner: str = HOME
-    """Whose runs `entries` are."""
+    """Owner of the runs in `entries`."""
     stray: Sequence[Entry] = ()
     """Runs of ours that stand for nothing: there once more, for the answer to a call was lost and
     it was repeated; or they lost the tags that say what they are."""
@@ -450,7 +451,7 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 class NotMlflowError(Exception):
-    """What answers at a tracking address is not an MLflow server."""
+    """Error: the server at a tracking address is not MLflow."""
 
 
 def is_refusal(error: Exception) -> bool:

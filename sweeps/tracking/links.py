@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 ADDRESS = "http://127.0.0.1:5000"
-"""Where `mixsweep ui` serves MLflow's pages unless told otherwise."""
+"""Default address at which `mixsweep ui` serves MLflow's pages."""
 
 PRIMARY_TAG = "mlflow.experiment.primaryMetric.name"
 """Tag of an experiment: the metric that its runs are compared by."""
@@ -34,10 +34,10 @@ _LETTER = 7
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Links:
-    """Where MLflow shows a study."""
+    """Links to the pages of a study in MLflow."""
 
     arms: str
-    """Its arms as a table, sorted by their means of the headline metric."""
+    """Link to the arms as a table, sorted by their means of the headline metric."""
     seeds: str
     """The learning curves of its runs."""
 

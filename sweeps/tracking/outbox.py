@@ -13,7 +13,7 @@ _RETRY_WHEN_CLOSING = 0.5
 """Seconds between two tries while somebody waits for the end."""
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
-"""No server raises these, and whoever calls one wraps what it answers."""
+"""Errors of our own code: no server raises these, and callers wrap a server's errors."""
 
 _logger = logging.getLogger(__name__)
 

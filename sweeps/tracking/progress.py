@@ -35,11 +35,11 @@ class Progress:
     epochs: tuple[Epoch, ...] = ()
     """In their order. A run in training may lack those that it shares with another."""
     failure: str = ""
-    """Why the run ended early, if it did."""
+    """Cause, if the run ended early."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What trained its last epochs."""
+    """Environment that trained the last epochs."""
     is_live: bool = False
-    """Whether somebody trains it."""
+    """True if somebody trains it."""
 
     @classmethod
     def stored(cls, result: RunResult) -> "Progress":
@@ -55,12 +55,12 @@ class Progress:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every epoch is stored."""
+        """True if every epoch is stored."""
         return self.outcome == "complete"
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run is complete or will not go on."""
+        """True if the run is complete or will not go on."""
         return self.outcome not in _UNENDED
 
     def trained(self, epochs: Iterable[Epoch]) -> "Progress":

@@ -36,7 +36,7 @@ from sweeps.tracking.progress import Progress, Row, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
-"""Where the store has the logits of a finished run, unless they were pruned since."""
+"""Tag for the place of a finished run's logits in the store; they may be pruned later."""
 _MAX_DIFFERENCES = 3
 
 _logger = logging.getLogger(__name__)
@@ -246,7 +246,7 @@ class Projection:
 
     @property
     def _readout(self) -> Readout:
-        """Which number of a run that is; points of a search are told the last epoch."""
+        """Read-out that is logged; points of a search use the last epoch."""
         return self.study.readout if self.study.search is None else Last()
 
     def _views(self, experiment: Experiment) -> dict[str, str]:

@@ -31,7 +31,7 @@ first."""
 _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
-"""What has changed: `run` and its key, `arm` and its name, `report`,
+"""A change: `run` and its key, `arm` and its name, `report`,
 `model` and the key of its run, or `end`; or `load` and the name of a module."""
 
 
@@ -69,7 +69,7 @@ class Tracker:
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
         self.refusal: str | None = None
-        """Why MLflow refused a write although it was reached; None if it refused none."""
+        """Reason why MLflow refused a write although it was reached; None without a refusal."""
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {database_address(projection.uri)}",

@@ -48,7 +48,7 @@ def test_a_run_that_diverges_is_named_and_never_tried_again(
     with Launch(mixsweep, DIVERGING) as launch:
         said = launch.end(1).stderr
     for seed in DIVERGING.study.seeds:
-        assert f"hot seed {seed} diverged: `training loss is finite` must hold, got (loss=" in said
+        assert f"hot seed {seed} diverged: training loss must be finite, got (loss=" in said
     assert "epoch=0" in said
     arms = mixsweep.json("status", DIVERGING.file)["arms"]
     assert arms["erm"] == {"expected": 2, "finished": 2, "running": 0, "failed": 0}

@@ -119,7 +119,7 @@ def test_a_wrong_study_is_refused() -> None:
 
 def test_a_device_of_another_kind_is_refused() -> None:
     run = mixsweep.read_study("digits").runs()[0]
-    with pytest.raises(ValueError, match="`device is cpu, cuda or cuda:NUMBER` must hold"):
+    with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:NUMBER"):
         mixsweep.train(run, device="tpu")
 
 

@@ -12,7 +12,7 @@ class Triangular(Law):
     tag = "triangular"
 
     mode: Share = 0.5
-    """Where the density is largest."""
+    """The value of lam at which the density is largest."""
 
     def quantiles(self, levels):
         """Return the quantiles of the weight; draws and moments follow from them."""

@@ -1,4 +1,4 @@
-"""How sure a network is of what it was trained on."""
+"""Measure how sure a network is of its training images."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is done to training images at each access. An augmentation is one file, named here."""
+"""Changes of training images at each access. An augmentation is one file, named here."""
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip

@@ -25,9 +25,9 @@ class Augmentation(Checked, ABC):
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")
 
     tag: ClassVar[str]
-    """What study files call it."""
+    """Name of the augmentation in study files."""
     needs_bytes: ClassVar[bool] = False
-    """Whether it is defined for pixels of 8 bits alone, so that images cannot be pooled before."""
+    """True if it is defined for pixels of 8 bits alone, so that images cannot be pooled before."""
 
     chooses_on_host: ClassVar[bool] = False
     """Whether its draws decide which functions are called, so that it takes them on the CPU:
@@ -35,7 +35,7 @@ class Augmentation(Checked, ABC):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled kernel assembles such images: crops with black borders do."""
+        """True if the compiled kernel assembles such images: crops with black borders do."""
         return False
 
     def draw(

@@ -24,7 +24,7 @@ class Crop(Augmentation):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether borders are black."""
+        """True if borders are black."""
         return self.border == "black"
 
     def draw(

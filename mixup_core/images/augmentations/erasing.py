@@ -28,15 +28,15 @@ class Erasing(Augmentation):
     probability: Share = 0.5
     """With which an image loses a window."""
     least_area: Area = 0.02
-    """As a share of the image."""
+    """Smallest erased area, as a share of the image."""
     greatest_area: Area = 0.33
-    """As a share of the image."""
+    """Largest erased area, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 3.3
     """Greatest width over height; the least is 1 / ratio."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """What is done first."""
+    """Augmentation that comes before the erasing."""
     border: Border = "black"
-    """Of the crop that is taken first."""
+    """Border of the crop that comes before."""
 
     def check(self) -> None:
         """Check that the areas are in order.

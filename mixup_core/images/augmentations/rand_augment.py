@@ -52,9 +52,9 @@ class RandAugment(Augmentation):
     magnitude: Annotated[int, Range(0, GREATEST)] = 9
     """In steps of 1/30 of the greatest."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """What is done first."""
+    """Augmentation that comes before."""
     border: Border = "black"
-    """Of the crop that is taken first."""
+    """Border of the crop that comes before."""
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"

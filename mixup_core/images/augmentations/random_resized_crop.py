@@ -25,13 +25,13 @@ class RandomResizedCrop(Augmentation):
     tag: ClassVar = "random-resized-crop"
 
     least_area: Area = 0.08
-    """As a share of the image."""
+    """Smallest area of the crop, as a share of the image."""
     greatest_area: Area = 1.0
-    """As a share of the image."""
+    """Largest area of the crop, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 4 / 3
     """Greatest width over height; the least is 1 / ratio."""
     flip: bool = True
-    """Whether an image is mirrored with probability 1/2."""
+    """True if an image is mirrored with probability 1/2."""
 
     def check(self) -> None:
         """Check that the areas are in order.

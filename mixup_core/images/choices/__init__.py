@@ -1,1 +1,1 @@
-"""What the choices of a training configuration may hold, one choice per file."""
+"""The choices of a training configuration, one per file."""

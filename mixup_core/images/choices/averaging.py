@@ -42,4 +42,4 @@ class Ema(Checked):
 
 
 Averaging = Ema
-"""To add one is to write it and to name it here."""
+"""Add a member by writing its class and naming it here."""

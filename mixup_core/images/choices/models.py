@@ -21,9 +21,9 @@ class Model(Checked, ABC):
     catalogue: ClassVar[Catalogue["Model"]] = Catalogue("model")
 
     name: ClassVar[str]
-    """What study files call it."""
+    """Name of the model in study files."""
     has_batch_norm: ClassVar[bool]
-    """Whether it normalises by batch, so that no batch may be a single image."""
+    """True if it normalises by batch, so that no batch may be a single image."""
 
     @property
     def depth(self) -> int:
@@ -219,8 +219,8 @@ class Timm(Model):
     name: ClassVar = "timm"
     has_batch_norm: ClassVar = True
 
-    architecture: Annotated[str, Matching(r"[a-z0-9_]+", "is a name of timm.list_models()")]
-    """Its name in timm: `resnet18`."""
+    architecture: Annotated[str, Matching(r"[a-z0-9_]+", "be one of timm.list_models()")]
+    """Name of the architecture in timm: `resnet18`."""
     weights: str | None = None
     """File of pretrained weights, `.safetensors` or what torch loads as tensors alone; a classifier
     of other classes is left out. Nothing is downloaded. None: the initial weights of timm."""

@@ -29,7 +29,7 @@ class Optimizer(Checked, ABC):
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
 
     name: ClassVar[str]
-    """What study files call it."""
+    """Name of the optimizer in study files."""
 
     lr: Rate = 1e-3
     """Learning rate before its schedule."""
@@ -91,7 +91,7 @@ class Sgd(Optimizer):
     weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
     nesterov: bool = False
-    """Whether the momentum looks ahead; it needs one."""
+    """True if the momentum looks ahead; it needs one."""
 
     def check(self) -> None:
         """Check what no limit says.
@@ -100,7 +100,7 @@ class Sgd(Optimizer):
             RuleError: If Nesterov's rule has no momentum.
         """
         has_any = self.momentum > 0 or not self.nesterov
-        require(has_any, "nesterov has a momentum", self, "nesterov", "momentum")
+        require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
         """Return PyTorch's optimizer of some parameters."""

@@ -112,7 +112,7 @@ class Step(_WarmedUp):
     at: tuple[Count, ...]
     """0-based epochs, growing, each after the warm-up."""
     gamma: Annotated[float, Range(0, 1, "(]")] = 0.1
-    """What the rate is multiplied by at each of these epochs."""
+    """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
         """Check what no limit says.
@@ -122,7 +122,9 @@ class Step(_WarmedUp):
         """
         grow = list(self.at) == sorted(set(self.at))
         fits = grow and (not self.at or self.at[0] >= self.warm_up)
-        require(fits, "epochs of steps grow, after the warm-up", self, "at", "warm_up")
+        require(
+            fits, "epochs of steps must increase and come after the warm-up", self, "at", "warm_up"
+        )
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         del epochs
@@ -138,4 +140,4 @@ class Step(_WarmedUp):
 
 
 LrSchedule = Constant | WarmUp | Cosine | Step
-"""To add one is to write it and to name it here."""
+"""Add a member by writing its class and naming it here."""

@@ -1,4 +1,4 @@
-"""What is known of each data set before it is loaded: sizes, classes, pixel statistics."""
+"""Facts of each data set that are known before it is loaded: sizes, classes, pixel statistics."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -83,7 +83,7 @@ class View(Mapping[str, V]):
 
     @property
     def origins(self) -> Mapping[str, Origin]:
-        """Where the data sets that plugins added come from."""
+        """The origin of each data set that a plugin added."""
         return PUBLISHED.origins
 
     def __getitem__(self, name: str) -> V:
@@ -111,4 +111,4 @@ CATALOG = View[DatasetInfo](lambda dataset: dataset.info, {})
 """Data sets of fixed size. An `image-folder` describes itself: see `images/data/folders.py`."""
 
 DATA_NAMES = View[str](lambda dataset: dataset.info.title, {"image-folder": "a folder of images"})
-"""What `data.name` may be, to what it is."""
+"""Each value of `data.name`, to a description."""

@@ -38,7 +38,7 @@ class Splits:
     val: Images | None
     """Held out of the training images, the same at every seed; None without `data.val_size`."""
     test: Images | None
-    """None when `data.test` is false."""
+    """Test images; None when `data.test` is false."""
     corrupted: Mapping[str, Images] = field(default_factory=dict)
     """Test images by corruption (`data.corruptions`)."""
 
@@ -65,7 +65,7 @@ class Splits:
         if not data.oracle:
             return self.train
         if self.test is None:
-            raise ValueError(f"`an oracle has test images` must hold, got ({data=}).")
+            raise ValueError(f"an oracle needs test images (data.test: true), got ({data=}).")
         pixels, labels = (
             torch.cat([getattr(part, name) for part in (self.train, self.test)])
             for name in ("pixels", "labels")

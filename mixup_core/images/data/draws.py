@@ -65,7 +65,7 @@ def draw_subset(
     counts = np.bincount(labels[chosen], minlength=num_classes)
     if data.balanced and counts.max() - counts.min() > 1:
         raise ValueError(
-            "`a balanced subset finds enough images of each class` must hold, "
+            "a balanced subset needs enough images of each class, "
             f"got ({num_train=}, fewest={counts.min()}, most={counts.max()})."
         )
     return chosen

@@ -1,4 +1,4 @@
-"""What a data set is known by: sizes, classes, statistics, files; how it is obtained and read."""
+"""Facts of a data set: sizes, classes, statistics, files; how to obtain and read it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class DatasetInfo:
 
 
 Sources = tuple[Mapping[str, Callable[[Path], None]], str]
-"""What each source is called and how it fills a staging folder; what a user can do without them."""
+"""Name of each source and the function that fills a staging folder; advice without a source."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ class Bundle:
     """A file of an installed package that holds a data set, in the place of files to fetch."""
 
     package: str
-    """As pip knows it."""
+    """Name of the package for pip."""
     file: Callable[[], Path | None]
     """Finds the file; None without the package."""
 
@@ -68,7 +68,7 @@ class Dataset:
     """At the size in which its images come, or, where they come in many, in which they are read by
     default."""
     files: Mapping[Split, dict[str, str]] = field(default_factory=dict)
-    """For each split, paths below the root with the sha256 or md5 of their content.
+    """Files of each split: paths below the root with the sha256 or md5 of their content.
 
     Both splits may be in one file. Empty: a package brings the files, or they are computed."""
     sources: Callable[[Path], Sources] = _no_sources
@@ -77,4 +77,4 @@ class Dataset:
     """(root, split, side of the images) to the images of a split, whose files have been verified.
     Where they come in one size the side is ignored."""
     bundle: Bundle | None = None
-    """What brings it where there are no files to fetch."""
+    """Package that contains the data where no files are fetched."""

@@ -1,4 +1,4 @@
-"""Where the data sets of the catalogue lie on disk and how they get there, verified. No torch."""
+"""Places of the data sets on disk, and their verified download. Without torch."""
 
 import fcntl
 import os

@@ -26,7 +26,7 @@ from mixup_core.store.notes import filled, read_note
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FolderFacts:
-    """What is known of the images of a folder: all that planning and reports need of them."""
+    """Facts of the images of a folder, as far as planning and reports need them."""
 
     digest: str
     """`mixup_core.images.data.folders.folder_digest` of the folder."""
@@ -35,7 +35,7 @@ class FolderFacts:
     train: Mapping[str, tuple[str, ...]]
     """Class to the names of its training images, in the order in which they are loaded."""
     test: Mapping[str, tuple[str, ...]]
-    """As `train`; empty if there is no test folder."""
+    """Test images, as `train`; empty if there is no test folder."""
     shared: tuple[str, ...] = ()
     """Test images, as CLASS/FILE, whose bytes are those of a training image too."""
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -22,7 +22,7 @@ _HALVES = (0.5, 0.5, 0.5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Which files of an image-folder are its images."""
+    """The layout of an image-folder: the files that are its images."""
 
     test_folder: str = "test"
     skip: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ def folder_and_size(data: DataConfig) -> tuple[Path, int]:
         ValueError: If the data set is no image-folder.
     """
     if data.folder is None or data.image_size is None:
-        raise ValueError(f"`data.name is image-folder` must hold, got (data.name={data.name!r}).")
+        raise ValueError(f"data.name must be image-folder, got (data.name={data.name!r}).")
     return Path(data.folder), data.image_size
 
 

@@ -23,7 +23,7 @@ from mixup_core.store.notes import filled
 
 
 class ImageData:
-    """What image training needs of its data sets (`mixup_core.problem.DataNeeds`)."""
+    """The needs of image training for data sets (`mixup_core.problem.DataNeeds`)."""
 
     def __init__(self) -> None:
         """Know nothing yet."""

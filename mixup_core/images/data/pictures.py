@@ -12,7 +12,7 @@ from mixup_core.rules import printable
 FORMATS = (
     "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
 )  # fmt: skip
-"""Of images, as Pillow names them: whose head says what decoding takes. Pillow opens others by
+"""Formats, as Pillow names them, whose head says what decoding takes. Pillow opens others by
 running Ghostscript, or has other images within them whose size they do not say."""
 
 BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
@@ -23,7 +23,7 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
 """Colours that may lie behind transparent pixels."""
 
 _MAX_PIXELS = 60_000_000
-"""Of one image, as it is stored and when its shorter side has the size asked for: decoding then
+"""Most pixels of one image, both as it is stored and after it is resized: decoding then
 takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
 
 

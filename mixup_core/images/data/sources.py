@@ -1,4 +1,4 @@
-"""How files are downloaded and archives unpacked; what comes is verified by who asked. No torch."""
+"""Download files and unpack archives; the caller verifies them. Without torch."""
 
 import shutil
 import tarfile

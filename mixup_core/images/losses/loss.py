@@ -12,4 +12,4 @@ from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.squared_error import SquaredError
 
 Loss = CrossEntropy | SquaredError
-"""To add one is to write its file and to name it here."""
+"""Add a member by writing its file and naming it here."""

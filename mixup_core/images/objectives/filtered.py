@@ -40,13 +40,13 @@ class Filter(Guided):
     keep: Literal["low", "high", "all"] = "low"
     """`low` keeps r <= threshold, `high` the others, `all` every image (plain mixup)."""
     threshold: Annotated[float, Range(-math.inf, math.inf, "()")] = 0.0
-    """Of r, in units of the loss."""
+    """Threshold of r, in units of the loss."""
     warm_up: Share = 0.25
     """Fraction of the epochs that come first and filter nothing."""
     stop: Share = 1.0
     """Fraction of the epochs after which nothing is filtered any more, at least `warm_up`."""
     norm: Literal["batch", "kept"] = "batch"
-    """Whether the sum over the images kept is divided by the size of the batch or by their number.
+    """True if the sum over the images kept is divided by the size of the batch or by their number.
     The loss of a batch of which none is kept is 0."""
 
     def check(self) -> None:
@@ -76,7 +76,7 @@ class Filter(Guided):
         import torch
 
         if teacher is None:
-            raise ValueError(f"`a filter has a teacher` must hold, got (objective={self}).")
+            raise ValueError(f"a filter needs a teacher, got (objective={self}).")
         losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():
             ahead = batch.losses(batch.logits(teacher), loss) - losses

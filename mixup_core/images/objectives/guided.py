@@ -14,5 +14,5 @@ class Guided(Objective):
     teacher_key: str | None = None
     """Final stage key of the teacher, filled in when a study is read; stands for `teacher`."""
     oracle: bool = False
-    """Whether the teacher saw test images (`data.oracle`). It is declared, so that a table, a
+    """True if the teacher saw test images (`data.oracle`). It is declared, so that a table, a
     figure or a search can tell, and checked against the teacher."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Minimised:
-    """What an objective is on a batch."""
+    """The value of an objective on a batch."""
 
     loss: "Tensor"
     """(), float32: the value whose gradient a step follows."""

@@ -27,11 +27,11 @@ class Objective(Checked, ABC):
     catalogue: ClassVar[Catalogue["Objective"]] = Catalogue("objective")
 
     tag: ClassVar[str]
-    """What study files call it."""
+    """Name of the objective in study files."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """What its records hold beside the loss, in the order of columns."""
+    """Metrics that it records in addition to the loss, in the order of columns."""
     has_to_mix: ClassVar[bool] = False
-    """Whether it needs a law that mixes."""
+    """True if it needs a law that mixes."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""

@@ -26,9 +26,9 @@ class Probe(Checked, ABC):
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
 
     tag: ClassVar[str]
-    """What study files call it."""
+    """Name of the probe in study files."""
     metrics: ClassVar[Mapping[str, Metric]]
-    """What it records, in the order of columns."""
+    """Metrics that it records, in the order of columns."""
     views: ClassVar[Literal["single", "concat"] | None] = None
     """The only views that it is defined for; None: both."""
 

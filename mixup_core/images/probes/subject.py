@@ -16,7 +16,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Subject:
-    """What probes look at after an epoch; none of it is changed."""
+    """The state of training that probes read after an epoch, and never change."""
 
     config: TrainConfig
     epoch: int
@@ -30,11 +30,11 @@ class Subject:
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
-    """What `outputs` has computed, which several probes ask for."""
+    """Cache of `outputs`, which several probes use."""
 
     @property
     def how(self) -> Epoch:
-        """What decided the epoch."""
+        """The settings that decided the epoch."""
         return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:

@@ -115,7 +115,7 @@ class Descent(Checked):
 
 
 Integrator = Rkc | Descent
-"""How the weights move down the loss."""
+"""The methods by which the weights move down the loss."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +133,7 @@ class TwoLayerConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair of points. ERM has no pairs: it takes the points."""
     operation: Operation = field(default_factory=Linear)
-    """What is done with lam, patch by patch."""
+    """Operation that mixes by lam, patch by patch."""
     pairs_per_class: Count = 30
     """Ordered pairs (i, j) over k. They are drawn once, uniformly with replacement (a point may
     meet itself), each with one lam: the loss is a Monte Carlo mean of J_MM. The pairs are the same
@@ -156,7 +156,7 @@ class TwoLayerConfig(Checked):
         """
         require(
             math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
-            "the last record is at a flow time of at most 10^15",
+            "the last record must be at a flow time of at most 10^15",
             self,
             "epochs",
             "records_per_decade",
@@ -175,7 +175,7 @@ class TwoLayerConfig(Checked):
 
     @property
     def rho(self) -> float:
-        """Where the activation becomes linear."""
+        """Input from which the activation is linear."""
         return self.network.rho / self.classes
 
     @property

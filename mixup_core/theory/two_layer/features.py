@@ -1,4 +1,4 @@
-"""What a network has learned of each feature: accuracy on it alone, and its correlations."""
+"""Measure what a network has learned of each feature: its accuracy alone, its correlations."""
 
 import numpy as np
 from numpy.typing import NDArray

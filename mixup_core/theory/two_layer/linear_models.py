@@ -1,4 +1,4 @@
-"""Whether any linear model classifies a set of points without error, by a linear program."""
+"""True if any linear model classifies a set of points without error, by a linear program."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -53,7 +53,7 @@ def is_linearly_separable(points: PatchSet) -> bool:
     )
     if found.status not in {0, INFEASIBLE}:
         raise ArithmeticError(
-            f"`the program is solved or refuted` must hold, got ({found.status=})."
+            f"the linear program must be solved or shown infeasible, got ({found.status=})."
         )
     return bool(found.status == 0)
 

@@ -13,7 +13,7 @@ from mixup_core.theory.array_process import Arrays
 Velocity = Callable[[Floats], Floats]
 
 MAX_STAGES = 1_000
-"""Of a step; more would let rounding grow."""
+"""Most stages of a step; more would let rounding grow."""
 STEPS_PER_RADIUS = 25
 """Accepted steps that one estimate of the spectral radius serves."""
 MAX_POWER_ITERATIONS = 50
@@ -129,7 +129,7 @@ class RkcSolver:
             is_last = self.time + wanted >= until
             step = until - self.time if is_last else wanted
             if self.time + step == self.time:
-                raise ArithmeticError(f"`steps are short enough` must hold, got ({step=}).")
+                raise ArithmeticError(f"steps must be short enough, got ({step=}).")
             count = max(2, 1 + int(math.sqrt(1 + 1.54 * step * self._radius)))
             after = rkc_step(self._count_and_evaluate, self.y, self._f, step, count)
             f = self._count_and_evaluate(after)
@@ -207,6 +207,6 @@ class RkcSolver:
             if abs(radius - before) <= 0.02 * radius:
                 break
         if not math.isfinite(radius):
-            raise ArithmeticError(f"`the velocity is finite` must hold, got ({radius=}).")
+            raise ArithmeticError(f"the velocity must be finite, got ({radius=}).")
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0

@@ -224,7 +224,7 @@ def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) ->
         ({"objective": {"filter": {"teacher": "t", "warm_up": -0.1}}}, "0 <= warm_up <= 1"),
         ({"objective": {"filter": {"teacher": "t", "stop": 1.1}}}, "0 <= stop <= 1"),
         ({"objective": {"filter": {"teacher": "t", "threshold": float("inf")}}}, "threshold < inf"),
-        ({"objective": "filter"}, "objective.teacher is given"),
+        ({"objective": "filter"}, "objective.teacher must be given"),
     ],
 )  # fmt: skip
 def test_an_objective_out_of_range_is_refused(

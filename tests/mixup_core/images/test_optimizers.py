@@ -56,5 +56,5 @@ def test_adamw_takes_the_decay_from_the_weights(config: TrainConfig, splits: Spl
 
 
 def test_nesterov_without_momentum_is_refused(config: TrainConfig) -> None:
-    with pytest.raises(RuleError, match="nesterov has a momentum"):
+    with pytest.raises(RuleError, match="nesterov needs a momentum above 0"):
         with_values(config, {"optimizer.name": "sgd", "optimizer.nesterov": True})

@@ -176,10 +176,10 @@ def test_alpha_zero_names_the_laws_it_could_mean() -> None:
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (lambda: Discrete(values=(0.5,), shares=(0.5,)), "a discrete law has two values"),
-        (lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)), "values grow"),
-        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)), "each value has a share"),
-        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)), "the sum of shares is 1"),
+        (lambda: Discrete(values=(0.5,), shares=(0.5,)), "a discrete law needs two values or more"),
+        (lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)), "values must increase"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)), "each value needs a share"),
+        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)), "shares must add up to 1"),
         (lambda: Truncated(alpha=1.0, low=0.5, high=0.5), "low < high"),
         (lambda: Truncated(alpha=1e4, low=0.9), "P(low <= lam <= high) >= 1e-6"),
     ],

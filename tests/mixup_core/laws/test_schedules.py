@@ -52,13 +52,13 @@ def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
 @pytest.mark.parametrize(
     ("phases", "rule", "field"),
     [
-        ([], "there is a phase", "phases"),
-        (["erm", "midpoint"], "every phase but the last has an until", "phases.0.until"),
-        ([{"law": "erm"}, "erm"], "every phase but the last has an until", "phases.0.until"),
+        ([], "phases must not be empty", "phases"),
+        (["erm", "midpoint"], "every phase but the last needs an until", "phases.0.until"),
+        ([{"law": "erm"}, "erm"], "every phase but the last needs an until", "phases.0.until"),
         ([{"law": "erm", "until": 0}, "erm"], "each phase ends after", "phases.0.until"),
         ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 3}, "erm"],
          "each phase ends after", "phases.1.until"),
-        ([{"law": "erm", "until": 3}], "the last phase has no until", "phases.0.until"),
+        ([{"law": "erm", "until": 3}], "the last phase must have no until", "phases.0.until"),
     ],
 )  # fmt: skip
 def test_phases_leave_no_epoch_without_a_law_or_with_two(
@@ -201,7 +201,8 @@ def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
     ("values", "rule", "fields"),
     [
         ({"mix.switch_fraction": 1.5}, "0 <= switch_fraction <= 1", ("mix.switch_fraction",)),
-        ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1}, "a switch has an epoch or a fraction",
+        ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1},
+         "switch_epoch and switch_fraction must not both be given",
          ("mix.switch_fraction", "mix.switch_epoch")),
         ({"mix.schedule": "easy", "mix.law": "midpoint"}, "stands in the place of mix.law",
          ("mix.schedule", "mix.law")),

@@ -99,17 +99,19 @@ def of_epochs(*epochs: int) -> tuple[EpochRecord, ...]:
 @pytest.mark.parametrize(
     ("records", "facts", "text"),
     [
-        ((), (), "`one record per epoch, epoch 0 first` must hold, got (epochs=[])."),
-        (of_epochs(1), FACTS[:1], "`one record per epoch, epoch 0 first` must hold, "
+        ((), (), "there must be one record per epoch, epoch 0 first, got (epochs=[])."),
+        (of_epochs(1), FACTS[:1], "there must be one record per epoch, epoch 0 first, "
          "got (epochs=[1])."),
-        (of_epochs(0, 2), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+        (of_epochs(0, 2), FACTS, "there must be one record per epoch, epoch 0 first, "
          "got (epochs=[0, 2])."),
-        (of_epochs(0, 0), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+        (of_epochs(0, 0), FACTS, "there must be one record per epoch, epoch 0 first, "
          "got (epochs=[0, 0])."),
-        (of_epochs(1, 0), FACTS, "`one record per epoch, epoch 0 first` must hold, "
+        (of_epochs(1, 0), FACTS, "there must be one record per epoch, epoch 0 first, "
          "got (epochs=[1, 0])."),
-        (RECORDS, FACTS[:1], "`one facts per record` must hold, got (records=2, facts=1)."),
-        (RECORDS[:1], FACTS, "`one facts per record` must hold, got (records=1, facts=2)."),
+        (RECORDS, FACTS[:1],
+         "there must be one entry of facts per record, got (records=2, facts=1)."),
+        (RECORDS[:1], FACTS,
+         "there must be one entry of facts per record, got (records=1, facts=2)."),
         ([RECORDS[0], EpochRecord(epoch=1, metrics={"b": 0.0, "a": NAN})], FACTS,
          "`a is finite` must hold, got (value=nan, epoch=1)."),
         ([EpochRecord(epoch=0, metrics={"a": -INF})], FACTS[:1],

@@ -131,7 +131,7 @@ def test_mixup_bends_the_boundary() -> None:
     ("values", "rule"),
     [
         ({"points": 2}, "points >= 4"),
-        ({"points": 5}, "points is even"),
+        ({"points": 5}, "points must be even"),
         ({"noise": -0.1}, "0 <= noise < inf"),
         ({"separation": -0.1}, "0 <= separation < inf"),
         ({"hidden": 0}, "hidden >= 1"),

@@ -163,7 +163,7 @@ def test_the_state_is_small() -> None:
     [
         ({"switch_epoch": -1}, "switch_epoch >= 0"),
         ({"switch_epoch": 17}, "switch_epoch <= epochs"),
-        ({"law_after": "midpoint"}, "a law_after has a switch_epoch"),
+        ({"law_after": "midpoint"}, "law_after needs a switch_epoch"),
         ({"points": 1}, "points >= 2"),
         ({"dimension": 4}, "dimension > 4"),
         ({"patches": 1}, "patches >= 2"),

@@ -104,7 +104,7 @@ def test_a_longer_run_begins_as_a_shorter_one() -> None:
         ({"condition": 0.5}, "1 <= condition"),
         ({"first_points": 10}, "first_points > dimension"),
         ({"nodes": 0}, "2 <= nodes <= 1000"),
-        ({"nodes": 3}, "nodes is even"),
+        ({"nodes": 3}, "nodes must be even"),
         ({"epochs": 13}, "1 <= epochs <= 12"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_run_resumes_anywhere(law: Law) -> None:
         ({"first_sd": 0.0}, "0 < first_sd"),
         ({"decay": 0.0}, "0 < decay"),
         ({"nodes": 0}, "2 <= nodes <= 1000"),
-        ({"nodes": 5}, "nodes is even"),
+        ({"nodes": 5}, "nodes must be even"),
         ({"epochs": 0}, "1 <= epochs"),
     ],
 )

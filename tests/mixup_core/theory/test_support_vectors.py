@@ -83,7 +83,7 @@ def test_a_run_resumes_anywhere() -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"points": 3}, "points is even"),
+        ({"points": 3}, "points must be even"),
         ({"points": 502}, "2 <= points <= 500"),
         ({"dimension": 0}, "dimension >= 1"),
         ({"lr": 2.0}, "0 < lr < 2"),

@@ -77,10 +77,10 @@ def test_an_optional_choice_comes_and_goes() -> None:
         ({"road": {"winding": [{"law": {"beta": 0}}]}}, "1e-6 <= alpha <= 1e6",
          ("road.legs.0.law.alpha",)),
         ({"stops": [{"law": "erm", "until": 0}]}, "until >= 1", ("stops.0.until",)),
-        ({"stops": ["erm", {"until": 1}]}, "law is given", ("stops.1.law",)),
-        ({"road": "winding"}, "road.legs is given", ("road.legs",)),
-        ({"road.shape": "up"}, "shape belongs to ramp", ("road.shape", "road")),
-        ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats belongs to bus",
+        ({"stops": ["erm", {"until": 1}]}, "law must be given", ("stops.1.law",)),
+        ({"road": "winding"}, "road.legs must be given", ("road.legs",)),
+        ({"road.shape": "up"}, "shape needs road to be ramp", ("road.shape", "road")),
+        ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats needs vehicle.name to be bus",
          ("vehicle.seats", "vehicle.name")),
         ({"detour.shape": "up"}, "detour is chosen", ("detour", "detour.shape")),
     ],
@@ -102,7 +102,7 @@ def test_a_broken_rule_names_its_fields_by_their_paths(
 def test_a_required_value_that_is_missing_is_named() -> None:
     with pytest.raises(RuleError) as caught:
         built(Journey, {})
-    assert (caught.value.rule, caught.value.fields) == ("days is given", ("days",))
+    assert (caught.value.rule, caught.value.fields) == ("days must be given", ("days",))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_value_of_the_wrong_type_is_named_with_its_path(
 
 @pytest.mark.parametrize("path", ["", "nights", "road.x.y", "days.x", "stay.floor", "road.legs.0"])
 def test_a_path_that_names_no_field_is_refused(path: str) -> None:
-    with pytest.raises(KeyError, match="path names a field"):
+    with pytest.raises(KeyError, match="path must name a field"):
         with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
 
 

@@ -36,7 +36,7 @@ def test_a_field_belongs_to_the_kinds_that_have_it() -> None:
     check_owner(PARTS["road"], Straight, "width", "road", 1)  # nobody's: no path names it
     with pytest.raises(RuleError) as caught:
         check_owner(PARTS["spare"], Bike, "seats", "trip.spare", 3)
-    assert caught.value.rule == "seats belongs to bus"
+    assert caught.value.rule == "seats needs trip.spare.name to be bus"
     assert caught.value.fields == ("trip.spare.seats", "trip.spare.name")
     assert "trip.spare.name='bike', trip.spare.seats=3" in str(caught.value)
 

@@ -172,5 +172,5 @@ def test_a_name_that_is_no_study_name_is_refused(study: str) -> None:
     with pytest.raises(ValueError, match="a-z, 0-9 and -, at most 100") as caught:
         checked(study)
     assert str(caught.value) == (
-        f"`study: a-z, 0-9 and -, at most 100` must hold, got (study={study!r})."
+        f"study must be 1 to 100 characters of a-z, 0-9 and -, got (study={study!r})."
     )

@@ -44,11 +44,11 @@ def overridden(text: str, *overrides: str) -> Any:
 
 
 BAD = {
-    "seeds": "seeds: `PATH=VALUE` must hold, for example seeds=6",
-    "": ": `PATH=VALUE` must hold, for example seeds=6",
-    "=": "=: `PATH=VALUE` must hold, for example seeds=6",
-    "=6": "=6: `PATH=VALUE` must hold, for example seeds=6",
-    "seeds: 6": "seeds: 6: `PATH=VALUE` must hold, for example seeds=6",
+    "seeds": "seeds: --set needs PATH=VALUE, for example seeds=6",
+    "": ": --set needs PATH=VALUE, for example seeds=6",
+    "=": "=: --set needs PATH=VALUE, for example seeds=6",
+    "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
+    "seeds: 6": "seeds: 6: --set needs PATH=VALUE, for example seeds=6",
     "seeds=": "seeds=: seeds: expected an integer or a list of integers, got null",
     " seeds=6": " seeds=6:  seeds: unknown key ' seeds' (did you mean seeds?)",
     "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",

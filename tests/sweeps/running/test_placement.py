@@ -13,7 +13,7 @@ HEAD = Node(cpus=0, gpus=0)
 
 @pytest.mark.parametrize("share", [float("nan"), 1.5, 2, 0.4, 0.7])
 def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None:
-    with pytest.raises(PlacementError, match="gpus_per_run is 0, 1 or 1/k"):
+    with pytest.raises(PlacementError, match="gpus_per_run must be 0, 1 or 1/k"):
         Placement(gpus_per_run=share)
 
 
@@ -72,7 +72,7 @@ def test_more_than_any_node_has_is_refused_instead_of_waited_for() -> None:
         (Placement(gpus_per_run=1), False),
         (Placement(cpus_per_run=9, gpus_per_run=0), True),
     ):
-        with pytest.raises(PlacementError, match="a node has room for a run"):
+        with pytest.raises(PlacementError, match="a node must have room for a run"):
             placement.on([Node(cpus=8, gpus=0)], runs=1, can_grow=can_grow)
 
 

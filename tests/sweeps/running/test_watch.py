@@ -111,8 +111,8 @@ def test_a_node_with_another_store_ends_the_launch_at_the_step(
     watch: Watch, monitor: Monitor
 ) -> None:
     watch.on_trial_start(1, [], trial())
-    watch.on_trial_result(1, [], trial(), report("unshared", "`every node sees the store`"))
-    with pytest.raises(StoreError, match="every node sees the store"):
+    watch.on_trial_result(1, [], trial(), report("unshared", "`every node must see the store`"))
+    with pytest.raises(StoreError, match="every node must see the store"):
         watch.on_step_end(1, [])
     assert monitor.store.failures.read_all() == {}
 

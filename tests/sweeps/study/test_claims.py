@@ -43,7 +43,7 @@ def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
 
 
 def test_no_relation_and_several_are_refused_those_given_blamed_first() -> None:
-    rule = "one of less, greater, at_least, at_most, within is given"
+    rule = "exactly one of less, greater, at_least, at_most, within must be given"
     none = broken()
     assert str(none) == f"`{rule}` must hold, got ()."
     assert none.fields == RELATIONS
@@ -102,12 +102,12 @@ def test_a_side_may_be_the_difference_of_two_arms() -> None:
 
 @pytest.mark.parametrize("sides", [("a", "a"), (("a", "b"), ("a", "b")), (("a", "a"), 0.5)])
 def test_sides_that_cancel_each_other_are_refused(sides: Any) -> None:
-    assert broken(less=sides).rule == "the two sides are not the same arms"
+    assert broken(less=sides).rule == "the two sides must not be the same arms"
 
 
 @pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ()])
 def test_a_difference_is_of_two_arms(pair: tuple[str, ...]) -> None:
-    assert broken(less=(pair, "c")).rule == "a difference is [ARM, ARM]"
+    assert broken(less=(pair, "c")).rule == "a difference must be [ARM, ARM]"
 
 
 INTERVALS = ((-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3), (-0.3, 0.3))
@@ -137,5 +137,5 @@ def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
 def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: float) -> None:
     error = broken(less=("a", other), factor=factor)
     is_of_an_arm = other == "b"
-    assert error.rule == ("0 < factor < inf" if is_of_an_arm else "a factor is of a second arm")
+    assert error.rule == ("0 < factor < inf" if is_of_an_arm else "a factor needs a second arm")
     assert error.fields == (("factor",) if is_of_an_arm else ("factor", "less"))

@@ -105,17 +105,17 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     "seed of more bits": ({"seed": 2**31}, "0 <= seed <= 2^31-1", "seed"),
     "two objectives pruned": (
         {"objective": BOTH, "prune": Patience(after=2)},
-        "prune is for one objective",
+        "prune needs a single objective",
         "prune",
     ),
     "two objectives stopped": (
         {"objective": BOTH, "stop": Patience(after=2)},
-        "stop is for one objective",
+        "stop needs a single objective",
         "stop",
     ),
     "two objectives of CMA-ES": (
         {"objective": BOTH, "sampler": "cmaes"},
-        "cmaes is for one objective",
+        "cmaes needs a single objective",
         "sampler",
     ),
     "grid stopped": (
@@ -130,17 +130,17 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "grid with a budget": (
         {"sampler": "grid", "budget": Budget(gpu_hours=1)},
-        "a grid asks for all of its points at once, so has no budget",
+        "a grid must have no budget: it takes all of its points",
         "budget",
     ),
     "grid begun warm": (
         {"sampler": "grid", "warm_start": True},
-        "a grid asks anyway",
+        "a grid must have no warm_start: it takes all of its points",
         "warm_start",
     ),
     "budget of runs": (
         {"budget": Budget(runs=1)},
-        "points limit the runs of a search",
+        "a search must have no budget.runs: points limit its runs",
         "budget",
     ),
 }  # fmt: skip

@@ -42,13 +42,13 @@ NUM_SEVERITIES = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorruptedSet:
-    """Where the corrupted test images of a data set are."""
+    """The archive of the corrupted test images of a data set."""
 
     title: str
     folder: str
     url: str
     md5: str
-    """Of the archive; no digest of its files is published, so a fetch alone checks them."""
+    """MD5 of the archive; no digest of its files is published, so a fetch alone checks them."""
 
     def files(self) -> tuple[str, ...]:
         """Return the paths under the root."""

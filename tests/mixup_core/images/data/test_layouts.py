@@ -79,7 +79,7 @@ def test_a_fraction_needs_two_images_of_a_class_and_no_test_folder(pets: Path) -
     fill(pets / "test", cat=1, dog=1)
     with pytest.raises(DataError, match="which test_fraction would ignore"):
         config_of(pets, test_fraction=0.2)
-    with pytest.raises(RuleError, match="test images come from a folder or are a fraction"):
+    with pytest.raises(RuleError, match="test_folder and test_fraction must not both be given"):
         DataConfig(
             name="image-folder", folder="x", image_size=8, test_fraction=0.2, test_folder="val"
         )
@@ -157,5 +157,5 @@ def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: P
     )
     error = next(infeasible(digits))
     assert "pixel_mean has a value for each channel" in str(error)
-    with pytest.raises(RuleError, match="normalisation is measured or given"):
+    with pytest.raises(RuleError, match="pixel_mean and pixel_std need `normalise: given`"):
         DataConfig(name="digits", pixel_mean=(0.1,), normalise="measured")

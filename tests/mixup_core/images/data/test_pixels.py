@@ -168,5 +168,5 @@ def test_images_are_pooled_once() -> None:
         with pytest.raises(ValueError, match="pooled once") as caught:
             pooled.pooled(pool)
         assert str(caught.value) == (
-            f"`images are pooled once` must hold, got (self.pool=2, {pool=})."
+            f"images must be pooled only once, got (self.pool=2, {pool=})."
         )

@@ -1,0 +1,82 @@
+"""Patterns of unclear prose stay out of docstrings and messages."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mixsweep
+
+ROOT = Path(mixsweep.__file__).parents[1]
+FILES = sorted(
+    path
+    for room in ("mixup_core", "sweeps", "reports", "mixsweep", "examples")
+    for path in (ROOT / room).rglob("*.py")
+)
+UNCLEAR = re.compile(
+    r"(?:Of|What|Whether|Who|Whom|Whose|Why|That|Which|Where|When|How|It|Its|They|Their|Those|None|"
+    r"Nothing|Nobody|Somebody|Whoever|Whatever|Whenever|There|So|And|But|Not|As|If|To|For|Than|"
+    r"Also|Else|Same|Such|Here|Once)\b"
+)
+"""First words that leave the noun out, or make the first line of a docstring half a sentence."""
+FORMULA = re.compile(r"[<>=]| in [\[{]")
+FRAMED = re.compile(r"`([^`]*)` must hold")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_docstring_begins_with_a_whole_statement(path: Path) -> None:
+    unclear = [text for text in _docstrings(ast.parse(path.read_text())) if UNCLEAR.match(text)]
+    assert not unclear
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_rule_in_words_is_no_formula_in_code_marks(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    framed = [rule for text in _texts(tree) for rule in FRAMED.findall(text)]
+    stated = [
+        text
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        for text in _rules(call)
+        if not re.search(r"\b(must|needs?|cannot)\b", text)
+    ]
+    unclear = [rule for rule in framed + stated if rule != "{}" and not FORMULA.search(rule)]
+    assert not unclear
+
+
+def _docstrings(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for line in body if isinstance(body, list) else ():
+            match line:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text.strip()
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if (text := _text(node)) is not None:
+            yield text
+
+
+def _rules(call: ast.Call) -> Iterator[str]:
+    """Yield the rule that a call of `require` or `RuleError` states, if it is written there."""
+    position = {"require": 1, "RuleError": 0}.get(getattr(call.func, "id", ""))
+    if position is not None and len(call.args) > position:
+        text = _text(call.args[position])
+        if text is not None:
+            yield text
+
+
+def _text(node: ast.AST) -> str | None:
+    """Return the text of a literal, `{}` for each value put into it."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
+            )
+    return None
