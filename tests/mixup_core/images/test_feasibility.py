@@ -13,7 +13,7 @@ from mixup_core.tree.building import with_values
         ({"data.num_train": 1438}, "num_train <= training images without val_size"),
         ({"data.train_fraction": 0.001}, "batch_size <= training images"),
         ({"data.image_size": 9, "data.pool": 2}, "pool must divide the image size"),
-        ({"data.num_train": 9}, "no batch is a single image"),
+        ({"data.num_train": 9}, "BatchNorm needs batches of two images or more"),
         ({"data.val_size": 1437}, "val_size < training images"),
         ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
     ],

@@ -219,7 +219,7 @@ def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) ->
     ("values", "rule"),
     [
         ({"objective": {"regmixup": {"eta": -1.0}}, "mix.law": "midpoint"}, "0 <= eta < inf"),
-        ({"objective": "regmixup"}, "regmixup has a mix.law that mixes"),
+        ({"objective": "regmixup"}, "regmixup needs a mix.law that mixes"),
         ({"objective": {"filter": {"teacher": "t", "warm_up": 0.5, "stop": 0.4}}}, "up <= stop"),
         ({"objective": {"filter": {"teacher": "t", "warm_up": -0.1}}}, "0 <= warm_up <= 1"),
         ({"objective": {"filter": {"teacher": "t", "stop": 1.1}}}, "0 <= stop <= 1"),

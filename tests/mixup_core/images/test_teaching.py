@@ -18,7 +18,7 @@ from tests.mixup_core.images.taught_runs import NAMED, trained
 def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
     guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
     for key in (run_key, stage_keys):
-        with pytest.raises(RuleError, match=r"has a objective\.teacher_key before") as caught:
+        with pytest.raises(RuleError, match=r"needs a objective\.teacher_key before") as caught:
             key(guided)  # type: ignore[operator]
         assert caught.value.fields == ("objective.teacher", "objective.teacher_key")
     known = taught(guided, "a" * 32)
@@ -36,7 +36,7 @@ def test_a_teacher_of_other_images_is_refused(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
     guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
-    with pytest.raises(RuleError, match=r"the teacher has the same data\.views"):
+    with pytest.raises(RuleError, match=r"the teacher must have the same data\.views"):
         trained(guided, splits, teacher)
     with pytest.raises(ValueError, match="a filter needs a teacher"):
         trained(with_values(mixed, {"objective": NAMED}), splits)
@@ -62,10 +62,10 @@ def test_what_learns_from_test_images_says_so_and_is_never_selected(
     assert state != plain
     leaking = Teacher(config=oracle, state=state)
     trained(declared, splits, leaking)
-    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+    with pytest.raises(RuleError, match=r"objective\.oracle must say if the teacher saw"):
         trained(guided, splits, leaking)
     honest = Teacher(config=dataclasses.replace(mixed), state=plain)
-    with pytest.raises(RuleError, match=r"objective\.oracle says whether the teacher saw"):
+    with pytest.raises(RuleError, match=r"objective\.oracle must say if the teacher saw"):
         trained(declared, splits, honest)
 
 

@@ -55,9 +55,9 @@ def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
         ([], "phases must not be empty", "phases"),
         (["erm", "midpoint"], "every phase but the last needs an until", "phases.0.until"),
         ([{"law": "erm"}, "erm"], "every phase but the last needs an until", "phases.0.until"),
-        ([{"law": "erm", "until": 0}, "erm"], "each phase ends after", "phases.0.until"),
+        ([{"law": "erm", "until": 0}, "erm"], "each phase must end after", "phases.0.until"),
         ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 3}, "erm"],
-         "each phase ends after", "phases.1.until"),
+         "each phase must end after", "phases.1.until"),
         ([{"law": "erm", "until": 3}], "the last phase must have no until", "phases.0.until"),
     ],
 )  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
         ({"mix.switch_fraction": 0.5, "mix.switch_epoch": 1},
          "switch_epoch and switch_fraction must not both be given",
          ("mix.switch_fraction", "mix.switch_epoch")),
-        ({"mix.schedule": "easy", "mix.law": "midpoint"}, "stands in the place of mix.law",
+        ({"mix.schedule": "easy", "mix.law": "midpoint"}, "must be left out beside a schedule",
          ("mix.schedule", "mix.law")),
     ],
 )  # fmt: skip

@@ -192,7 +192,7 @@ def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureF
         ({"facts": FACTS[:1]}, r"records=2, facts=1"),
         (
             {"records": [EpochRecord(epoch=0, metrics={"a": float("nan")})], "facts": FACTS[:1]},
-            r"`a is finite` must hold, got \(value=nan, epoch=0\)",
+            r"a must be finite, got \(value=nan, epoch=0\)",
         ),
     ],
 )

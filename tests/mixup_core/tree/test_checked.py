@@ -14,7 +14,7 @@ from mixup_core.tree.limits import Among, Count, Distinct, Matching, Range, Shar
 class Crate(Checked):
     bottles: Count = 6
     full: Share | None = None
-    label: Annotated[str, Matching("[a-z]*", "is a-z")] = ""
+    label: Annotated[str, Matching("[a-z]*", "be a-z")] = ""
     kind: Annotated[str, Among(("wood", "wire"))] = "wood"
     rows: Whole | Annotated[tuple[Count, ...], Distinct(may_be_empty=False)] = 0
     weight: Annotated[float, Range(0, 1, "()", hint="give it in tonnes")] = 0.1
@@ -39,11 +39,11 @@ def broken(of: Any = Crate, **values: Any) -> RuleError:
     [
         ({"bottles": 0}, "bottles >= 1", 0),
         ({"full": 1.5}, "0 <= full <= 1", 1.5),
-        ({"label": "A"}, "label is a-z", "A"),
-        ({"kind": "tin"}, "kind is one of wood, wire", "tin"),
+        ({"label": "A"}, "label must be a-z", "A"),
+        ({"kind": "tin"}, "kind must be one of wood, wire", "tin"),
         ({"rows": -1}, "rows >= 0", -1),
-        ({"rows": ()}, "items of rows are distinct, at least one", []),
-        ({"rows": (1, 2, 1, 2, 3)}, "items of rows are distinct, at least one", [1, 2]),
+        ({"rows": ()}, "items of rows must be distinct, at least one", []),
+        ({"rows": (1, 2, 1, 2, 3)}, "items of rows must be distinct, at least one", [1, 2]),
         ({"rows": (1, 0, -1)}, "each of rows >= 1", [0, -1]),
         ({"rows": tuple(range(-9, 0))}, "each of rows >= 1", [-9, -8, -7, -6, -5]),
         ({"rows": 7}, "rows != 7", 7),

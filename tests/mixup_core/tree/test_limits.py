@@ -83,8 +83,8 @@ def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
     some = Distinct(may_be_empty=False)
     assert [Distinct().holds(items) for items in ((), (1, 2), (1, 2, 1))] == [True, True, False]
     assert [some.holds(items) for items in ((), (1,), (1, 1))] == [False, True, False]
-    assert Distinct().rule("seeds") == "items of seeds are distinct"
-    assert some.rule("seeds") == "items of seeds are distinct, at least one"
+    assert Distinct().rule("seeds") == "items of seeds must be distinct"
+    assert some.rule("seeds") == "items of seeds must be distinct, at least one"
     for limit in (Distinct(), some):
         schema = jsonschema.Draft202012Validator({"type": "array", **limit.keywords})
         for items in ([], [1], [1, 1], [1, 2]):
@@ -92,8 +92,8 @@ def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
 
 
 def test_a_pattern_is_of_the_whole_text() -> None:
-    limit = Matching("[a-z]+|A", "is a-z")
-    assert limit.rule("name") == "name is a-z"
+    limit = Matching("[a-z]+|A", "be a-z")
+    assert limit.rule("name") == "name must be a-z"
     assert [limit.holds(text) for text in ("ab", "", "a1", "a\n", "1a")] == [True] + [False] * 4
     schema = jsonschema.Draft202012Validator({"type": "string", **limit.keywords})
     for text in ("ab", "A", "", "a1", "1a", "aA", "Aa"):
@@ -125,6 +125,6 @@ def test_some_number_is_inside_every_range(limit: Range, value: float) -> None:
 def test_names_are_a_limit_too() -> None:
     limit = Among(("inn", "tent"))
     assert (limit.holds("inn"), limit.holds("hut")) == (True, False)
-    assert limit.rule("place") == "place is one of inn, tent"
+    assert limit.rule("place") == "place must be one of inn, tent"
     assert limit.keywords == {"enum": ["inn", "tent"]}
     assert isinstance(hash(Among({"inn": 1})), int)  # a registry is a dict

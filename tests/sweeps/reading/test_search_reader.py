@@ -60,7 +60,7 @@ BAD = {
     "test images": (
         "val_size: 200",
         "val_size: 200, test: true",
-        "3: base.data.test: `data.test is False in a search` must hold, got (data.test=True); *",
+        "3: base.data.test: data.test must be False in a search, got (data.test=True); *",
     ),
     "grid beside it": (
         "seeds: 3",

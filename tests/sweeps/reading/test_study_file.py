@@ -107,8 +107,8 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "name is a number": (SMALL.replace("study: x", "study: 12"),
                          "1: study: expected text, got 12; quote it"),
     "name with capitals": (SMALL.replace("study: x", "study: Table1"),
-                           "1: study: `study is a-z, 0-9 and -, not first a -, at most 100` "
-                           "must hold, *Table1*"),
+                           "1: study: study must match [[]a-z0-9][[]a-z0-9-][*] and have at most 100 "
+                           "characters, got *Table1*"),
     "description is a list": (SMALL + "description: [a]\n", "4: description: expected text, *"),
     "unknown key": (base("\n  evaluate_every: 1"),
                     "3: base.evaluate_every: unknown key 'evaluate_every' (did you mean "
@@ -182,9 +182,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
                    "3: seeds: expected an integer or a list of integers, got the boolean true"),
     "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
-                    "3: seeds: `items of seeds are distinct, at least one` *got (seeds=[])."),
+                    "3: seeds: `items of seeds must be distinct, at least one` *got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds: `items of seeds are distinct, at least one` must hold, got "
+                   "3: seeds: items of seeds must be distinct, at least one, got "
                    "(seeds=[1])."),
     "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"),
                   "3: seeds[0]: expected an integer, *"),
@@ -237,11 +237,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "batch larger than the data": (base("data: {num_train: 7}"),
                                    "2: base.batch_size: `batch_size <= training images` must *"),
     "last batch of 1": (base("data: {num_train: 129}").replace("mlp", "resnet18"),
-                        "2: base.batch_size: `no batch is a single image, which BatchNorm "
-                        "cannot train on` "
-                        "must hold, got (batch_size=8, training images=129)."),
+                        "2: base.batch_size: BatchNorm needs batches of two images or more, "
+                        "got (batch_size=8, training images=129)."),
     "batches of 1": (SMALL.replace("mlp", "resnet18").replace("batch_size: 8", "batch_size: 1"),
-                     "2: base.batch_size: `no batch is a single image, *(batch_size=1, *"),
+                     "2: base.batch_size: BatchNorm needs batches of two *(batch_size=1, *"),
     "pool that does not divide": (base("data: {pool: 3}"),
                                   "2: base.data.pool: pool must divide the image size, "
                                   "got (pool=3, image_size=28)."),
@@ -301,7 +300,7 @@ def test_a_problem_of_base_is_told_once_however_many_arms_inherit_it(load: Load)
 def test_a_problem_is_placed_at_the_arm_that_brings_it(load: Load) -> None:
     text = base("data: {num_train: 129}") + "arms:\n  a: {}\n  b: {model.name: resnet18}\n"
     (line,) = refusals(load, text)
-    assert line.startswith("6: arms.b.model.name: `no batch is a single image, which BatchNorm")
+    assert line.startswith("6: arms.b.model.name: BatchNorm needs batches of two")
 
 
 def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:

@@ -144,4 +144,4 @@ def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
         require_gpus(limited, on_gpus)
         with pytest.raises(PlacementError) as refused:
             require_gpus(limited, on_cpus)
-        assert f"must hold, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)
+        assert f"needs runs on GPUs, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)

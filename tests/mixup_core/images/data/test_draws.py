@@ -141,7 +141,7 @@ def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
         assert is_refused == bool(counts[0].min() == 0)
         if is_refused:
             splits = load(config.data)
-            with pytest.raises(ValueError, match="a balanced subset finds enough"):
+            with pytest.raises(ValueError, match="a balanced subset needs enough"):
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
 
 
