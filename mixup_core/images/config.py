@@ -68,7 +68,7 @@ class DataConfig(Checked):
     """Probability that a training label is replaced by another class, each as likely; drawn per
     seed. Test labels stay, and those held out for `val/*` unless `noise_in_val`."""
     noise_to: Literal["any", "one"] = "any"
-    """Which class a wrong label names: any other, each as likely, or one other class for each
+    """Class that a wrong label names: any other, each as likely, or one other class for each
     class, the same at every seed. `one` is the noise of arXiv:2306.00740's code."""
     noise_in_val: bool = False
     """Whether labels held out for `val/*` are replaced as well, the same ones at every seed, as

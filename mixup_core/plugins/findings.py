@@ -15,9 +15,9 @@ class Finding:
     entry: str
     """`model tiny`."""
     contract: str
-    """What was checked, as a statement."""
+    """The contract that was checked, as a statement."""
     broken: str = ""
-    """How it is broken; empty if it holds."""
+    """Description of the breach; empty if the contract holds."""
 
 
 class BrokenError(Exception):

@@ -26,16 +26,16 @@ _FORESEEN = 200
 """Values of the last mean that futility is judged by, at equal steps of probability."""
 
 Ending = Literal["decided", "futile", "last", "lost", "open"]
-"""Why a question gets no more seeds: it is decided, the last look would hardly decide it, there was
-the last look, or a run diverged or measured nothing. `open`: it gets more."""
+"""Reason why a question gets no more seeds: it is decided, the last look would hardly decide it,
+the last look has passed, or a run diverged or measured nothing. `open`: it gets more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is decided of some arms, and their numbers so far."""
+    """A question about some arms, and their numbers so far."""
 
     is_decided: Callable[[float, float], bool]
-    """Of the two ends of an interval; an interval inside a decided one is decided."""
+    """Test of the two ends of an interval; an interval inside a decided one is decided."""
     has_ended: Callable[[int], bool]
     """Whether all runs of so many seeds are complete, or one of them never will be."""
     compare: Callable[[int], Comparison | None]
@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What the looks so far say of a question."""
+    """The answer of the looks so far to a question."""
 
     ending: Ending
     look: int = 0

@@ -9,8 +9,8 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Distinct, Range
 
 _SPREAD = 1.4
-"""Exponent of the numbers of seeds at looks that are planned for a study: with six looks from 3 to
-20 it found a difference of 1 sd with the fewest seeds on average, of five spacings simulated."""
+"""Exponent of the numbers of seeds at looks that are planned for a study: six looks from 3 to 20
+found a difference of 1 sd with few seeds on average, of seven sets of looks simulated."""
 
 _Number = Annotated[int, Range(2, 10_000)]
 """A number of seeds that a spread can be estimated from."""
@@ -25,11 +25,11 @@ class UntilDecided(Checked):
     at_most: _Number
     """Seeds at the last look."""
     until: Literal["decided"]
-    """When no more are added."""
+    """Condition that ends the study: its claims are decided."""
     looks: _Number | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)] = 6
     """Number of looks, closer to each other at first; or the numbers of seeds at them."""
     spending: Annotated[float, Range(0, 0.5)] = 0.45
-    """How the error level of 5 % is spread over the looks, as Wang and Tsiatis' exponent. 0.5: the
+    """Spread of the error level of 5 % over the looks, as Wang and Tsiatis' exponent. 0.5: the
     same level at every look (Pocock). 0: almost none at the first looks, and at the last nearly
     that of a single one (O'Brien-Fleming)."""
     futility: Annotated[float, Range(0, 0.5)] = 0.1
@@ -45,7 +45,7 @@ class UntilDecided(Checked):
         require(self.at_least <= self.at_most, "at_least <= at_most", self, "at_least", "at_most")
         if isinstance(self.looks, tuple):
             fits = list(self.looks) == sorted(self.looks)
-            require(fits, "looks are in rising order", self, "looks")
+            require(fits, "looks must increase", self, "looks")
             ends = self.looks[0], self.looks[-1]
             fits = ends == (self.at_least, self.at_most)
             rule = "looks are from at_least to at_most"

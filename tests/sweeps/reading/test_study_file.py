@@ -107,8 +107,8 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "name is a number": (SMALL.replace("study: x", "study: 12"),
                          "1: study: expected text, got 12; quote it"),
     "name with capitals": (SMALL.replace("study: x", "study: Table1"),
-                           "1: study: study must match [[]a-z0-9][[]a-z0-9-][*] and have at most 100 "
-                           "characters, got *Table1*"),
+                           "1: study: study must match [[]a-z0-9][[]a-z0-9-][*] and have at most "
+                           "100 characters, got *Table1*"),
     "description is a list": (SMALL + "description: [a]\n", "4: description: expected text, *"),
     "unknown key": (base("\n  evaluate_every: 1"),
                     "3: base.evaluate_every: unknown key 'evaluate_every' (did you mean "

@@ -120,12 +120,12 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "grid stopped": (
         {"sampler": "grid", "stop": Patience(after=2)},
-        "a grid takes all of its points",
+        "a grid must have no stop: it takes all of its points",
         "stop",
     ),
     "grid of so many points": (
         {"sampler": "grid", "points": 3},
-        "a grid takes all of its points",
+        "a grid must have no points: it takes all of them",
         "points",
     ),
     "grid with a budget": (

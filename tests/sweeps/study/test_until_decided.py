@@ -29,7 +29,7 @@ def test_looks_lie_closer_together_at_first(
     ("given", "rule"),
     [
         ({"at_least": 21}, "at_least <= at_most"),
-        ({"looks": (3, 9, 5, 20)}, "rising order"),
+        ({"looks": (3, 9, 5, 20)}, "looks must increase"),
         ({"looks": (4, 20)}, "from at_least to at_most"),
         ({"at_least": 1}, "at_least"),
         ({"spending": 0.6}, "spending"),
