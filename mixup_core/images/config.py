@@ -71,7 +71,7 @@ class DataConfig(Checked):
     """Class that a wrong label names: any other, each as likely, or one other class for each
     class, the same at every seed. `one` is the noise of arXiv:2306.00740's code."""
     noise_in_val: bool = False
-    """Whether labels held out for `val/*` are replaced as well, the same ones at every seed, as
+    """True if labels held out for `val/*` are replaced as well, the same ones at every seed, as
     where the noise belongs to the distribution; test labels stay."""
     augment: Augmentation = field(default_factory=Unchanged)
     """Augmentation of each training image at each access."""

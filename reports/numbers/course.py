@@ -37,7 +37,7 @@ class Question:
     is_decided: Callable[[float, float], bool]
     """Test of the two ends of an interval; an interval inside a decided one is decided."""
     has_ended: Callable[[int], bool]
-    """Whether all runs of so many seeds are complete, or one of them never will be."""
+    """True if all runs of so many seeds are complete, or one of them never will be."""
     compare: Callable[[int], Comparison | None]
     """The comparison over so many seeds; None if one of them has no number."""
 

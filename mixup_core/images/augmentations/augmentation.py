@@ -30,7 +30,7 @@ class Augmentation(Checked, ABC):
     """True if it is defined for pixels of 8 bits alone, so that images cannot be pooled before."""
 
     chooses_on_host: ClassVar[bool] = False
-    """Whether its draws decide which functions are called, so that it takes them on the CPU:
+    """True if its draws decide which functions are called, so that it takes them on the CPU:
     reading them from a GPU would wait for it in each step."""
 
     @property

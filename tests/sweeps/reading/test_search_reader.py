@@ -22,7 +22,7 @@ BAD = {
     "objective twice": (
         "val/error",
         "[val/error, val/error]",
-        "16: *items of objective are distinct*",
+        "16: *items of objective must be distinct*",
     ),
     "no objective": ("  objective: val/error\n", "", "11: search: missing key 'objective'"),
     "no points": ("  points: 6\n", "", "11: search: missing key 'points'"),

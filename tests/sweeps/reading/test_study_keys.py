@@ -176,7 +176,7 @@ def test_the_budget_of_a_search_is_its_own_and_counts_no_runs(tmp_path: Path) ->
         read(tmp_path, STUDY + "budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,
-        match=r"search\.budget: `a search must have no budget.runs: points limit its runs`",
+        match=r"search\.budget: a search must have no budget.runs: points limit its runs",
     ):
         read(tmp_path, STUDY + "  budget: {runs: 9}\n")
     assert a_study(budget=Budget(runs=9)).budget == Budget(runs=9)
@@ -282,6 +282,6 @@ def test_a_grid_of_a_file_has_no_budget_and_no_warm_start(tmp_path: Path) -> Non
         read(tmp_path, grid + "  budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,
-        match=r"search\.warm_start: `a grid must have no warm_start: it takes all of its points`",
+        match=r"search\.warm_start: a grid must have no warm_start: it takes all of its points",
     ):
         read(tmp_path, grid + "  warm_start: true\n")
