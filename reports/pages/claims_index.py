@@ -39,6 +39,12 @@ class Published:
     told: Mapping[str, Mapping[str, str]]
     """Sentence of a claim to its row of `verdicts.csv`."""
     runs: tuple[Mapping[str, str], ...]
+    source: Mapping[str, Any]
+    """The study file."""
+
+    def setting(self, arm: str) -> tuple[Any, Any]:
+        """Return what the study file says of all arms, and of one."""
+        return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
     def is_of_today(self) -> bool:
@@ -121,13 +127,23 @@ def _rows(
                 row,
                 written.get(before or ""),
                 now[claim.says],
-                is_rerun=found is not first,
+                rerun=_rerun(found, first, verdict.claim),
             ),
         )
     for says, stated in written.items():
         if says not in pairs.values():
             reason = _weakness(study, stated["that"], told.get(says)) or "restated or left out"
             yield (says, told.get(says, {}).get("verdict", DASH), DASH, DASH, DASH, DASH, reason)
+
+
+def _rerun(found: Published | None, first: Published | None, claim: Claim) -> str:
+    """Return whether a claim was run again since its first report, and with which settings."""
+    if found is None or first is None or found is first:
+        return ""
+    changed = [
+        arm for arm in claim.that.terms if found.setting(arm) != first.setting(arm)
+    ]  # fmt: skip
+    return "run again with other settings" if changed else "run again"
 
 
 def _paired(
@@ -158,7 +174,7 @@ def _why(  # noqa: PLR0913  each is a thing of its own
     before: Mapping[str, Any] | None,
     now: Mapping[str, Any],
     *,
-    is_rerun: bool,
+    rerun: str,
 ) -> str:
     """Return why the verdict of today is another, or nothing."""
     if before is None or row is None:
@@ -166,10 +182,9 @@ def _why(  # noqa: PLR0913  each is a thing of its own
     reasons = [_weakness(study, before["that"], row)]
     if before["that"] != now:
         reasons.append(f"was {_flow(before['that'])}")
-    elif row["verdict"] != verdict.verdict != "unfinished":
+    elif not rerun and row["verdict"] != verdict.verdict != "unfinished":
         reasons.append("the claims are a family of their own (Holm)")
-    if is_rerun:
-        reasons.append("run again")
+    reasons.append(rerun)
     return "; ".join(reason for reason in reasons if reason)
 
 
@@ -246,6 +261,7 @@ def _reports(published: Path, name: str) -> Iterator[Published]:
                 written=tuple(source.get("claims") or ()),
                 told={row["says"]: row for row in _csv(folder / "verdicts.csv")},
                 runs=tuple(_csv(folder / "runs.csv")),
+                source=source,
             )
 
 
