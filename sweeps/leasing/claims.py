@@ -130,6 +130,8 @@ class Claims:
     _plans: dict[str, tuple[object, frozenset[str]]] = field(default_factory=dict)
     """Study of another driver to the version of its plan and the plan, as last read."""
     _is_outdated: bool = False
+    _is_beside_others: bool = False
+    """Whether other drivers lived at the last look."""
 
     def expect(self, runs: Mapping[str, tuple[Sequence[str], Collection[str]]]) -> None:
         """Claim what runs will train and need, until they end; ask others for the shared part.
@@ -167,7 +169,7 @@ class Claims:
         """
         if self.clock() < self._again_at.get(run, 0.0):
             return None
-        is_to_ask = run in self._again_at
+        is_to_ask = run in self._again_at or self._is_beside_others
         epoch, others = self._claim(run, stages, start(is_to_ask))
         if others.num_drivers and not is_to_ask:
             epoch, others = self._claim(run, stages, start(True))
@@ -214,7 +216,9 @@ class Claims:
 
     def of_others(self) -> Claimed:
         """Return what the live drivers of other studies have claimed."""
-        return read_claims(self.store, but=self.study, plans=self._plans)
+        others = read_claims(self.store, but=self.study, plans=self._plans)
+        self._is_beside_others = others.num_drivers > 0
+        return others
 
     def close(self) -> None:
         """Give up everything."""

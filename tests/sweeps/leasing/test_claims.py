@@ -1,5 +1,6 @@
 """Claims: of two live drivers one trains a stage, a dead one's claims are void."""
 
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +29,7 @@ class Driver:
         return self.granted(run, keys) is not None
 
     def granted(self, run: str, keys: Sequence[str], start: int = 0) -> Granted | None:
-        self.now += 1
+        self.now += 4
         return self.claims.train(run, keys, lambda _: start)
 
 
@@ -37,8 +38,17 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path))
 
 
-def test_a_stage_is_trained_by_the_first_driver_that_claims_it(store: Store) -> None:
-    first, second = Driver(store, "a"), Driver(store, "b")
+@pytest.fixture(params=["folder", "moto"])
+def any_store(request: pytest.FixtureRequest, store: Store) -> Store:
+    """Return a store in a folder, and one in a bucket of an S3 server."""
+    if request.param == "folder":
+        return store
+    request.getfixturevalue("client_of")(request.param)
+    return Store(f"s3://studies/{uuid.uuid4().hex}")
+
+
+def test_a_stage_is_trained_by_the_first_driver_that_claims_it(any_store: Store) -> None:
+    first, second = Driver(any_store, "a"), Driver(any_store, "b")
     assert first.trains("x", KEYS[:4])
     assert not second.trains("y", KEYS[3:])
     assert second.trains("z", KEYS[4:])
@@ -92,8 +102,8 @@ def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
     assert list(store.files.names("wanted")) == [f"wanted/{KEYS[1]}"]
 
 
-def test_what_a_live_driver_needs_is_not_removed(store: Store) -> None:
-    launch, prune = Driver(store, "c"), Driver(store, "a")
+def test_what_a_live_driver_needs_is_not_removed(any_store: Store) -> None:
+    launch, prune = Driver(any_store, "c"), Driver(any_store, "a")
     launch.claims.expect({"fork": (KEYS[2:3], KEYS[1:2])})
     assert launch.trains("x", KEYS[4:6])
     assert prune.claims.remove(KEYS) == (KEYS[0], *KEYS[2:4], *KEYS[6:])
@@ -120,14 +130,14 @@ def test_a_run_waits_while_the_state_it_was_to_start_from_is_removed(store: Stor
 
 
 def test_a_driver_that_joins_asks_for_the_stages_it_shares_with_a_run_in_training(
-    store: Store,
+    any_store: Store,
 ) -> None:
-    first, second = Driver(store, "a"), Driver(store, "b")
+    first, second = Driver(any_store, "a"), Driver(any_store, "b")
     assert first.trains("x", KEYS[:5])
     second.claims.expect({"y": ([*KEYS[:3], KEYS[6]], KEYS[1:2]), "x": (KEYS[:5], ())})
-    assert {*store.files.names("wanted")} == {f"wanted/{key}" for key in KEYS[1:3]}
+    assert {*any_store.files.names("wanted")} == {f"wanted/{key}" for key in KEYS[1:3]}
     second.claims.expect({"ends where x goes on": (KEYS[:4], ())})
-    assert store.files.has(f"wanted/{KEYS[3]}")
+    assert any_store.files.has(f"wanted/{KEYS[3]}")
 
 
 def test_a_run_that_starts_later_keeps_the_stages_from_which_runs_of_others_part(
