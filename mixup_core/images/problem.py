@@ -69,7 +69,7 @@ def setting(config: TrainConfig, metric: str) -> str:
 def sample_size(config: TrainConfig, metric: str) -> int | None:
     """Return the number of images of which an error is the share that is misclassified."""
     split, _, name = metric.partition("/")
-    if split == "train" and name.endswith("error"):
+    if split == "train" and name.endswith("error") and METRICS[metric].unit == "%":
         return num_images(config)
     if name.removesuffix("_averaged") != "error":
         return None

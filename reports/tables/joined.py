@@ -497,7 +497,7 @@ def _heads(columns: Sequence[Column]) -> tuple[str, ...]:
     heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
     if len(set(heads)) < len(columns):
         names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
-        raise ValueError(f"no two columns must be the same, got ({names}).")
+        raise ValueError(f"columns must be different studies or homes, got ({names}).")
     return heads
 
 

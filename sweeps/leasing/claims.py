@@ -131,7 +131,7 @@ class Claims:
     """Study of another driver to the version of its plan and the plan, as last read."""
     _is_outdated: bool = False
     _is_beside_others: bool = False
-    """Whether other drivers lived at the last look."""
+    """True if other drivers lived at the last look."""
 
     def expect(self, runs: Mapping[str, tuple[Sequence[str], Collection[str]]]) -> None:
         """Claim what runs will train and need, until they end; ask others for the shared part.

@@ -106,7 +106,7 @@ def test_each_probe_has_its_own_cadence(linear: TrainConfig, splits: Splits) -> 
         (["el2n", "el2n"], "each probe must be listed once", "probes.1"),
         ([{"el2n": 3}], "every must divide epochs", "probes.0.every"),
         ([{"el2n": 0}], "every >= 1", "probes.0.every"),
-        (["true-error"], "true-error has the views it is of", "probes.0"),
+        (["true-error"], "true-error needs `data.views: concat`", "probes.0"),
     ],
 )
 def test_probes_that_do_not_fit_are_refused(

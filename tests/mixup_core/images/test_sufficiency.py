@@ -13,7 +13,7 @@ CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(RuleError, match="a law that mixes"):
         dataclasses.replace(CONFIG, law=Erm())
-    with pytest.raises(RuleError, match=r"data\.views is single"):
+    with pytest.raises(RuleError, match=r"data\.views must be single"):
         SufficiencyConfig(data=DataConfig(views="concat"))
     many = SufficiencyConfig(data=DataConfig(name="digits", num_train=2000))
     assert "num_train <= training images" in str(next(infeasible(many)))

@@ -238,5 +238,5 @@ def test_a_class_with_too_few_images_cannot_be_balanced() -> None:
     images = _images(40)
     images = Images(pixels=images.pixels, labels=images.labels.clamp(max=8))
     data = DataConfig(name="cifar10", num_train=40, balanced=True)
-    with pytest.raises(ValueError, match="finds enough images of each class"):
+    with pytest.raises(ValueError, match="needs enough images of each class"):
         TrainingImages(images, CIFAR, data, 0, CPU)

@@ -53,7 +53,7 @@ def test_the_alternating_line_collides_and_two_far_clusters_do_not() -> None:
 
 
 def test_a_single_class_has_no_pair_of_others() -> None:
-    with pytest.raises(RuleError, match="pair of other classes"):
+    with pytest.raises(RuleError, match="point of another class"):
         mixed_distances(np.eye(3), np.zeros(3))
 
 

@@ -10,7 +10,7 @@ from tests.reports.synthetic import ended, finish, make_study, rows_of
 
 
 def test_results_of_another_study_are_refused(results: tuple[RunResult, ...]) -> None:
-    with pytest.raises(ValueError, match=r"results are runs of the study.*uniform"):
+    with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
         tabulate(make_study(arms=("erm", "midpoint")), results)
 
 

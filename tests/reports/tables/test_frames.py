@@ -149,7 +149,7 @@ def test_of_nothing_there_are_no_rows_and_the_columns_of_any_study(study: Study)
 def test_results_of_another_study_are_refused(
     frame_of: Callable[..., pd.DataFrame], results: tuple[RunResult, ...]
 ) -> None:
-    with pytest.raises(ValueError, match=r"results are runs of the study.*uniform"):
+    with pytest.raises(ValueError, match=r"results must belong to runs of the study.*uniform"):
         frame_of(make_study(arms=("erm", "midpoint")), results)
 
 

@@ -160,9 +160,9 @@ def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         ((), "one study in one home is one column"),
-        (("--home", "b", "--arms", "erm", "uniform"), "--arms goes with one --home"),
-        (("--home", "b", "--metric", "test/nll"), "--metric goes with --arms"),
-        (("--home", "b", "--store", "c"), "one --home beside --store"),
+        (("--home", "b", "--arms", "erm", "uniform"), "--arms needs a single --home"),
+        (("--home", "b", "--metric", "test/nll"), "--metric needs --arms"),
+        (("--home", "b", "--store", "c"), "--store allows at most one --home"),
     ],
 )
 def test_columns_that_make_no_sense_are_refused(arguments: tuple[str, ...], text: str) -> None:

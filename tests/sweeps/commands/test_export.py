@@ -52,7 +52,7 @@ def test_nothing_stored_is_said_and_another_format_refused(tmp_path: Path) -> No
     assert not (tmp_path / "exports").exists()
     refused = _export(tmp_path, "--out", "epochs.xlsx")
     assert isinstance(refused.exception, RefusedError)
-    with pytest.raises(RefusedError, match=r"--out ends in \.parquet or \.csv"):
+    with pytest.raises(RefusedError, match=r"--out must end in \.parquet or \.csv"):
         raise refused.exception
 
 

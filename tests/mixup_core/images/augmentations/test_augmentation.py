@@ -76,7 +76,7 @@ def test_what_needs_pixels_of_8_bits_refuses_pooled_ones() -> None:
     for tag in AUGMENTATIONS:
         augmentation = parsed(Augmentation, tag)
         if augmentation.needs_bytes:
-            with pytest.raises(RuleError, match="pool of 1"):
+            with pytest.raises(RuleError, match="needs `pool: 1`"):
                 DataConfig(augment=augmentation, pool=2)
         else:
             DataConfig(augment=augmentation, pool=2)

@@ -156,6 +156,6 @@ def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: P
         data=DataConfig(name="digits", pixel_mean=(0.1, 0.2)), epochs=1, batch_size=2
     )
     error = next(infeasible(digits))
-    assert "pixel_mean has a value for each channel" in str(error)
+    assert "pixel_mean needs one value per channel" in str(error)
     with pytest.raises(RuleError, match="pixel_mean and pixel_std need `normalise: given`"):
         DataConfig(name="digits", pixel_mean=(0.1,), normalise="measured")

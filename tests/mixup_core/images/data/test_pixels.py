@@ -165,7 +165,7 @@ def test_images_are_pooled_once() -> None:
     pooled = images.pooled(2)
     assert pooled.pooled(2) is pooled
     for pool in (1, 4):
-        with pytest.raises(ValueError, match="pooled once") as caught:
+        with pytest.raises(ValueError, match="pooled only once") as caught:
             pooled.pooled(pool)
         assert str(caught.value) == (
             f"images must be pooled only once, got (self.pool=2, {pool=})."
