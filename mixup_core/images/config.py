@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.unchanged import Unchanged
@@ -13,8 +13,9 @@ from mixup_core.images.choices.rates import Constant, LrSchedule
 from mixup_core.images.data.catalog import DATA_NAMES
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS, NUM_SEVERITIES
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.losses.class_weights import ClassWeights
 from mixup_core.images.losses.cross_entropy import CrossEntropy
-from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.loss import Loss, LossChoice
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.probes.probe import Probe
@@ -28,6 +29,9 @@ from mixup_core.rules import RuleError, require
 from mixup_core.seeding import Purpose, Seeds
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VARIED: dict[str, tuple[Purpose, ...]] = {
     "subset": ("training subset",),
@@ -301,8 +305,11 @@ class TrainConfig(Checked):
     """Average of the weights that is measured beside them; None: there is none."""
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
-    loss: Loss = field(default_factory=CrossEntropy)
+    loss: LossChoice = field(default_factory=CrossEntropy)
     """Loss of an image under its mixed label."""
+    class_weights: ClassWeights | None = None
+    """How much the images of each class count in the cross entropy: each part of a mixed label has
+    the weight of its class. Metrics have no weights. None: all classes count alike."""
     epochs: Count
     """Passes over the training images."""
     batch_size: Count
@@ -349,6 +356,9 @@ class TrainConfig(Checked):
             "epochs",
         )
         self._check_probes()
+        has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
+        rule = "loss is cross-entropy where class_weights are given"
+        require(has_any, rule, self, "class_weights", "loss")
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:
             raise RuleError(
@@ -393,6 +403,24 @@ class TrainConfig(Checked):
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
                 raise RuleError("every must divide epochs", every)
+
+    def loss_on(self, labels: "Tensor", num_classes: int) -> Loss:
+        """Return the loss, with the weight of each class if it has one.
+
+        Args:
+            labels: Of all training images, (images,), int64.
+            num_classes: Of the data.
+        """
+        if self.class_weights is None or not isinstance(self.loss, CrossEntropy):
+            return self.loss
+        import torch
+
+        from mixup_core.images.losses.weighted import Weighted
+
+        weights = self.class_weights.of(labels.bincount(minlength=num_classes).tolist())
+        return Weighted(
+            weights=torch.tensor(weights, device=labels.device), smoothing=self.loss.smoothing
+        )
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based epoch, whatever the objective."""

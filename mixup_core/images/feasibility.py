@@ -8,6 +8,7 @@ from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.needs import described, facts_of, num_available
 from mixup_core.images.data.pictures import BACKGROUNDS
+from mixup_core.images.losses.class_weights import Given
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
@@ -29,6 +30,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
         )
     yield from transparent(data)
     yield from _unfit_normalisation(data, info)
+    yield from _unfit_weights(config, info)
     if data.views == "concat" and info.num_classes % 2:
         yield RuleError(
             "class pairing needs an even number of classes",
@@ -174,6 +176,16 @@ def _unfit_normalisation(data: DataConfig, info: DatasetInfo) -> Iterator[RuleEr
                 {path: given, "channels": info.channels},
                 fields=(f"data.{path}", "data.name"),
             )
+
+
+def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError]:
+    weights = config.class_weights
+    if isinstance(weights, Given) and len(weights.values) != info.num_classes:
+        yield RuleError(
+            "len(class_weights.values) == classes",
+            {"len(values)": len(weights.values), "classes": info.num_classes},
+            fields=("class_weights", "data.folder", "data.name"),
+        )
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:

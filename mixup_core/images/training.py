@@ -24,6 +24,7 @@ from mixup_core.images.data.mapped import load_once
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
+from mixup_core.images.losses.loss import Loss
 from mixup_core.images.precision import arithmetic
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
@@ -96,12 +97,15 @@ class TrainingState:
             ) from error
         self.records = list(records)
 
-    def step(self, rate: float) -> None:
+    def step(self, rate: float, clip_norm: float | None) -> None:
         """Take a step along the gradients that are there, and average what it gives.
 
         Args:
             rate: Learning rate.
+            clip_norm: Greatest norm of all gradients together; longer ones are scaled down to it.
         """
+        if clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
@@ -196,6 +200,7 @@ def fit(
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
+    loss = config.loss_on(images.labels, data.info.num_classes)
     images.kernel = proven_kernel(config, images, config.epochs - len(state.records))
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
@@ -204,9 +209,9 @@ def fit(
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
         how = config.in_epoch(epoch)
-        means = _train_epoch(config, epoch, how, state, images, taught_by)
+        means = _train_epoch(config, epoch, how, loss, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
-        least = how.floor(config.loss, images.labels, config.batch_size)
+        least = how.floor(loss, images.labels, config.batch_size)
         lowest = None if least is None else how.objective.floor(least)
         if lowest is not None:
             metrics["train/excess_loss"] = means["loss"] - lowest
@@ -223,6 +228,7 @@ def fit(
             config=config,
             epoch=epoch,
             network=state.network.eval(),
+            loss=loss,
             images=images,
             held_out=held_out,
             teacher=taught_by,
@@ -254,6 +260,7 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     config: TrainConfig,
     epoch: int,
     how: Epoch,
+    loss: Loss,
     state: TrainingState,
     images: TrainingImages,
     teacher: Forward | None,
@@ -270,11 +277,11 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     num_steps = len(draws.sizes)
     for step, batch in enumerate(batches(images, draws, how), epoch * num_steps):
         with arithmetic(config.precision):
-            minimised = how.objective.on(batch, student, config.loss, teacher)
+            minimised = how.objective.on(batch, student, loss, teacher)
             state.optimizer.zero_grad(set_to_none=True)
             minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
-        state.step(config.optimizer.lr * factor)
+        state.step(config.optimizer.lr * factor, config.optimizer.clip_norm)
         measured["loss"].append(minimised.loss.detach())
         for name, value in minimised.measured.items():
             measured[name].append(value)

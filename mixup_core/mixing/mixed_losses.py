@@ -12,8 +12,13 @@ def mixed_cross_entropy(
     return mixed_cross_entropies(logits, labels, partner_labels, lam).mean()
 
 
-def mixed_cross_entropies(
-    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor, smoothing: float = 0.0
+def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
+    logits: Tensor,
+    labels: Tensor,
+    partner_labels: Tensor,
+    lam: Tensor,
+    smoothing: float = 0.0,
+    class_weights: Tensor | None = None,
 ) -> Tensor:
     """Return the cross entropy of each image of a mixed batch: nats, (batch,).
 
@@ -32,9 +37,10 @@ def mixed_cross_entropies(
         partner_labels: (batch,), as `labels`, for the images mixed in.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
         smoothing: Share of each target that is spread over all classes alike.
+        class_weights: Weight of each class, (classes,); None: all are 1.
     """
     own, partner = (
-        cross_entropy(logits, target, reduction="none", label_smoothing=smoothing)
+        cross_entropy(logits, target, class_weights, reduction="none", label_smoothing=smoothing)
         for target in (labels, partner_labels)
     )
     return torch.lerp(partner, own, lam.expand_as(own))

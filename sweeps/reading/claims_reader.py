@@ -8,7 +8,7 @@ from mixup_core.problem import Config, Problem
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, Comparison
-from sweeps.study.readouts import ClaimReadout
+from sweeps.study.readouts import VALIDATION, ByValidation, ClaimReadout
 
 
 class ClaimsReader:
@@ -71,6 +71,9 @@ class ClaimsReader:
         # Other metrics may be measured more often than the headline.
         if that.readout is not None and that.metric in problem.headline:
             self.check_readout(at, that.readout)
+        if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
+            text = f"{that.readout} is chosen by the validation images, so {that.metric} would "
+            self._read.report(at, f"{text}flatter every arm; claim it of another readout")
 
     def _check_bounds(self, at: At, that: Comparison) -> None:
         """Report a claim that the bounds of its metric decide, whatever the runs say."""
@@ -98,8 +101,17 @@ class ClaimsReader:
         )
 
     def check_readout(self, at: At, readout: ClaimReadout) -> None:
-        """Report the first arm whose runs are too short for a read-out."""
+        """Report the first arm whose runs are too short for a read-out, or lack its images."""
         for name, config in (self._arms or {}).items():
+            if isinstance(readout, ByValidation):
+                for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
+                    if metric not in self._problem.metrics or not self._problem.measures(
+                        config, metric
+                    ):
+                        text = f"{readout} needs {images} images, and {name} has none"
+                        hint = "; set data.val_size" if images == "validation" else ""
+                        self._read.report(at, f"{text}{hint}")
+                        return
             if (number := self._problem.cost.evaluations(config)) < readout.evaluations:
                 text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
                 self._read.report(at, text)

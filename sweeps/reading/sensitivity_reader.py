@@ -1,6 +1,6 @@
 """SensitivityReader: the other settings under which the claims of a study are judged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mixup_core.keys import run_key
@@ -25,6 +25,7 @@ class SensitivityReader:
         problem: Problem,
         arms: Mapping[str, Config],
         claims: Sequence[Claim],
+        check_readout: Callable[[At, Readout], None],
     ) -> None:
         """Make a reader.
 
@@ -33,10 +34,12 @@ class SensitivityReader:
             problem: The problem of the study.
             arms: Its arms.
             claims: Its claims, whose arms are varied.
+            check_readout: Reports a read-out that the runs do not have.
         """
         self._read = read
         self._problem = problem
         self._arms = arms
+        self._check_readout = check_readout
         self._claimed = list(dict.fromkeys(arm for claim in claims for arm in claim.that.arms))
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
@@ -58,6 +61,7 @@ class SensitivityReader:
                 if path == "readout":
                     readout = self._read.value(Readout, value, place)
                     if readout is not REFUSED:
+                        self._check_readout(place, readout)
                         same = {arm: arm for arm in self._claimed}
                         found.append(Variant(label=str(readout), arms=same, readout=readout))
                 elif (variant := self._variant(path, value, place, beside)) is not None:

@@ -83,9 +83,8 @@ class StudyReader:
         claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
             return None
-        variants, beside = SensitivityReader(self._read, self._problem, arms, claims).variants(
-            self._written.get("sensitivity", REFUSED)
-        )
+        sensitivity = SensitivityReader(self._read, self._problem, arms, claims, said.check_readout)
+        variants, beside = sensitivity.variants(self._written.get("sensitivity", REFUSED))
         num_seeds = len(self._seeds[: MAX_RUNS + 1])
         self._check_size("sensitivity", (len(arms) + len(beside)) * num_seeds)
         if self._read.faults:

@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from mixup_core.rules import require
 from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import NonNegative, Range
+from mixup_core.tree.limits import NonNegative, Positive, Range
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,9 @@ class Optimizer(Checked, ABC):
 
     lr: Rate = 1e-3
     """Learning rate before its schedule."""
+    clip_norm: Positive | None = None
+    """Greatest Euclidean norm of the gradients of all parameters together: longer ones are scaled
+    down to it before each step. None: they are used as they are."""
 
     @abstractmethod
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
@@ -44,7 +47,39 @@ class Optimizer(Checked, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Adam(Optimizer):
+class Decaying(Optimizer):
+    """Base of optimizers with weight decay."""
+
+    weight_decay: NonNegative = 0.0
+    """Strength of the weight decay."""
+    decayed: Literal["all", "weights"] = "all"
+    """Parameters that decay: all, or `weights` alone, those of two or more dimensions. That leaves
+    out biases, and the scales and shifts of normalisation layers."""
+
+    def check(self) -> None:
+        """Check what no limit says.
+
+        Raises:
+            RuleError: If parameters are left out of a decay of 0.
+        """
+        has_any = self.weight_decay > 0 or self.decayed == "all"
+        require(
+            has_any, "weight_decay > 0 where decayed is weights", self, "decayed", "weight_decay"
+        )
+
+    def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
+        """Return the parameters, in groups if some of them do not decay, as PyTorch takes them."""
+        if self.decayed == "all":
+            return parameters
+        every = list(parameters)
+        plain = [parameter for parameter in every if parameter.ndim < 2]
+        rest = [parameter for parameter in every if parameter.ndim >= 2]
+        groups = [{"params": rest}, {"params": plain, "weight_decay": 0.0}]
+        return [group for group in groups if group["params"]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adam(Decaying):
     """Adam with betas .9 and .999; a new one per run."""
 
     name: ClassVar = "adam"
@@ -57,11 +92,11 @@ class Adam(Optimizer):
         import torch
 
         decay = self.weight_decay
-        return torch.optim.Adam(parameters, lr=self.lr, weight_decay=decay, fused=True)
+        return torch.optim.Adam(self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdamW(Optimizer):
+class AdamW(Decaying):
     """Adam with decoupled weight decay, betas .9 and .999; a new one per run.
 
     Source: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2.
@@ -77,11 +112,13 @@ class AdamW(Optimizer):
         import torch
 
         decay = self.weight_decay
-        return torch.optim.AdamW(parameters, lr=self.lr, weight_decay=decay, fused=True)
+        return torch.optim.AdamW(
+            self.groups(parameters), lr=self.lr, weight_decay=decay, fused=True
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sgd(Optimizer):
+class Sgd(Decaying):
     """Stochastic gradient descent; a new one per run."""
 
     name: ClassVar = "sgd"
@@ -99,6 +136,7 @@ class Sgd(Optimizer):
         Raises:
             RuleError: If Nesterov's rule has no momentum.
         """
+        super(Sgd, self).check()
         has_any = self.momentum > 0 or not self.nesterov
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
@@ -107,7 +145,7 @@ class Sgd(Optimizer):
         import torch
 
         return torch.optim.SGD(
-            parameters,
+            self.groups(parameters),
             lr=self.lr,
             momentum=self.momentum,
             weight_decay=self.weight_decay,

@@ -47,7 +47,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
     weights = [part for part in subject.network.parameters() if part.requires_grad]
     total = [torch.zeros_like(part, dtype=torch.float64) for part in weights]
     for batch in subject.mixed(draw):
-        minimised = objective.on(batch, subject.logits, subject.config.loss, subject.teacher)
+        minimised = objective.on(batch, subject.logits, subject.loss, subject.teacher)
         share = len(batch) / len(subject.images)
         gradients = torch.autograd.grad(minimised.loss, weights)
         for sum_, gradient in zip(total, gradients, strict=True):

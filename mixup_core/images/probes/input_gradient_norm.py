@@ -35,7 +35,7 @@ class InputGradientNorm(Probe):
                 part = slice(start, start + IMAGES_PER_BATCH)
                 inputs, labels = images[part].requires_grad_(), images.labels[part]
                 lam = torch.ones(len(labels), device=labels.device)
-                losses = subject.config.loss.per_image(subject.logits(inputs), labels, labels, lam)
+                losses = subject.loss.per_image(subject.logits(inputs), labels, labels, lam)
                 (gradient,) = torch.autograd.grad(losses.sum(), inputs)
                 norms.append(gradient.flatten(1).norm(dim=1).double())
             found[f"{split}/input_gradient_norm"] = float(torch.cat(norms).mean())

@@ -33,11 +33,11 @@ class MixupLoss(Probe):
         sums = []
         with torch.no_grad():
             for batch in subject.mixed():
-                losses = batch.losses(batch.logits(subject.logits), config.loss)
+                losses = batch.losses(batch.logits(subject.logits), subject.loss)
                 sums.append(losses.double().sum())
         total: float = sum(torch.stack(sums).tolist())
         mean, labels = total / len(subject.images), subject.images.labels
-        floor = how.floor(config.loss, labels, config.batch_size)
+        floor = how.floor(subject.loss, labels, config.batch_size)
         if floor is None:
             return {"train/mixup_loss": mean}
         return {

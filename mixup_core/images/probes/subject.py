@@ -11,6 +11,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import IMAGES_PER_BATCH
 from mixup_core.images.forward import Forward, HiddenMix, forward
+from mixup_core.images.losses.loss import Loss
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 
@@ -23,6 +24,8 @@ class Subject:
     """0-based, just finished."""
     network: nn.Module
     """In evaluation mode."""
+    loss: Loss
+    """What training minimises on an image."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
     """`val` and `test`, where the run has them."""

@@ -15,6 +15,7 @@ from mixup_core.tree.building import with_values
         ({"data.image_size": 9, "data.pool": 2}, "pool must divide the image size"),
         ({"data.num_train": 9}, "BatchNorm needs batches of two images or more"),
         ({"data.val_size": 1437}, "val_size < training images"),
+        ({"class_weights": {"given": [1, 2]}}, "len(class_weights.values) == classes"),
         ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
     ],
 )

@@ -26,7 +26,7 @@ def _after_two_steps(optimizer: dict[str, Any], config: TrainConfig, splits: Spl
         for parameter in state.network.parameters():
             parameter.grad = torch.zeros_like(parameter)
         next(state.network.parameters()).grad.view(-1)[:2] = GRADIENT  # type: ignore[union-attr]
-        state.step(RATE)
+        state.step(RATE, config.optimizer.clip_norm)
     return first[:2]
 
 
@@ -58,3 +58,45 @@ def test_adamw_takes_the_decay_from_the_weights(config: TrainConfig, splits: Spl
 def test_nesterov_without_momentum_is_refused(config: TrainConfig) -> None:
     with pytest.raises(RuleError, match="nesterov needs a momentum above 0"):
         with_values(config, {"optimizer.name": "sgd", "optimizer.nesterov": True})
+
+
+def test_longer_gradients_are_scaled_down_to_the_norm_and_shorter_ones_are_not(
+    config: TrainConfig, splits: Splits
+) -> None:
+    for clip_norm, scale in ((0.1, 0.1 / 0.5), (0.6, 1.0)):
+        weights = _after_two_steps({"name": "sgd", "clip_norm": clip_norm}, config, splits)
+        torch.testing.assert_close(weights, WEIGHTS - 2 * RATE * scale * GRADIENT)
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+def test_weights_alone_decay_as_in_groups_of_pytorch(
+    config: TrainConfig, splits: Splits, name: str
+) -> None:
+    fields = {"name": name, "weight_decay": DECAY, "decayed": "weights", "lr": RATE}
+    config = with_values(config, {f"optimizer.{field}": value for field, value in fields.items()})
+    ours = TrainingState.initial(config, splits.info, torch.device("cpu"))
+    theirs = TrainingState.initial(config, splits.info, torch.device("cpu")).network
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name]
+    named = dict(theirs.named_parameters())
+    norms = [m for m in theirs.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    plain = {id(parameter) for norm in norms for parameter in norm.parameters()}
+    plain |= {id(parameter) for key, parameter in named.items() if key.endswith("bias")}
+    groups = [
+        {"params": [p for p in named.values() if id(p) not in plain], "weight_decay": DECAY},
+        {"params": [p for p in named.values() if id(p) in plain], "weight_decay": 0.0},
+    ]
+    optimizer = kind(groups, lr=RATE, fused=True)
+    assert norms, "the network has layers of normalisation"
+    for _ in range(2):
+        for network in (ours.network, theirs):
+            for parameter in network.parameters():
+                parameter.grad = torch.full_like(parameter, 0.3)
+        ours.step(RATE, None)
+        optimizer.step()
+    for key, parameter in ours.network.named_parameters():
+        torch.testing.assert_close(parameter, named[key])
+
+
+def test_parameters_left_out_of_no_decay_are_refused(config: TrainConfig) -> None:
+    with pytest.raises(RuleError, match="weight_decay > 0 where decayed is weights"):
+        with_values(config, {"optimizer.decayed": "weights"})

@@ -44,7 +44,12 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
     test = EvaluationImages(splits.test, splits.info, config.data, CPU)
     network = network or TrainingState.initial(config, splits.info, CPU).network
     return Subject(
-        config=config, epoch=0, network=network.eval(), images=images, held_out={"test": test}
+        config=config,
+        epoch=0,
+        network=network.eval(),
+        loss=config.loss,
+        images=images,
+        held_out={"test": test},
     )
 
 

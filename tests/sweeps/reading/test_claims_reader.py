@@ -5,7 +5,15 @@ import pytest
 
 from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.study.claims import Claim, Comparison
-from sweeps.study.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Rise
+from sweeps.study.readouts import (
+    Averaged,
+    BestValidation,
+    ClaimReadout,
+    EarlyStopping,
+    Last,
+    MeanOfLast,
+    Rise,
+)
 from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 SOURCE = "source: arXiv:2210.13512, table 1"
@@ -81,7 +89,8 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
         ("baseline: emr\n",
          "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
         ("baseline: 3\n", "7: baseline: expected text or null, got 3; quote it"),
-        ("readout: first\n", "7: readout: expected last, {mean_of_last: EVALUATIONS} or averaged, "
+        ("readout: first\n", "7: readout: expected last, {mean_of_last: EVALUATIONS}, averaged, "
+         "best_validation or {early_stopping: PATIENCE}, "
          "got text 'first'"),
         ("readout: {mean_of_last: 1}\n",
          "7: readout: `evaluations >= 2` must hold, got (evaluations=1)."),
@@ -259,3 +268,37 @@ def test_an_interaction_is_read_as_two_differences(tmp_path: Path) -> None:
         tmp_path, f"{arms}claims:\n{claim.replace('[midpoint, erm]', '[mid, erm]')}"
     )
     assert "names no arm of the study, got 'mid'" in refusal
+
+
+HELD_OUT = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 4")
+
+
+@pytest.mark.parametrize("written", ["best_validation", "{early_stopping: 2}"])
+def test_a_read_out_by_validation_needs_validation_and_test_images(
+    tmp_path: Path, written: str
+) -> None:
+    readout = f"readout: {written}\n"
+    assert read(tmp_path, HELD_OUT + readout).readout in {
+        BestValidation(), EarlyStopping(patience=2),
+    }  # fmt: skip
+    (line,) = refusals(tmp_path, ARMS + readout)
+    assert line.endswith("needs validation images, and erm has none; set data.val_size")
+    (line,) = refusals(
+        tmp_path, HELD_OUT.replace("val_size: 100", "val_size: 100, test: false") + readout
+    )
+    assert line.endswith("needs test images, and erm has none")
+    claims = f"claims:\n{CLAIM}"
+    sensitivity = f"sensitivity: {{readout: [{written}]}}\n"
+    (line,) = refusals(tmp_path, ARMS + claims + sensitivity)
+    assert line.startswith("10: sensitivity.readout")
+    assert "needs validation images" in line
+    assert len(read(tmp_path, HELD_OUT + claims + sensitivity).variants) == 1
+
+
+def test_a_claim_on_the_images_that_choose_its_epoch_is_refused(tmp_path: Path) -> None:
+    that = "{less: [uniform, erm], metric: val/error, readout: best_validation}"
+    claims = f"claims:\n  - {{says: a, source: b, that: {that}}}\n"
+    (line,) = refusals(tmp_path, HELD_OUT + claims)
+    assert "is chosen by the validation images, so val/error would flatter every arm" in line
+    claims = claims.replace("val/error", "test/error")
+    assert read(tmp_path, HELD_OUT + claims).claims[0].that.readout == BestValidation()

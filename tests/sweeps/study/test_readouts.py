@@ -7,7 +7,16 @@ from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed
 from mixup_core.tree.spelling_errors import SpellingError
 from mixup_core.tree.written_forms import spelled
-from sweeps.study.readouts import Averaged, ClaimReadout, Last, MeanOfLast, Readout, Rise
+from sweeps.study.readouts import (
+    Averaged,
+    BestValidation,
+    ClaimReadout,
+    EarlyStopping,
+    Last,
+    MeanOfLast,
+    Readout,
+    Rise,
+)
 
 
 def records(*values: float | None, name: str = "test/error") -> Sequence[EpochRecord]:
@@ -56,3 +65,30 @@ def test_a_rise_belongs_to_a_claim_and_to_no_study() -> None:
 @pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=5), Averaged()])
 def test_a_read_out_is_written_as_it_is_read(readout: Readout) -> None:
     assert parsed(Readout, spelled(readout)) == readout
+
+
+def _judged(*pairs: tuple[float, float] | None) -> Sequence[EpochRecord]:
+    """Return a record for each pair of validation and test error; None was not measured."""
+    found = [{} if pair is None else dict(zip(("val/error", "test/error"), pair, strict=True))
+             for pair in pairs]  # fmt: skip
+    return [EpochRecord(epoch=epoch, metrics=metrics) for epoch, metrics in enumerate(found)]
+
+
+RISING = _judged((0.5, 0.51), None, (0.3, 0.35), (0.3, 0.2), (0.4, 0.1), (0.2, 0.25), (0.6, 0.6))
+
+
+def test_the_best_validation_error_chooses_the_epoch_and_the_first_of_equal_ones() -> None:
+    assert BestValidation().of(RISING, "test/error") == 0.25
+    assert BestValidation().of(RISING[:5], "test/error") == 0.35
+
+
+@pytest.mark.parametrize(("patience", "error"), [(1, 0.35), (2, 0.35), (3, 0.25), (9, 0.25)])
+def test_early_stopping_keeps_the_best_before_its_patience_ends(
+    patience: int, error: float
+) -> None:
+    assert EarlyStopping(patience=patience).of(RISING, "test/error") == error
+
+
+def test_without_validation_images_there_is_no_best_epoch() -> None:
+    assert BestValidation().of(records(0.1, 0.2), "test/error") is None
+    assert BestValidation().of(RISING, "train/kept_fraction") is None
