@@ -308,7 +308,7 @@ class TrainConfig(Checked):
     loss: LossChoice = field(default_factory=CrossEntropy)
     """Loss of an image under its mixed label."""
     class_weights: ClassWeights | None = None
-    """How much the images of each class count in the cross entropy: each part of a mixed label has
+    """Weight of each class in the cross entropy: each part of a mixed label has
     the weight of its class. Metrics have no weights. None: all classes count alike."""
     epochs: Count
     """Passes over the training images."""
@@ -357,7 +357,7 @@ class TrainConfig(Checked):
         )
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
-        rule = "loss is cross-entropy where class_weights are given"
+        rule = "class_weights need loss to be cross-entropy"
         require(has_any, rule, self, "class_weights", "loss")
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:

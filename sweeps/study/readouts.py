@@ -77,7 +77,7 @@ class Averaged:
 
 
 VALIDATION = "val/error"
-"""What chooses the epoch of a run that is read at its best validation error."""
+"""Metric whose lowest value chooses the epoch that is read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,7 +179,7 @@ Readout = Last | MeanOfLast | Averaged | BestValidation | EarlyStopping
 """Read-out of a study: the number by which its arms are compared."""
 
 ByValidation = BestValidation | EarlyStopping
-"""Those that need validation images."""
+"""Read-outs that need validation images."""
 
 ClaimReadout = Readout | Rise
 """Read-out of a claim."""

@@ -63,9 +63,8 @@ class Decaying(Optimizer):
             RuleError: If parameters are left out of a decay of 0.
         """
         has_any = self.weight_decay > 0 or self.decayed == "all"
-        require(
-            has_any, "weight_decay > 0 where decayed is weights", self, "decayed", "weight_decay"
-        )
+        rule = "`decayed: weights` needs a weight_decay above 0"
+        require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
         """Return the parameters, in groups if some of them do not decay, as PyTorch takes them."""
@@ -74,8 +73,9 @@ class Decaying(Optimizer):
         every = list(parameters)
         plain = [parameter for parameter in every if parameter.ndim < 2]
         rest = [parameter for parameter in every if parameter.ndim >= 2]
-        groups = [{"params": rest}, {"params": plain, "weight_decay": 0.0}]
-        return [group for group in groups if group["params"]]
+        groups: list[tuple[list[nn.Parameter], dict[str, float]]]
+        groups = [(rest, {}), (plain, {"weight_decay": 0.0})]
+        return [{"params": members, **own} for members, own in groups if members]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""ClassWeights: how much the images of each class count in the loss, one of the dataclasses here.
+"""ClassWeights: the weight of each class in the loss, one of the dataclasses here.
 
 Each has a `tag` and
 
@@ -58,4 +58,4 @@ class Given(Checked):
 
 
 ClassWeights = Balanced | Given
-"""To add one is to write it and to name it here."""
+"""Add a member by writing its class and naming it here."""

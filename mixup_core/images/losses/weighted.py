@@ -20,7 +20,7 @@ class Weighted:
     weights: Tensor
     """(classes,), float32."""
     smoothing: float
-    """As `CrossEntropy.smoothing`."""
+    """Share of each target that is spread over all classes, `CrossEntropy.smoothing`."""
 
     def per_image(
         self, logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor

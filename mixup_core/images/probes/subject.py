@@ -25,7 +25,7 @@ class Subject:
     network: nn.Module
     """In evaluation mode."""
     loss: Loss
-    """What training minimises on an image."""
+    """Loss of an image, which training minimises."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
     """`val` and `test`, where the run has them."""
