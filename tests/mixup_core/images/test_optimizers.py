@@ -98,5 +98,5 @@ def test_weights_alone_decay_as_in_groups_of_pytorch(
 
 
 def test_parameters_left_out_of_no_decay_are_refused(config: TrainConfig) -> None:
-    with pytest.raises(RuleError, match="weight_decay > 0 where decayed is weights"):
+    with pytest.raises(RuleError, match="needs a weight_decay above 0"):
         with_values(config, {"optimizer.decayed": "weights"})
