@@ -290,7 +290,7 @@ def test_a_read_out_by_validation_needs_validation_and_test_images(
     claims = f"claims:\n{CLAIM}"
     sensitivity = f"sensitivity: {{readout: [{written}]}}\n"
     (line,) = refusals(tmp_path, ARMS + claims + sensitivity)
-    assert line.startswith("10: sensitivity.readout")
+    assert line.startswith("11: sensitivity.readout")
     assert "needs validation images" in line
     assert len(read(tmp_path, HELD_OUT + claims + sensitivity).variants) == 1
 
