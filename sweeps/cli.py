@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import warnings
 from pathlib import Path
 from typing import NoReturn
 
@@ -76,6 +77,7 @@ def main() -> NoReturn:
     os.umask(os.umask(0o022) | 0o022)
     hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
     steady_streams()
+    _ignore_warnings()
     ending, is_cut = Ending(), False
     # Figures are drawn in our style, to files, whatever the user's other programs are to do.
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
@@ -104,11 +106,7 @@ def main() -> NoReturn:
         is_cut, code = True, _say(GOES_ON, INTERRUPTED)
     except OSError as error:
         is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        place = f"{error.filename}: " if error.filename else ""
-        code = _say(
-            f"{place}{'disk full' if is_full else error.strerror or error}",
-            SOME_FAILED if is_full else BAD_INPUT,
-        )
+        code = _say(_spell(error), SOME_FAILED if is_full else BAD_INPUT)
     except Exception as error:
         code = _say(_mistake(error), SOME_FAILED)
     _end(ending, code or DONE, is_cut=is_cut)
@@ -134,6 +132,13 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
+
+
+def _ignore_warnings() -> None:
+    """Let no warning of a library end this process, as PYTHONWARNINGS=error would."""
+    if sys.warnoptions:
+        warnings.simplefilter("ignore")
+        os.environ.pop("PYTHONWARNINGS", None)
 
 
 def _require_working_directory() -> None:
@@ -165,6 +170,18 @@ def _require_home() -> None:
         getpass.getuser()
     except (KeyError, OSError):
         os.environ["USER"] = f"user-{os.geteuid()}"
+
+
+def _spell(error: OSError) -> str:
+    """Return what the system refused, and where."""
+    is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    reason = "disk full" if is_full else error.strerror or str(error)
+    if not error.filename:
+        try:
+            _require_working_directory()
+        except RefusedError as refused:
+            return str(refused)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def _mistake(error: Exception) -> str:

@@ -7,6 +7,7 @@ A path in the working directory becomes relative to it, one in the user's home f
 import os
 import re
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 _PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
@@ -18,7 +19,10 @@ def path_elsewhere(path: str) -> str:
     if not path.startswith(os.sep):
         return path
     absolute = Path(os.path.normpath(path))
-    for folder, start in ((Path.cwd(), Path()), (Path.home(), Path("~"))):
+    places = [(Path.home(), Path("~"))]
+    with suppress(FileNotFoundError):  # the working directory was deleted
+        places.insert(0, (Path.cwd(), Path()))
+    for folder, start in places:
         if absolute.is_relative_to(folder) and folder != Path(folder.anchor):
             return str(start / absolute.relative_to(folder))
     return absolute.name or path

@@ -186,7 +186,9 @@ def describe_code() -> dict[str, Any] | None:
         return built
     commit = os.environ.get(_CODE_VARIABLES["commit"])
     if commit is None:
-        return describe_repository(Path.cwd())
+        with suppress(FileNotFoundError):  # the working directory was deleted
+            return describe_repository(Path.cwd())
+        return None
     return {
         "commit": commit,
         "branch": os.environ.get(_CODE_VARIABLES["branch"]),

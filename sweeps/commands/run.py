@@ -84,6 +84,9 @@ _LEAST_FREE = 1_000_000
 @click.option(
     "--on-finish",
     metavar="COMMAND",
+    is_eager=True,  # a study file that is refused is an end, too
+    expose_value=False,
+    callback=lambda context, _, command: setattr(context.ensure_object(Ending), "command", command),
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
     "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
 )
@@ -98,12 +101,11 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     until: float | None,
     keep_final_states: bool,
     again: bool,
-    on_finish: str | None,
 ) -> int:
     """Train the missing runs of a study, then write its report."""  # noqa: DOC501
     started_at = time.monotonic()
     ending = click.get_current_context().ensure_object(Ending)
-    ending.command, ending.study, ending.leaves_files = on_finish, request.study.name, True
+    ending.study, ending.leaves_files = request.study.name, True
     is_inline = engine == "inline"
     if is_inline:
         _require_inline(request, slots, gpus_per_run, cpus_per_run, address)
@@ -283,11 +285,13 @@ def _has_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -
 
 
 def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported; a broken one counts as absent."""
+    """Return whether a module can be imported; one that lacks another module counts as absent."""
     try:
         importlib.import_module(module)
-    except Exception:  # a broken installation may raise anything
+    except ImportError:
         return False
+    except Exception:  # of its settings, which its user is told of when it is opened
+        return True
     return True
 
 

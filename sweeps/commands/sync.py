@@ -81,9 +81,10 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     from sweeps.tracking import experiment
     from sweeps.tracking.experiment import HOME
     from sweeps.tracking.projection import Projection
+    from sweeps.tracking.settings import has_settings
     from sweeps.tracking.tracker import Tracker
 
-    if loads_mlflow:
+    if loads_mlflow or has_settings():
         experiment.load()
     return Tracker(
         Projection(

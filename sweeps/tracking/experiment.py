@@ -8,23 +8,14 @@ runs of that arm, and one run of level `sweep` carries the report. What is writt
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-# MLflow is imported by whoever calls it first, the tracker's thread while Ray starts: it takes
-# seconds. It reads the first of these then. With its own seven retries one call would block for
-# minutes; the outbox repeats instead.
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
-
 from sweeps.machine.databases import database_file
-from sweeps.machine.sqlite_files import alone
+from sweeps.machine.sqlite_files import DatabaseError, alone
 from sweeps.state.results import Outcome
 from sweeps.tracking.database import (
     artifacts_beside,
@@ -35,6 +26,7 @@ from sweeps.tracking.database import (
     relocate,
 )
 from sweeps.tracking.progress import Row
+from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -430,8 +422,13 @@ class Experiment:
 
 
 def load() -> None:
-    """Import MLflow, in this thread: where two import at once, each may meet half of a package."""
-    import mlflow  # noqa: F401
+    """Import MLflow, in this thread: where two import at once, each may meet half of a package.
+
+    Raises:
+        DatabaseError: If it refuses a variable of the environment.
+    """
+    if reason := refused_setting():
+        raise DatabaseError(f"MLflow refuses its settings: {reason}; correct or unset it")
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:

@@ -24,12 +24,14 @@ STATES = {
 }
 
 
-def ran(state: str, *arguments: str, home: Path) -> "subprocess.CompletedProcess[str]":
+def ran(
+    state: str, *arguments: str, home: Path, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     command = shlex.join([sys.executable, "-m", "sweeps.cli", *arguments])
     shell = STATES[state].format(command=command)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MIX", "MLFLOW_", "RAY_"))}
     done = subprocess.run(
-        ["bash", "-c", shell], env={**kept, "MIXSWEEP_HOME": str(home)},
+        ["bash", "-c", shell], env={**kept, "MIXSWEEP_HOME": str(home), **variables},
         capture_output=True, text=True, errors="replace", check=False, timeout=200,
     )  # fmt: skip
     assert "Traceback" not in done.stdout + done.stderr
@@ -137,6 +139,63 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path, command: str) -> N
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("the working directory is gone")
+
+
+def test_a_study_file_that_is_refused_is_an_end_of_which_the_hook_hears(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    hook = ("--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}")
+    done = ran("open", "run", str(tmp_path / "none.yaml"), *hook, home=tmp_path / "runs")
+    assert (done.returncode, told.read_text()) == (2, "2\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", ["MLFLOW_CONFIGURE_LOGGING", "MLFLOW_HTTP_REQUEST_TIMEOUT"])
+def test_a_setting_that_mlflow_refuses_is_named_before_anything_is_trained(
+    tmp_path: Path, name: str
+) -> None:
+    study, home = (str(STUDY), "--set", "base.draws=1000"), tmp_path / "runs"
+    for arguments in (("run", *study, "--engine", "inline"), ("sync", *study)):
+        done = ran("open", *arguments, home=home, **{name: "junk"})
+        assert done.returncode == 2
+        (line,) = (line for line in done.stderr.splitlines() if name in line)
+        assert line.startswith("MLflow refuses its settings: ")
+        assert "correct or unset it" in line
+    assert not list(home.glob("store/stages/*/*"))
+
+
+DESERTED = """
+import os
+from sweeps.running.monitor import Monitor
+usual = Monitor.end
+
+def end(self, run):
+    usual(self, run)
+    if Monitor.end is end:
+        os.rmdir(os.getcwd())
+        Monitor.end = usual
+
+Monitor.end = end
+from sweeps.cli import main
+main()
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_directory_that_is_deleted_during_a_launch_does_not_end_it(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        [
+            sys.executable, "-c", DESERTED, "run", str(STUDY), "--set", "base.draws=1000",
+            "--engine", "inline", "--home", str(tmp_path / "runs"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(STUDY.parents[2])}, cwd=gone,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert not gone.exists()
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert (tmp_path / "runs" / "reports" / "closed-form" / "report.html").exists()
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///tmp/mlruns"])

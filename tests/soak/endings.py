@@ -1,0 +1,294 @@
+"""Endings: code, hook and report of a launch, whatever its streams and its surroundings are.
+
+Each cell is a launch with one state of standard output, one of standard error, and one outcome.
+Each surrounding is an environment in which every command of a small home is tried.
+"""
+
+import argparse
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import mlflow.environment_variables
+
+from mixup_core.store.checkpoints import Store
+from sweeps.leasing.lease import Lease
+from tests.soak.findings import publish
+from tests.soak.place import Place
+
+Stream = Literal["open", "closed", "gone", "gone after a line", "full", "latin-1"]
+Outcome = Literal["done", "failed", "bad input", "busy", "interrupted"]
+STREAMS: tuple[Stream, ...] = ("open", "closed", "gone", "gone after a line", "full", "latin-1")
+CODES: Mapping[Outcome, int] = {
+    "done": 0, "failed": 1, "bad input": 2, "busy": 3, "interrupted": 130,
+}  # fmt: skip
+PATIENCE = 240.0
+_FAULTS = Path(__file__).parents[1] / "faults"
+_FAILING = """
+study: failing
+description: A study whose only run diverges.
+base:
+  data: {name: digits, num_train: 100}
+  model: {name: mlp, hidden: [8]}
+  optimizer: {name: sgd, lr: 1000}
+  epochs: 4
+  batch_size: 50
+arms: {erm: {mix.law: erm}}
+seeds: 1
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One launch."""
+
+    stdout: Stream
+    stderr: Stream
+    outcome: Outcome
+
+    def __str__(self) -> str:
+        return f"{self.outcome}, stdout {self.stdout}, stderr {self.stderr}"
+
+
+def cells() -> Iterator[Cell]:
+    """Yield every combination."""
+    for outcome, stdout, stderr in itertools.product(CODES, STREAMS, STREAMS):
+        yield Cell(stdout=stdout, stderr=stderr, outcome=outcome)
+
+
+@dataclass(kw_only=True)
+class _Streams:
+    """The two streams of a process in their states, and what could be read of them."""
+
+    cell: Cell
+    readers: dict[int, int] = field(default_factory=dict)
+    writers: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Open them."""
+        for number, state in ((1, self.cell.stdout), (2, self.cell.stderr)):
+            if state == "full":
+                self.writers[number] = os.open("/dev/full", os.O_WRONLY)
+            elif state != "closed":
+                self.readers[number], self.writers[number] = os.pipe()
+                if state == "gone":
+                    os.close(self.readers.pop(number))
+
+    def started(
+        self, arguments: list[str], variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        """Start the command with these streams."""
+        shell = 'exec "$0" "$@"'
+        for number in (1, 2):
+            shell += f" {number}>&-" if number not in self.writers else ""
+        latin = {"PYTHONIOENCODING": "latin-1"} if "latin-1" in self._states else {}
+        process = subprocess.Popen(
+            ["sh", "-c", shell, sys.executable, "-m", "sweeps.cli", *arguments],
+            stdin=subprocess.DEVNULL, stdout=self.writers.get(1), stderr=self.writers.get(2),
+            env={**os.environ, **latin, **variables}, start_new_session=True,
+        )  # fmt: skip
+        for writer in self.writers.values():
+            os.close(writer)
+        return process
+
+    @property
+    def _states(self) -> tuple[Stream, Stream]:
+        return self.cell.stdout, self.cell.stderr
+
+    def read(self) -> str:
+        """Return what comes until the end, or until the reader leaves after a line."""
+        said = b""
+        for number, reader in self.readers.items():
+            with open(reader, "rb") as file:  # noqa: PTH123  a number
+                leaves = self._states[number - 1] == "gone after a line"
+                said += file.readline() if leaves else file.read()
+        return said.decode(errors="replace")
+
+
+def wrong_of(cell: Cell, folder: Path) -> list[str]:
+    """Return what was wrong with a launch.
+
+    Args:
+        cell: The launch.
+        folder: An empty folder, for its home and its temporary files.
+    """
+    home, told, place = folder / "runs", folder / "told", folder / "tmp"
+    place.mkdir(parents=True)
+    arguments, study = _launch(cell.outcome, folder)
+    variables = {"MIXSWEEP_HOME": str(home), "TMPDIR": str(place)}
+    hook = ["--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}"]
+    streams = _Streams(cell=cell)
+    with ExitStack() as held:
+        if cell.outcome == "busy":
+            held.enter_context(Lease.acquire(Store(str(home / "store")), study, "another driver"))
+        process = streams.started([*arguments, *hook], variables)
+        if cell.outcome == "interrupted":
+            _interrupt(process, home)
+        said = streams.read()
+        code = process.wait(timeout=PATIENCE)
+    is_reported = (home / "reports" / study / "report.html").exists()
+    heard = told.read_text().strip() if told.exists() else "nothing"
+    expected = CODES[cell.outcome]
+    return [
+        f"{cell}: {problem}"
+        for problem, is_so in {
+            f"exit {code}, not {expected}": code != expected,
+            f"the hook heard {heard}": heard != str(expected),
+            f"a report: {is_reported}": is_reported != (cell.outcome in {"done", "failed"}),
+            f"a traceback: {said}": "Traceback" in said,
+            "an error in mixsweep itself": any(place.glob("mixsweep-error-*")),
+        }.items()
+        if is_so
+    ]
+
+
+def _launch(outcome: Outcome, folder: Path) -> tuple[list[str], str]:
+    """Return the arguments of a launch that ends so, and the name of its study."""
+    inline = ["--engine", "inline"]
+    if outcome == "failed":
+        file = folder / "failing.yaml"
+        file.write_text(_FAILING)
+        return ["run", str(file), *inline], "failing"
+    if outcome == "interrupted":
+        longer = ["--set", "base.epochs=2000", "--set", "base.hidden=1024"]
+        return ["run", str(_FAULTS / "line.yaml"), *longer, *inline], "line"
+    short = ["--set", "seeds=1", "--set", "base.draws=1000"]
+    engine = ["--address", "junk"] if outcome == "bad input" else inline
+    return ["run", str(_FAULTS / "closed-form.yaml"), *short, *engine], "closed-form"
+
+
+def _interrupt(process: "subprocess.Popen[bytes]", home: Path) -> None:
+    """Send SIGINT to a launch once it has stored something."""
+    give_up_at = time.monotonic() + PATIENCE
+    while not any((home / "store").glob("stages/*/*.json")):
+        if process.poll() is not None or time.monotonic() > give_up_at:
+            return
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+
+
+COMMANDS = (
+    "plan {study}", "run {study} --engine inline", "status {study} --json", "report {study}",
+    "sync {study}", "export {study} --out {out}", "list", "store list {study}", "store verify",
+    "data list", "doctor", "schema",
+)  # fmt: skip
+_JUNK = ("0", "1", "-1", "junk", "/no/such/place")
+_ADDRESSES = {
+    "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_BACKEND_STORE_URI", "RAY_ADDRESS",
+}  # fmt: skip
+"""Variables that are meant to be read; tests of their own look at them."""
+_PYTHON = {
+    "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "2", "PYTHONUTF8": "0", "PYTHONDEVMODE": "1",
+    "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1", "PYTHONHASHSEED": "7",
+    "PYTHONFAULTHANDLER": "1", "PYTHONASYNCIODEBUG": "1", "PYTHONMALLOC": "malloc",
+    "PYTHONSTARTUP": "/no/such/file", "PYTHONIOENCODING": "ascii", "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONBREAKPOINT": "no.such", "PYTHONPYCACHEPREFIX": "/no/such/place",
+}  # fmt: skip
+"""Values that an interpreter starts with; those it does not start with are none of ours."""
+
+
+def surroundings() -> Iterator[tuple[str, dict[str, str | None], list[str]]]:
+    """Yield a name, variables to set or unset, and a command that runs the command after it."""
+    from tests.faults.test_network import ray_variables
+
+    families = {
+        "MLFLOW_*": {n for n in vars(mlflow.environment_variables) if n.startswith("MLFLOW_")},
+        "RAY_*": ray_variables(),
+        "OPTUNA_*": {"OPTUNA_STORAGE", "OPTUNA_STUDY", "OPTUNA_VERBOSITY", "OPTUNA_DEBUG"},
+    }
+    for family, names in families.items():
+        for value in _JUNK:
+            yield f"{family}={value}", dict.fromkeys(sorted(names - _ADDRESSES), value), []
+    for name, value in _PYTHON.items():
+        yield f"{name}={value}", {name: value}, []
+    proxies = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    yield "proxies", dict.fromkeys(proxies, "http://127.0.0.1:9"), []
+    for locale in ("C", "POSIX", "tr_TR.UTF-8", "no.such"):
+        yield f"LC_ALL={locale}", {"LC_ALL": locale, "LANG": locale}, []
+    for terminal in ("dumb", "no-such"):
+        yield f"TERM={terminal}", {"TERM": terminal, "COLUMNS": "0", "LINES": "junk"}, []
+    for mask in ("000", "027", "077"):
+        yield f"umask {mask}", {}, ["sh", "-c", f'umask {mask} && exec "$@"', "sh"]
+    stranger = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"]
+    yield "a user without a name, HOME set", {"HOME": "/tmp"}, stranger
+    yield "a user without a name and without HOME", {"HOME": None}, stranger
+
+
+def tried(
+    variables: Mapping[str, str | None], prefix: list[str], folder: Path
+) -> Iterator[tuple[str, int, str]]:
+    """Yield each command with its exit code and what it says."""
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    (folder / "tmp").mkdir()
+    (folder / "tmp").chmod(0o777)
+    own = {"MIXSWEEP_HOME": str(folder / "runs"), "TMPDIR": str(folder / "tmp")}
+    environment = {**os.environ, **own} | {k: v for k, v in variables.items() if v is not None}
+    for name in (name for name, value in variables.items() if value is None):
+        environment.pop(name, None)
+    for command in COMMANDS:
+        words = command.format(study=_FAULTS / "closed-form.yaml", out=folder / "out.csv").split()
+        if "{study}" in command and words[0] != "store":
+            words += ["--set", "base.draws=1000"]
+        done = subprocess.run(
+            [*prefix, sys.executable, "-m", "sweeps.cli", *words],
+            env=environment, capture_output=True, text=True, errors="replace", check=False,
+            timeout=PATIENCE, cwd="/",
+        )  # fmt: skip
+        yield command.split(maxsplit=1)[0], done.returncode, done.stdout + done.stderr
+
+
+def main() -> None:
+    """Try all and publish; exit 1 if an ending was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=90)
+    until = time.monotonic() + 60 * parser.parse_args().minutes
+    place, wrong, refused = Place(), list[str](), list[str]()
+    num_cells = num_commands = num_surroundings = 0
+    for name, variables, prefix in surroundings():
+        if time.monotonic() > until:
+            break
+        num_surroundings += 1
+        folder = Path(tempfile.mkdtemp(dir=place.folder))
+        place.folder.chmod(0o755)
+        folder.chmod(0o755)
+        for verb, code, said in tried(variables, prefix, folder / "s"):
+            num_commands += 1
+            if "Traceback" in said or "an error in mixsweep" in said or code not in {0, 2}:
+                wrong.append(f"{name}: {verb} ended with {code}: {said[-300:]}")
+            elif code == 2:
+                refused.append(f"{name}: {verb}: {said.strip()[-200:]}")
+        shutil.rmtree(folder)
+    for cell in cells():
+        if time.monotonic() > until:
+            break
+        num_cells += 1
+        folder = Path(tempfile.mkdtemp(dir=place.folder))
+        wrong += wrong_of(cell, folder)
+        shutil.rmtree(folder)
+    figures = {
+        "launches": num_cells,
+        "of": sum(1 for _ in cells()),
+        "surroundings": num_surroundings,
+        "commands_in_them": num_commands,
+        "refused_with_a_reason": refused,
+        "violations": wrong,
+    }
+    title = "Launches by streams and outcome, and every command in odd surroundings"
+    publish("endings", title, figures)
+    print("\n".join(wrong) or "every promise was kept")  # noqa: T201
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
