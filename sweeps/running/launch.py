@@ -1,6 +1,7 @@
 """Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
 
 import gc
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -13,8 +14,9 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import end_members, scratch
-from sweeps.running.cluster_address import is_elsewhere
-from sweeps.running.placement import Placement, Slots, require_gpus
+from sweeps.running.autoscaler import growth_of
+from sweeps.running.cluster_address import VARIABLE, is_elsewhere
+from sweeps.running.placement import Growth, Placement, Slots, require_gpus
 from sweeps.running.ray_cluster import close_aside, cluster, nodes
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
@@ -50,7 +52,8 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
                 from sweeps.running.tuning import tune_runs
 
                 gc.freeze()  # what is imported by now stays; collections need not look at it
-                slots = placement.on(nodes(), runs=source.num_waiting, can_grow=is_elsewhere())
+                growth: Growth = growth_of(os.environ[VARIABLE]) if is_elsewhere() else "none"
+                slots = placement.on(nodes(), runs=source.num_waiting, growth=growth)
                 require_gpus(source.study, slots)
                 if line := _unexpected(slots, has_gpus=any(node.gpus for node in nodes())):
                     print(line, file=sys.stderr, flush=True)  # noqa: T201  before the console
@@ -73,10 +76,7 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
         return None
     if slots.gpus_per_run:
         return "no node has a GPU yet: runs wait until nodes with GPUs join; Ctrl-C ends the launch"
-    return (
-        "no node has a GPU: runs train on CPUs; on a cluster that starts its GPU nodes when they "
-        "are needed, add --gpus-per-run 1"
-    )
+    return "no node has a GPU: runs train on CPUs"
 
 
 def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:

@@ -7,6 +7,10 @@ from typing import Literal, Self
 from sweeps.machine.processor import usable_cpus
 from sweeps.study.study import Study
 
+Growth = Literal["none", "by hand", "autoscaler"]
+"""How nodes may join a cluster: not at all (it is our own), started by a person, or started by
+Ray's autoscaler for runs that wait."""
+
 
 class PlacementError(Exception):
     """Runs that cannot be placed as asked for."""
@@ -25,7 +29,7 @@ class Slots:
     """The slots of a launch on the nodes of a cluster."""
 
     count: int
-    """Runs trained side by side on these nodes."""
+    """Runs trained side by side on these nodes, and on those that an autoscaler starts for them."""
     limit: int | None
     """Runs trained side by side at most; None: as many as there is room for, also on nodes that
     join later."""
@@ -91,7 +95,7 @@ class Placement:
             return here  # no room for a run, as `on` will say
         return min(slots, max(1, runs)) * self.cpus_per_run
 
-    def on(self, nodes: Sequence[Node], *, runs: int, can_grow: bool) -> Slots:
+    def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Return the slots on these nodes.
 
         Ray puts every share on the fullest GPU of a node that has room for it, so GPUs fill evenly
@@ -99,48 +103,73 @@ class Placement:
         the one asked for, of which there are runs, and CPUs on every node, to fill all GPUs.
 
         Args:
-            nodes: The nodes that are there.
+            nodes: The nodes that are up.
             runs: Runs that wait for a slot.
-            can_grow: Whether nodes may join. If so, `slots` is what the cluster is to grow to, and
-                runs wait for it.
+            growth: How nodes may join.
 
         Raises:
             PlacementError: If no node has room for a run: Ray would wait for ever. Or if runs would
-                train on the CPUs of a cluster that is to grow, whose GPU nodes may only be asleep.
+                train on CPUs, or wait for GPUs, and it is not clear that this is wanted.
         """
-        share = self._share(nodes, min(runs, self.slots or runs))
-        count = sum(self._room(node, share) for node in nodes)
-        if can_grow and self.gpus_per_run is None and not share and (self.slots or 0) > count:
-            raise PlacementError(
-                f"this cluster has no GPU and room for {count} runs on CPUs now, and --slots "
-                f"{self.slots} lets it grow; add --gpus-per-run 1 to wait for nodes with GPUs, or "
-                "--gpus-per-run 0 to train on CPUs"
-            )
-        if not count and can_grow and self.gpus_per_run:
-            count = self.slots or max(1, runs)  # nodes with GPUs are started for runs that wait
-        if not count and not (can_grow and self.slots):
+        share = self._share(nodes, min(runs, self.slots or runs), growth)
+        room = sum(self._room(node, share) for node in nodes)
+        if not any(node.gpus for node in nodes):
+            self._require_decision(room, growth)
+        count = self.slots or room
+        if growth == "autoscaler" and share:
+            count = self.slots or max(room, min(max(1, runs), _MOST_WAITING))
+        elif not room and not (self.slots and growth != "none"):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
             raise PlacementError(
-                "a node must have room for a run, got "
-                f"(gpus_per_run={share:g}, cpus_per_run={self.cpus_per_run}, "
-                f"largest node: {largest.gpus:g} GPUs and {largest.cpus:g} CPUs); "
-                "if nodes with GPUs are to join, add --gpus-per-run 1; if other nodes are, add "
-                "--slots with the runs that they will hold."
+                f"no node has room for a run: a run takes {share:g} GPUs and {self.cpus_per_run} "
+                f"CPUs, the largest node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
+                + (
+                    ""
+                    if growth == "none"
+                    else "; add --slots with the runs that nodes to join hold"
+                )
             )
+        # An autoscaler would start nodes with GPUs for runs on CPUs that find no room.
+        grows = growth == "by hand" or (growth == "autoscaler" and share > 0)
         return Slots(
-            count=self.slots or count,
-            limit=self.slots if can_grow else self.slots or count,
+            count=count,
+            limit=self.slots if grows else count,
             cpus_per_run=self.cpus_per_run,
             gpus_per_run=share,
             on_gpu=share > 0 and self.device is None,
         )
 
-    def _share(self, nodes: Sequence[Node], runs: int) -> float:
+    def _require_decision(self, room: int, growth: Growth) -> None:
+        """Check that a user of a joined cluster without a GPU said what to do.
+
+        Raises:
+            PlacementError: If not.
+        """
+        asked = self.gpus_per_run
+        if asked is None and growth == "autoscaler":
+            raise PlacementError(
+                "this cluster has no GPU now, and its autoscaler may start nodes with GPUs; add "
+                "--gpus-per-run 1 to wait for them, or --gpus-per-run 0 to train on CPUs"
+            )
+        if asked is None and growth == "by hand" and (self.slots or 0) > room:
+            raise PlacementError(
+                f"this cluster has no GPU and room for {room} runs on CPUs now, and --slots "
+                f"{self.slots} lets it grow; add --gpus-per-run 1 to wait for nodes with GPUs, or "
+                "--gpus-per-run 0 to train on CPUs"
+            )
+        if asked and not self.is_auto and growth == "by hand" and not self.slots:
+            raise PlacementError(
+                f"--gpus-per-run {asked:g}: no node of this cluster has a GPU, and no autoscaler "
+                "starts one; remove --gpus-per-run to train on CPUs, or, if you are about to join "
+                "nodes with GPUs, add --slots with the runs that they will hold"
+            )
+
+    def _share(self, nodes: Sequence[Node], runs: int, growth: Growth) -> float:
         with_gpus = [node for node in nodes if node.gpus]
         asked = self.gpus_per_run
         if asked is None:
             return 1.0 if with_gpus else 0.0
-        if self.is_auto and not with_gpus:
+        if self.is_auto and not with_gpus and growth != "autoscaler":
             return 0.0
         if asked in {0, 1} or not with_gpus:
             return asked
@@ -172,6 +201,9 @@ def require_gpus(study: Study, slots: Slots) -> None:
             f"use {path}.hours, which counts everywhere."
         )
 
+
+_MOST_WAITING = 64
+"""Runs that wait for nodes of an autoscaler at a time, if `--slots` does not say how many."""
 
 _LEAST_SHARE = 1 / 8
 """Share of a GPU with which `auto` begins; it doubles."""

@@ -38,9 +38,9 @@ def test_a_cluster_of_our_own_has_the_cpus_that_runs_can_take(
 
 
 def test_a_run_takes_a_gpu_where_there_are_some() -> None:
-    on_gpus = Placement().on([HEAD, TWO_GPUS, TWO_GPUS], runs=45, can_grow=False)
+    on_gpus = Placement().on([HEAD, TWO_GPUS, TWO_GPUS], runs=45, growth="none")
     assert (on_gpus.count, on_gpus.gpus_per_run, on_gpus.on_gpu) == (4, 1, True)
-    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=45, can_grow=False)
+    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=45, growth="none")
     assert (on_cpus.count, on_cpus.gpus_per_run, on_cpus.on_gpu) == (3, 0, False)
 
 
@@ -50,62 +50,88 @@ def test_a_run_takes_a_gpu_where_there_are_some() -> None:
 def test_shares_are_only_as_small_as_there_are_runs_to_fill_every_gpu(
     runs: int, share: float, count: int
 ) -> None:
-    placed = Placement(gpus_per_run=0.33).on([TWO_GPUS, TWO_GPUS], runs=runs, can_grow=False)
+    placed = Placement(gpus_per_run=0.33).on([TWO_GPUS, TWO_GPUS], runs=runs, growth="none")
     assert (placed.gpus_per_run, placed.count) == (share, count)
 
 
 def test_shares_are_only_as_small_as_every_node_has_cpus_for() -> None:
     nodes = [TWO_GPUS, Node(cpus=4, gpus=2)]
-    placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, can_grow=False)
+    placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, growth="none")
     assert (placed.gpus_per_run, placed.count) == (1 / 2, 8)
 
 
 def test_nodes_of_other_sizes_hold_what_their_cpus_and_gpus_allow() -> None:
     nodes = [Node(cpus=1, gpus=4), Node(cpus=16, gpus=1), Node(cpus=64, gpus=0)]
-    assert Placement().on(nodes, runs=100, can_grow=False).count == 2
+    assert Placement().on(nodes, runs=100, growth="none").count == 2
     wide = Placement(gpus_per_run=0, cpus_per_run=4)
-    assert wide.on(nodes, runs=100, can_grow=False).count == 4 + 16
+    assert wide.on(nodes, runs=100, growth="none").count == 4 + 16
 
 
-def test_more_than_any_node_has_is_refused_instead_of_waited_for() -> None:
-    for placement, can_grow in (
-        (Placement(gpus_per_run=1), False),
-        (Placement(cpus_per_run=9, gpus_per_run=0), True),
-    ):
-        with pytest.raises(PlacementError, match="a node must have room for a run"):
-            placement.on([Node(cpus=8, gpus=0)], runs=1, can_grow=can_grow)
+def test_a_run_larger_than_any_node_is_refused_instead_of_waiting() -> None:
+    nodes = [Node(cpus=8, gpus=0)]
+    with pytest.raises(PlacementError, match="a run takes 1 GPUs and 1 CPUs, the largest node has"):
+        Placement(gpus_per_run=1).on(nodes, runs=1, growth="none")
+    for growth in ("by hand", "autoscaler"):
+        with pytest.raises(PlacementError, match="8 CPUs; add --slots"):
+            Placement(cpus_per_run=9, gpus_per_run=0).on(nodes, runs=1, growth=growth)
 
 
 @pytest.mark.parametrize("head", [HEAD, Node(cpus=4, gpus=0)])
-def test_a_cluster_scaled_to_zero_waits_for_gpus_if_they_are_wanted_and_is_refused_else(
-    head: Node,
-) -> None:
-    waiting = Placement(gpus_per_run=1).on([head], runs=8, can_grow=True)
+def test_a_cluster_scaled_to_zero_waits_for_gpus_only_if_the_user_asks_for_them(head: Node) -> None:
+    for slots in (None, 8):
+        with pytest.raises(PlacementError, match="add --gpus-per-run 1 to wait for them, or") as no:
+            Placement(slots=slots).on([head], runs=8, growth="autoscaler")
+        assert "\n" not in str(no.value)
+    waiting = Placement(gpus_per_run=1).on([head], runs=8, growth="autoscaler")
     assert (waiting.count, waiting.limit, waiting.on_gpu) == (8, None, True)
-    some = Placement(gpus_per_run=1, slots=4).on([head], runs=8, can_grow=True)
+    some = Placement(gpus_per_run=1, slots=4).on([head], runs=8, growth="autoscaler")
     assert (some.count, some.limit) == (4, 4)
-    with pytest.raises(PlacementError, match="add --gpus-per-run 1 to wait for nodes with GPUs"):
-        Placement(slots=8).on([head], runs=8, can_grow=True)
+    auto = Placement().auto().on([head], runs=8, growth="autoscaler")
+    assert (auto.gpus_per_run, auto.on_gpu) == (1 / 8, True)
 
 
-def test_a_static_cluster_of_cpus_trains_there() -> None:
-    placed = Placement().on([Node(cpus=4, gpus=0)], runs=8, can_grow=True)
+def test_an_autoscaler_with_one_gpu_node_up_is_asked_for_more_but_not_for_all_runs_at_once() -> (
+    None
+):
+    few = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=8, growth="autoscaler")
+    many = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=10_000, growth="autoscaler")
+    assert [(slots.count, slots.limit) for slots in (few, many)] == [(8, None), (64, None)]
+
+
+def test_runs_on_cpus_take_what_an_autoscaled_cluster_has_and_start_no_node() -> None:
+    on_cpus = Placement(gpus_per_run=0)
+    placed = on_cpus.on([Node(cpus=4, gpus=0)], runs=8, growth="autoscaler")
+    assert (placed.count, placed.limit, placed.on_gpu) == (4, 4, False)
+    with pytest.raises(PlacementError, match="no node has room for a run"):
+        on_cpus.on([HEAD], runs=8, growth="autoscaler")
+    grown = replace(on_cpus, slots=6).on([HEAD], runs=8, growth="autoscaler")
+    assert (grown.count, grown.limit) == (6, 6)
+
+
+def test_a_static_cluster_of_cpus_trains_there_unless_it_is_to_grow() -> None:
+    nodes = [Node(cpus=4, gpus=0)]
+    placed = Placement().on(nodes, runs=8, growth="by hand")
     assert (placed.count, placed.on_gpu) == (4, False)
+    with pytest.raises(PlacementError, match="add --gpus-per-run 1 to wait for nodes with GPUs"):
+        Placement(slots=8).on(nodes, runs=8, growth="by hand")
 
 
-def test_a_cluster_that_grows_may_begin_with_nothing_if_its_full_scale_is_told() -> None:
-    placed = Placement(slots=8, gpus_per_run=1).on([HEAD], runs=45, can_grow=True)
-    assert (placed.count, placed.limit, placed.gpus_per_run) == (8, 8, 1)
+def test_gpus_that_a_static_cluster_will_never_have_are_refused_with_the_reason() -> None:
+    for share in (1, 0.5):
+        with pytest.raises(PlacementError, match="no autoscaler starts one; remove --gpus-per-run"):
+            Placement(gpus_per_run=share).on([Node(cpus=4, gpus=0)], runs=8, growth="by hand")
+    joining = Placement(gpus_per_run=1, slots=8).on([HEAD], runs=45, growth="by hand")
+    assert (joining.count, joining.limit, joining.gpus_per_run) == (8, 8, 1)
 
 
 def test_slots_follow_a_cluster_that_grows_and_are_fixed_on_one_that_does_not() -> None:
-    assert Placement().on([TWO_GPUS], runs=45, can_grow=True).limit is None
-    assert Placement().on([TWO_GPUS], runs=45, can_grow=False).limit == 2
-    assert Placement(slots=1).on([TWO_GPUS], runs=45, can_grow=True).limit == 1
+    assert Placement().on([TWO_GPUS], runs=45, growth="by hand").limit is None
+    assert Placement().on([TWO_GPUS], runs=45, growth="none").limit == 2
+    assert Placement(slots=1).on([TWO_GPUS], runs=45, growth="by hand").limit == 1
 
 
 def test_a_rehearsal_reserves_gpus_and_computes_without() -> None:
-    placed = Placement(device="cpu").on([TWO_GPUS], runs=45, can_grow=False)
+    placed = Placement(device="cpu").on([TWO_GPUS], runs=45, growth="none")
     assert (placed.gpus_per_run, placed.on_gpu) == (1, False)
 
 
@@ -113,7 +139,7 @@ def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -
     placement: Placement | None = Placement().auto()
     shares = []
     while placement is not None:
-        placed = placement.on([Node(cpus=16, gpus=1)], runs=90, can_grow=False)
+        placed = placement.on([Node(cpus=16, gpus=1)], runs=90, growth="none")
         shares.append(placed.gpus_per_run)
         placement = placement.with_more_room(placed.gpus_per_run)
     assert shares == [1 / 8, 1 / 4, 1 / 2, 1]
@@ -121,7 +147,7 @@ def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -
     assert few is not None
     assert few.gpus_per_run == 1
     assert Placement(gpus_per_run=0.5).with_more_room(0.5) is None
-    on_cpus = Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, can_grow=False)
+    on_cpus = Placement().auto().on([Node(cpus=3, gpus=0)], runs=9, growth="none")
     assert Placement().auto().with_more_room(on_cpus.gpus_per_run) is None
 
 
@@ -134,8 +160,8 @@ def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
         strategy = replace(search.search.strategy, budget=budget)
         return replace(search, search=replace(search.search, strategy=strategy))
 
-    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=4, can_grow=False)
-    on_gpus = Placement(device="cpu").on([TWO_GPUS], runs=4, can_grow=False)
+    on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=4, growth="none")
+    on_gpus = Placement(device="cpu").on([TWO_GPUS], runs=4, growth="none")
     for path, unlimited, limited in (
         ("budget", replace(grid, budget=hours), replace(grid, budget=gpu_hours)),
         ("search.budget", searched(hours), searched(gpu_hours)),

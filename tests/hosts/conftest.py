@@ -1,0 +1,57 @@
+"""Tests of whole clusters run in namespaces (`make clusters`), on hosts that are namespaces too."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.host import build_bridge
+from tests.soak.findings import publish
+
+Record = Callable[[str, str, Mapping[str, Any]], None]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def namespace(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Refuse to build a network anywhere but in namespaces that end with the tests."""
+    outer = os.environ.get("OUTER_PIDNS")
+    if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
+        pytest.skip("clusters are started in namespaces of their own only: make clusters")
+    missing = [name for name in ("ip", "nsenter", "rsync") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}; NO CLUSTER WAS STARTED")
+    build_bridge(tmp_path_factory.mktemp("bridge") / "ray")
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    """Return the folder of the hosts of a test; what runs on them ends with the test."""
+    folder = tmp_path / "hosts"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def record(capsys: pytest.CaptureFixture[str]) -> Record:
+    """Return a function that prints what a test measured, and publishes it for `make clusters`."""
+
+    def keep(name: str, title: str, figures: Mapping[str, Any]) -> None:
+        with capsys.disabled():
+            print(f"\n{name}: {title}", *map("  {0[0]}: {0[1]}".format, figures.items()), sep="\n")  # noqa: T201
+        if os.environ.get("PUBLISH"):
+            publish(name, title, figures, kind="clusters")
+
+    return keep
+
+
+def told(command: list[str], code: int = 0, **options: Any) -> str:
+    """Run a command to its end and return all it printed; it must exit with a code."""
+    done = subprocess.run(
+        command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
+    )
+    assert done.returncode == code, f"{command} exited with {done.returncode}\n{done.stdout}"
+    return done.stdout

@@ -1,0 +1,145 @@
+"""Host: a machine made of namespaces, with its own processes, network, name, and Ray folder.
+
+All hosts of a test hang on one bridge, which has no way out. They share the disk and the CPUs.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+BRIDGE = "hosts0"
+OUTSIDE = "10.77.0.1"
+"""Address of the namespace that the hosts are in."""
+
+_BOOT = """
+set -eu
+hostname "$1"
+mount --bind "$2/ray" /tmp/ray
+mount -t tmpfs tmpfs /dev/shm
+ip link set lo up
+until ip link show eth0 >/dev/null 2>&1; do sleep .02; done
+ip addr add "$3/24" dev eth0
+ip link set eth0 up
+ip route add default via 10.77.0.1
+touch "$2/up"
+sleep infinity & wait
+"""
+"""What process 1 of a host does; being a shell, it reaps the orphans of its host."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """A host that was started; everything about it is in its folder."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Its host name."""
+        return self.folder.name
+
+    @property
+    def ip(self) -> str:
+        """Its address on the bridge."""
+        return (self.folder / "ip").read_text()
+
+    @property
+    def home(self) -> Path:
+        """Its folder for a user."""
+        return self.folder / "home"
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process 1 lives."""
+        with suppress(OSError, ValueError):
+            state = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return state != "Z"
+        return False
+
+    @property
+    def _pid(self) -> int:
+        return int((self.folder / "pid").read_text())
+
+    @classmethod
+    def start(cls, folder: Path, number: int) -> Self:
+        """Start a host, named for its folder, and return it once its network is up.
+
+        Args:
+            folder: Of its own, which need not exist.
+            number: Its place on the bridge, 2 to 254.
+        """
+        host = cls(folder=folder)
+        for part in ("ray", "home"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        (folder / "up").unlink(missing_ok=True)
+        ip = f"10.77.0.{number}"
+        (folder / "ip").write_text(ip)
+        namespaces = ("--net", "--pid", "--mount", "--uts", "--fork", "--mount-proc")
+        unshare = subprocess.Popen(
+            ["unshare", *namespaces, "--kill-child", "bash", "-c", _BOOT, "boot",
+             folder.name, str(folder), ip],
+            start_new_session=True, stdin=subprocess.DEVNULL,
+            stdout=(log := (folder / "boot.log").open("w")), stderr=log,
+        )  # fmt: skip
+        log.close()
+        children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children")
+        while not (pid := children.read_text().strip()):
+            time.sleep(0.01)
+        (folder / "pid").write_text(pid)
+        outside = f"host{number}"
+        call("ip", "link", "add", outside, "type", "veth", "peer", "eth0", "netns", pid)
+        call("ip", "link", "set", outside, "master", BRIDGE, "up")
+        while not (folder / "up").exists():
+            assert unshare.poll() is None, (folder / "boot.log").read_text()
+            time.sleep(0.01)
+        return host
+
+    def enter(self, *command: str) -> list[str]:
+        """Return a command line that runs a command on this host."""
+        inside = ("--net", "--pid", "--mount", "--uts")
+        return ["nsenter", "--target", str(self._pid), *inside, "--", *command]
+
+    def kill(self) -> None:
+        """End the host from one moment to the next, with every process on it."""
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        while self.is_up:
+            time.sleep(0.02)
+
+
+def build_bridge(ray_folder: Path) -> None:
+    """Build the bridge of hosts in this namespace, and give it a Ray folder of its own.
+
+    Ray finds its own address by the default route, which leads nowhere.
+    """
+    ray_folder.mkdir()
+    Path("/tmp/ray").mkdir(exist_ok=True)
+    call("mount", "--bind", str(ray_folder), "/tmp/ray")
+    call("ip", "link", "add", BRIDGE, "type", "bridge")
+    call("ip", "addr", "add", f"{OUTSIDE}/24", "dev", BRIDGE)
+    call("ip", "link", "set", BRIDGE, "up")
+    call("ip", "route", "add", "default", "dev", BRIDGE)
+
+
+def call(*command: str) -> None:
+    """Run a command that must succeed, without output."""
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def plain_environment(**variables: str) -> Mapping[str, str]:
+    """Return the environment of a host: nothing of Ray, MLflow or mixsweep comes from outside."""
+    dropped = ("RAY_", "MLFLOW_", "MIX", "TMPDIR", "SLURM", "CUDA_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    return {**kept, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", **variables}
+
+
+def hosts_in(folder: Path) -> Sequence[Host]:
+    """Return the hosts that are up, by name."""
+    found = (Host(folder=path.parent) for path in sorted(folder.glob("*/pid")))
+    return [host for host in found if host.is_up]

@@ -1,0 +1,160 @@
+"""`ray up` with the files of AWS and Google: Ray's launcher and autoscaler, only the cloud is ours.
+
+Of a file, what is in capitals is filled in and the provider is replaced. Nodes have as many CPUs as
+this machine can serve.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+import yaml
+
+from tests.faults.launches import wait_for
+from tests.hosts.conftest import Record
+from tests.hosts.host import OUTSIDE, hosts_in
+from tests.hosts.operators import (
+    REPOSITORY,
+    STUDY,
+    Operator,
+    assert_nothing_trained_twice,
+    facts,
+    nodes_in_use,
+    results,
+)
+
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
+
+IDLE_SECONDS = 20
+SUBMIT = f"mixsweep submit {' '.join(STUDY)} --address http://127.0.0.1:8265"
+ON_GPUS = "--gpus-per-run 1 --slots 8 --device cpu"
+CLOUDS = {"aws": ("s3://BUCKET/store",), "gcp": ("gs://BUCKET/store",)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """A cluster file with what is in capitals filled in, and who uses it."""
+
+    file: Path
+    hosts: Path
+    store: Path
+    operator: Operator
+
+
+@pytest.fixture(params=sorted(CLOUDS))
+def cluster(request: pytest.FixtureRequest, tmp_path: Path, hosts: Path) -> Iterator[Cluster]:
+    """Fill in a cluster file, and let `ray up` start its head in this namespace."""
+    cloud = request.param
+    store, home = tmp_path / "store", tmp_path / "runs"
+    text = (REPOSITORY / "cluster" / f"{cloud}.yaml").read_text()
+    for place in CLOUDS[cloud]:
+        assert place in text
+        text = text.replace(place, str(store))
+    text = text.replace("http://TRACKING-HOST:5000", f"sqlite:///{tmp_path}/mlflow.db")
+    text = text.replace("$HOME/runs", str(home))
+    token = tmp_path / "laptop" / ".config" / "mixsweep" / "ray_token"
+    operator = Operator.arrives(
+        tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(token), MIXSWEEP_HOME=str(home)
+    )
+    token.parent.mkdir(parents=True)
+    token.write_text("5a" * 32)
+    file = tmp_path / f"{cloud}.yaml"
+    file.write_text(yaml.safe_dump(_on_hosts(yaml.safe_load(text), cloud, hosts)))
+    operator.type(f"cd {REPOSITORY} && ray up --yes {file}")
+    yield Cluster(file=file, hosts=hosts, store=store, operator=operator)
+    operator.type(f"ray down --yes {file}")
+    assert not hosts_in(hosts)
+
+
+def _on_hosts(spec: dict[str, Any], cloud: str, folder: Path) -> dict[str, Any]:
+    """Return a cluster file with the defaults that Ray has for its cloud, on our hosts."""
+    defaults = Path(ray.__file__).parent / "autoscaler" / cloud / "defaults.yaml"
+    spec = {**yaml.safe_load(defaults.read_text()), **spec}
+    module = "tests.hosts.provider.HostProvider"
+    spec["provider"] = {"type": "external", "module": module, "folder": str(folder)}
+    for kind in spec["available_node_types"].values():
+        kind["resources"]["CPU"] = 1
+    spec["idle_timeout_minutes"] = IDLE_SECONDS / 60
+    return spec
+
+
+def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
+    cluster: Cluster, record: Record
+) -> None:
+    operator, began = cluster.operator, time.monotonic()
+    _assert_set_up(cluster)
+
+    refused = operator.type(SUBMIT, code=2)
+    assert "add --gpus-per-run 1 to wait for them, or --gpus-per-run 0 to train on CPUs" in refused
+    assert "Traceback" not in refused
+
+    operator.type(
+        f"{SUBMIT} --gpus-per-run 0 --set study=on-cpus --set base.epochs=2 --set seeds=1"
+    )
+    assert not hosts_in(cluster.hosts), "a node with a GPU was started for runs on CPUs"
+
+    said = operator.begin(f"{SUBMIT} {ON_GPUS}")
+    joined: dict[str, float] = {}
+    sent = time.monotonic()
+
+    def all_busy() -> bool:
+        assert said.poll() is None, said.communicate()
+        for host in hosts_in(cluster.hosts):
+            joined.setdefault(host.name, round(time.monotonic() - sent, 1))
+        return len(nodes_in_use(results(cluster.store))) == 8
+
+    wait_for(all_busy, timeout=600)
+    eight_busy = time.monotonic() - sent
+    before = results(cluster.store)
+    lost = hosts_in(cluster.hosts)[0]
+    lost.kill()
+    out, _ = said.communicate(timeout=600)
+    assert said.returncode == 0, out
+    assert "no node has a GPU yet: runs wait until nodes with GPUs join" in out
+    after = results(cluster.store)
+    assert [result.outcome for result in after] == ["complete"] * 8
+    assert_nothing_trained_twice(facts(before), facts(after))
+    ended = time.monotonic()
+    wait_for(lambda: not hosts_in(cluster.hosts), timeout=IDLE_SECONDS + 120)
+    gone = time.monotonic() - ended
+    num_started = len(list(cluster.hosts.glob("*/pid")))
+
+    again = operator.type(f"{SUBMIT} {ON_GPUS}")
+    assert "8 runs are stored, nothing to train" in again
+    assert len(list(cluster.hosts.glob("*/pid"))) == num_started, "a node was started for nothing"
+    record(
+        f"ray-up-{cluster.file.stem}",
+        f"cluster/{cluster.file.name} by `ray up` on hosts made of namespaces, 8 runs",
+        {
+            "GPUs at first": 0,
+            "seconds from submission to each host's start": list(joined.values()),
+            "seconds from submission until 8 GPUs were busy": round(eight_busy, 1),
+            "runs done": sum(result.outcome == "complete" for result in after),
+            "node lost in training": lost.name,
+            "hosts started in all": num_started,
+            "epochs trained twice": 0,
+            f"seconds to 0 GPUs after the end ({IDLE_SECONDS} s idle)": round(gone, 1),
+            "the same command again": "8 runs are stored, nothing to train",
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+def _assert_set_up(cluster: Cluster) -> None:
+    """Check that what Ray's autoscaler needs was installed where it runs, and nothing elsewhere."""
+    cloud = cluster.file.stem
+    (head,) = cluster.hosts.glob("*/home")
+    log = (head.parent / "commands.log").read_text()
+    installs = [line for line in log.splitlines() if line.startswith("$ ") and "pip " in line]
+    assert installs
+    assert all(line.startswith("$ ~/.venv/bin/pip ") for line in installs)
+    library = {"aws": "boto3", "gcp": "google-api-python-client"}[cloud]
+    assert library in (head / ".venv" / "pip.log").read_text()
+    assert (head / ".config" / "mixsweep" / "ray_token").stat().st_mode & 0o77 == 0
+    assert f"--address='{OUTSIDE}:6379'" in log
+    status = cluster.operator.type(f"ray status --address {OUTSIDE}:6379")
+    assert " 1 head\n" in status
