@@ -1,4 +1,4 @@
-"""Autoscaler: whether a Ray cluster starts nodes by itself, as `ray status` shows it."""
+"""Find out from `ray status` if a Ray cluster starts nodes by itself."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from sweeps.running.placement import Growth
 _PATIENCE = 10.0
 """Seconds in which a head that was just started writes its first status."""
 _NO_STATUS = "No cluster status"
-"""What Ray prints before that, and always where no autoscaler runs."""
+"""Text that Ray prints before that, and always without an autoscaler."""
 _TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
 """Count and type of the nodes that are active or idle."""
 _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")

@@ -8,7 +8,7 @@ from sweeps.machine.processor import usable_cpus
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
-"""How nodes may join a cluster: not at all (it is our own), started by a person, or started by
+"""Ways in which nodes may join a cluster: none (it is our own), started by a person, or started by
 Ray's autoscaler for runs that wait."""
 
 
