@@ -8,7 +8,7 @@ DEV := $(VENV)/.ready-dev
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: quickstart test units faults long soak mutants check format theory golden same-bits bench
-.PHONY: bench-search docs
+.PHONY: bench-search docs clusters
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -35,6 +35,11 @@ faults: $(DEV)
 long: $(DEV)
 	$(BIN)/python -m pytest tests $(UNITS) -m long -rs
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m long -rs
+
+# Whole clusters on hosts that are namespaces, by the commands of the files in cluster/: about ten
+# minutes. What they did goes to reports/published/measurements.
+clusters: $(DEV)
+	PUBLISH=1 $(NAMESPACE) $(BIN)/python -m pytest tests/hosts -m long -rs
 
 # Faults by the hundred and more, hours; figures go to reports/published. Two at a time, since much
 # of a launch is waiting; what measures seconds or memory comes after, alone.
