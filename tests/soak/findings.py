@@ -13,7 +13,7 @@ from reports.numbers.provenance import PACKAGES, describe_code
 from sweeps.machine.processor import processor
 
 MEASUREMENTS = Path("reports") / "published" / "measurements"
-Kind = Literal["soak", "bench", "bench-search", "mutants"]
+Kind = Literal["soak", "bench", "bench-search", "mutants", "clusters"]
 
 
 def publish(
