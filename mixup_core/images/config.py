@@ -52,6 +52,9 @@ VARIED: dict[str, tuple[Purpose, ...]] = {
 }
 """Each source of variation that a seed may vary alone, to the purposes whose draws it names."""
 
+SECOND_SEED = 2**63
+"""Added to the seed of a run, it names the draws of `redraw`; no run has so large a seed."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
@@ -339,6 +342,22 @@ class TrainConfig(Checked):
     """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
     differs between seeds is then of that source alone. `rounding` moves one initial weight, which
     the seed chooses, to the next float32 number. `all`: the seed names every draw."""
+    redraw: Literal[
+        "nothing",
+        "all",
+        "subset",
+        "label-noise",
+        "pairing",
+        "initial-weights",
+        "order",
+        "augmentation",
+        "view-scaling",
+        "mixing",
+        "rounding",
+    ] = "nothing"
+    """The source of randomness that is drawn by a second seed, which belongs to the run's seed; all
+    other sources are drawn by the run's seed. The values `nothing`, `all` and single sources at
+    equal seeds make a crossed design: see `vary` for the values."""
     seed: Seed = 0
     """Names the random draws of the run."""
 
@@ -354,6 +373,13 @@ class TrainConfig(Checked):
             self,
             "eval_every",
             "epochs",
+        )
+        require(
+            self.vary == "all" or self.redraw == "nothing",
+            "vary is all where a source is redrawn",
+            self,
+            "redraw",
+            "vary",
         )
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
@@ -429,6 +455,12 @@ class TrainConfig(Checked):
     @property
     def seeds(self) -> int | Seeds:
         """The seed of each purpose, for `mixup_core.seeding.stream`."""
+        second = self.seed + SECOND_SEED
+        if self.redraw == "all":
+            return second
+        if self.redraw != "nothing":
+            redrawn = frozenset(VARIED[self.redraw])
+            return Seeds(own=second, purposes=redrawn, others=self.seed)
         if self.vary == "all":
             return self.seed
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))

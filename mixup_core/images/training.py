@@ -60,7 +60,7 @@ class TrainingState:
             image_size=info.image_size // data.pool,
             seed=config.seeds,
         )
-        if config.vary == "rounding":
+        if "rounding" in {config.vary, config.redraw}:
             move_one_weight(network, config.seed)
         network = network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         averaged = None if config.averaging is None else config.averaging.of(network)

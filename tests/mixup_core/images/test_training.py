@@ -275,6 +275,29 @@ def test_a_seed_that_varies_one_source_leaves_the_others_as_at_seed_0(
         assert is_own or source != varied, source
 
 
+@pytest.mark.parametrize("redrawn", VARIED)
+def test_a_redrawn_source_alone_is_that_of_the_second_seed(
+    config: TrainConfig, splits: Splits, redrawn: str
+) -> None:
+    values = {
+        "mix.law": {"beta": 1.0}, "mix.lam_scope": "sample", "data.augment": "crop",
+        "data.label_noise": 0.5, "seed": 3,
+    }  # fmt: skip
+    config = with_values(config, values | ({"data.num_train": 40} if redrawn == "subset" else {}))
+    first = _drawn(config, splits)
+    moved = _drawn(with_values(config, {"redraw": redrawn}), splits)
+    second = _drawn(with_values(config, {"redraw": "all"}), splits)
+    follow = {"subset": {"pairing", "label-noise"}, "rounding": {"initial-weights"}}
+    for source, parts in first.items():
+        is_drawn = source != "subset" or redrawn == "subset"
+        if source in follow.get(redrawn, set()) or not is_drawn:
+            continue
+        assert all(map(torch.equal, parts, moved[source])) == (source != redrawn), source
+        assert not all(map(torch.equal, parts, second[source])), source
+        is_second = all(map(torch.equal, moved[source], second[source]))
+        assert is_second == (source == redrawn), source
+
+
 def test_the_default_draws_what_it_always_did_and_seed_0_of_any_source_is_seed_0(
     config: TrainConfig, splits: Splits
 ) -> None:
