@@ -7,14 +7,17 @@ report/...                    the report, for who has no mixsweep
 """
 
 import dataclasses
+import errno
 import hashlib
+import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
@@ -29,6 +32,17 @@ _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
 """Most bytes of all files of an archive together: a study of 10,000 runs of ImageNet predicts half
 of it."""
+_MOST_GROWTH, _SMALL = 200, 2**26
+"""Times its own size, beyond some bytes, that an archive may unpack to: records shrink to a
+thirtieth, predictions hardly."""
+_LARGEST_NOTE = 2**28
+"""Most bytes of a file of an archive that is read into memory."""
+_CHUNK = 2**20
+_COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, RuntimeError)
+"""Errors where an archive is damaged, or asks for a password."""
+_NAMED_BY_DAMAGE = {None, errno.EINVAL, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
+"""Errors of the system where an archive names a place in it, or a file, that cannot be."""
 
 
 class ArchiveError(Exception):
@@ -158,7 +172,7 @@ def launch_in(file: Path) -> Launch:
     try:
         with zipfile.ZipFile(file) as archive:
             found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
-    except (zipfile.BadZipFile, KeyError, OSError, EOFError, ValueError) as error:
+    except (*_DAMAGES, OSError) as error:
         raise ArchiveError(f"{file}: no archive of a study ({error})") from error
     is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
     if found is None or not is_named or not found.source:
@@ -171,14 +185,20 @@ def unpack(file: Path, folder: Path) -> Launch:
 
     Raises:
         ArchiveError: If a file in it is not listed, not there, or does not have its sha256.
+        OSError: If it cannot be read, or the folder not written.
     """
     launch = launch_in(file)
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
             raise ArchiveError(f"{file}: no archive of a study (it has no {SUMS}, or a file twice)")
-        if sum(member.file_size for member in members.values()) > _MOST_BYTES:
-            raise ArchiveError(f"{file}: unpacks to more than {_MOST_BYTES:,} bytes")
+        size = sum(member.file_size for member in members.values())
+        most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * file.stat().st_size)
+        if size > most:
+            raise ArchiveError(
+                f"{file}: unpacks to {size:,} bytes, more than {most:,}: not written by "
+                "`mixsweep share`"
+            )
         try:
             lines = _read(archive, members.pop(SUMS)).decode().splitlines()
             sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
@@ -188,12 +208,14 @@ def unpack(file: Path, folder: Path) -> Launch:
             for name, member in members.items():
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
                     raise ArchiveError(f"{file}: {name!r} is no file of an archive")
-                content = _read(archive, member)
-                if hashlib.sha256(content).hexdigest() != sums[name]:
-                    raise ArchiveError(f"{file}: {name} does not have its sha256; get it again")
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(content)
-        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+                with (folder / name).open("xb") as out:
+                    digest = _copy(archive, member, out)
+                if digest != sums[name]:
+                    raise ArchiveError(f"{file}: {name} does not have its sha256; get it again")
+        except (*_DAMAGES, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _NAMED_BY_DAMAGE:
+                raise
             raise ArchiveError(f"{file}: damaged ({error}); get it again") from error
     return launch
 
@@ -219,16 +241,40 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return a member, no longer than it says it is.
+    """Return a member that is held in memory.
 
     Raises:
-        ArchiveError: If it is longer.
+        ArchiveError: If it is too large for that.
     """
+    if member.file_size > _LARGEST_NOTE:
+        raise ArchiveError(
+            f"{archive.filename}: {member.filename!r} has {member.file_size:,} bytes, more than "
+            f"{_LARGEST_NOTE:,}"
+        )
+    content = io.BytesIO()
+    _copy(archive, member, content)
+    return content.getvalue()
+
+
+def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> str:
+    """Write a member, no longer than it says it is, and return its sha256.
+
+    Raises:
+        ArchiveError: If it is longer, or compressed in another way than archives are.
+    """
+    if member.compress_type not in _COMPRESSIONS:
+        raise ArchiveError(f"{archive.filename}: {member.filename!r} is compressed in another way")
+    digest, left = hashlib.sha256(), member.file_size
     with archive.open(member) as stream:
-        content = stream.read(member.file_size + 1)
-    if len(content) > member.file_size:
-        raise ArchiveError(f"{archive.filename}: {member.filename!r} is longer than it says")
-    return content
+        while content := stream.read(_CHUNK):
+            left -= len(content)
+            if left < 0:
+                raise ArchiveError(
+                    f"{archive.filename}: {member.filename!r} is longer than it says"
+                )
+            digest.update(content)
+            out.write(content)
+    return digest.hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -1,8 +1,10 @@
 """share and add: a study goes into another home whole, or not at all."""
 
+import random
 import shutil
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.cli import commands
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.reading.study_file import load_study
+from sweeps.state.archives import ArchiveError, unpack
 from tests.sweeps.commands.test_stored_studies import _forget, launched, type_in
 from tests.sweeps.commands.trained import train
 
@@ -128,6 +131,43 @@ def test_an_archive_that_was_cut_is_refused(
     said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
     assert isinstance(said.exception, RefusedError)
     assert "no archive of a study" in str(said.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("launch.json", "more than 268,435,456"),
+        ("SHA256SUMS", "unpacks to"),
+        ("store/bomb", "unpacks to"),
+    ],
+)
+def test_an_archive_that_inflates_is_refused_before_it_is_read(
+    name: str, message: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    with zipfile.ZipFile(shared) as archive:
+        files = {n: archive.read(n) for n in archive.namelist() if n != name}
+    with zipfile.ZipFile(shared, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, content in files.items():
+            archive.writestr(each, content)
+        with archive.open(name, "w") as out:
+            for _ in range(300):
+                out.write(bytes(2**20))
+    said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
+    assert isinstance(said.exception, RefusedError)
+    assert message in str(said.exception)
+
+
+def test_a_damaged_archive_is_refused_wherever_the_damage_is(shared: Path, tmp_path: Path) -> None:
+    whole, draw, damaged = shared.read_bytes(), random.Random(0), tmp_path / "damaged.zip"
+    for number in range(300):
+        place = draw.randrange(len(whole))
+        changed = bytearray(whole)
+        changed[place] ^= draw.randrange(1, 256)
+        damaged.write_bytes(changed if number % 3 else whole[:place] + whole[place + 1 :])
+        folder = tmp_path / f"unpacked-{number}"
+        folder.mkdir()
+        with suppress(ArchiveError):  # a time or an attribute is nothing that is read
+            unpack(damaged, folder)
 
 
 def test_an_unfinished_study_is_shared_with_the_runs_that_it_has(
