@@ -30,7 +30,7 @@ def recorded_members(folder: Path) -> Iterator[None]:
     def record() -> None:
         joined = _below(psutil.Process()).difference(known, before, *map(_below, before))
         known.update(joined)
-        lines = filter(None, map(_identity, joined))
+        lines = filter(None, map(identity, joined))
         if text := "".join(f"{line}\n" for line in lines):
             with (folder / _FILE).open("a") as file:
                 file.write(text)
@@ -61,7 +61,7 @@ def members(folder: Path) -> Iterator[psutil.Process]:
     for line in lines:
         with suppress(psutil.Error, ValueError):
             process = psutil.Process(int(line.partition(" ")[0]))
-            if _identity(process) == line:
+            if identity(process) == line:
                 seen |= {process, *_below(process)}
     yield from filter(lives, seen)
 
@@ -73,7 +73,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
         return set()
 
 
-def _identity(process: psutil.Process) -> str | None:
+def identity(process: psutil.Process) -> str | None:
     """Return what no other process is ever called; None if it has ended or nobody can tell."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]

@@ -1,0 +1,213 @@
+"""Exposure: what of this network namespace others could reach, and what of theirs was changed."""
+
+import hashlib
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+import ray
+
+from sweeps.machine.members import identity
+
+ROUTABLE = "10.9.8.7"
+_TABLES = ("tcp", "tcp6", "udp", "udp6")
+_LISTENS = {"tcp": "0A", "udp": "07"}
+"""State of a socket that anybody may send to: TCP_LISTEN, and TCP_CLOSE of UDP without a peer."""
+_EVERY = 0.05
+"""Seconds between two looks: a socket that is open for less may be missed."""
+
+
+@contextmanager
+def routable_interface() -> Iterator[None]:
+    """Give this network namespace an interface that packets of others could come in by."""
+    for command in (
+        "link add v0 type veth peer name v1", f"addr add {ROUTABLE}/24 dev v0",
+        "link set v0 up", "link set v1 up", "route add default dev v0",
+    ):  # fmt: skip
+        subprocess.run(["ip", *command.split()], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "link", "delete", "v0"], check=True)
+
+
+def ray_variables() -> set[str]:
+    """Return the name of every variable of the environment that the Python code of Ray spells."""
+    sources = Path(ray.__file__).parent.rglob("*.py")
+    texts = (source.read_text(errors="replace") for source in sources)
+    return {name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)}
+
+
+def hostile(value: str) -> dict[str, str]:
+    """Return an environment that gives all of Ray's variables but the address a value."""
+    return dict.fromkeys(sorted(ray_variables() - {"RAY_ADDRESS"}), value)
+
+
+def open_folders(*roots: Path) -> set[Path]:
+    """Return the folders that everybody may write to, below these and where Ray puts its own."""
+    test = ["-type", "d", "-perm", "-0002", "-print0"]
+    found = ""
+    for root, depth in (*((root, "9") for root in roots), ("/dev/shm", "9"), ("/tmp", "1")):
+        command = ["find", str(root), "-maxdepth", depth, *test]
+        found += subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return {Path(name) for name in found.split("\0") if name}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return a digest of every file of a tree, and the kind of everything else in it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        is_file = path.is_file() and not path.is_symlink()
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else "no file"
+        status = path.lstat()
+        found[str(path)] = f"{status.st_mode:o} {status.st_ino} {content}"
+    return found
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Every socket of this namespace that was open to others while a `with` lasted."""
+
+    listening: set[str] = field(default_factory=set)
+    """Sockets that others may send to, `tcp 127.0.0.1:80` or `unix @name`."""
+    peers: set[str] = field(default_factory=set)
+    """Addresses outside of the loopback that something was sent to."""
+    _before: frozenset[str] = frozenset()
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._before = frozenset(_listening())
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        assert self._thread is not None
+        self._thread.join()
+
+    @property
+    def reachable(self) -> set[str]:
+        """Sockets that more than the owner's own machine, or other users of it, can reach."""
+        return {name for name in self.listening if not _is_loopback(name)}
+
+    def _look(self) -> None:
+        while not self._stop.wait(_EVERY):
+            self.listening |= _listening() - self._before
+            self.peers |= _peers()
+
+
+def _listening() -> set[str]:
+    found = {
+        f"{table} {_address(row[1])}"
+        for table, row in _rows()
+        if row[3] == _LISTENS[table[:3]] and row[2].endswith(":0000")
+    }
+    unix = (row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return found | {f"unix {row[7]}" for row in unix if len(row) > 7 and row[7].startswith("@")}
+
+
+def _peers() -> set[str]:
+    found = {_address(row[2]) for _, row in _rows() if not row[2].endswith(":0000")}
+    return {address for address in found if not _is_loopback(f"to {address}")}
+
+
+def _rows() -> Iterator[tuple[str, list[str]]]:
+    for table in _TABLES:
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            yield table, line.split()
+
+
+def _address(written: str) -> str:
+    """Return an address of /proc/net: words of 32 bits in the byte order of this machine."""
+    digits, port = written.split(":")
+    words = [int(digits[i : i + 8], 16) for i in range(0, len(digits), 8)]
+    family = socket.AF_INET if len(words) == 1 else socket.AF_INET6
+    host = socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words))
+    return f"{host.removeprefix('::ffff:')}|{int(port, 16)}"
+
+
+def _is_loopback(name: str) -> bool:
+    kind, _, address = name.partition(" ")
+    return kind != "unix" and ip_address(address.partition("|")[0]).is_loopback
+
+
+@dataclass(kw_only=True)
+class Decoys:
+    """Things of others that look like those of launches, in a folder for temporary files."""
+
+    folder: Path
+    _sleeper: "subprocess.Popen[bytes] | None" = None
+    _before: Mapping[str, str] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        for name, files in _NAMES.items():
+            (self.folder / name).mkdir(parents=True)
+            for file in files:
+                (self.folder / name / file).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / name / file).write_text("mine")
+        scratch = self.folder / "mixsweep-paper"
+        self._sleeper = subprocess.Popen(
+            ["sleep", "infinity"],
+            env={**os.environ, "MIXSWEEP_SCRATCH": str(scratch), "RAY_SESSION_DIR": str(scratch)},
+            cwd=scratch,
+        )
+        for name in _COPIED:
+            self._copy(self.folder / name)
+        self._before = digests(self.folder)
+        return self
+
+    def _copy(self, folder: Path) -> None:
+        """Make what a copy of the folder of a dead launch holds: it names another inode."""
+        assert self._sleeper is not None
+        folder.mkdir(mode=0o700)
+        lock = {"made by": "mixsweep", "folder": folder.name, "inode": folder.lstat().st_ino + 1}
+        (folder / "lock").write_text(json.dumps(lock))
+        (folder / "processes").write_text(f"{identity(psutil.Process(self._sleeper.pid))}\n")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._sleeper is not None
+        self._sleeper.kill()
+        self._sleeper.wait()
+
+    def changed(self) -> list[str]:
+        """Return what was changed, removed, ended or left beside them."""
+        now = digests(self.folder)
+        different = {name for name, _ in now.items() ^ self._before.items()}
+        assert self._sleeper is not None
+        ended = ["the process of another program"] if self._sleeper.poll() is not None else []
+        return [*sorted(different), *ended]
+
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "mixsweep-paper": ("lock", "chapter"),
+    "mixsweep-empty": (),
+    "mixsweep-1-aaaa~": ("a", "ray/session_latest/logs/raylet.out"),
+    "mixsweep-999998-0000~": ("lock", "ray/session_latest/sockets/raylet"),
+    "ray": ("session_latest/logs/x", "ray_current_cluster"),
+}
+"""Folder to its files; the pids are of nobody or of process 1."""
+_COPIED = ("mixsweep-999999-bbbb~", "mixsweep-999999-cccc~")

@@ -1,0 +1,203 @@
+"""Closed: whatever Ray's variables say, only the loopback listens and things of others stay.
+
+In a network namespace with a routable interface, `run`, `report`, `ui` and `submit` are tried with
+each value. Sockets are looked at all the while; then folders, processes and decoys are.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from tests.cluster.head import Head, started_head
+from tests.faults.exposure import (
+    ROUTABLE,
+    Decoys,
+    Watch,
+    digests,
+    hostile,
+    open_folders,
+    routable_interface,
+)
+from tests.soak.findings import publish
+from tests.soak.place import Place
+from tests.ui_server import said_by_ui
+
+Found = TypeVar("Found")
+_DEAD = (f"{ROUTABLE}:6379", "127.0.0.1:9", "10.9.8.9:6379", "no.example:6379")
+_JUNK = ("junk", "auto", "ray://127.0.0.1:10001", f"http://{ROUTABLE}:8265", "0.0.0.0:0", ":", " ")
+_SWITCHES = ("0", "1", "-1", "true", "junk", "0.0.0.0", ROUTABLE, "::", "/no/such/place", "")
+"""Values of all of Ray's variables but the address."""
+_FOREIGN = ("numpy", "torch", "sklearn", "ray", "mlflow", "optuna", "matplotlib", "usercustomize")
+"""Modules of a working directory that nobody named; each leaves a mark if it is imported."""
+_VERBS = ("run", "report", "submit", "ui")
+_PATIENCE = 300.0
+_STUDY = """
+study: closed
+description: A study of one short run, for the soak.
+problem: alternating-line
+base: {law: erm, hidden: 64, epochs: 20}
+arms: {erm: {law: erm}}
+seeds: 1
+"""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """One set of variables, on a home, a working directory and a temporary folder of its own."""
+
+    name: str
+    variables: Mapping[str, str]
+    folder: Path
+    head: Head
+    wrong: list[str] = field(default_factory=list)
+    listening: set[str] = field(default_factory=set)
+    """Sockets that were seen."""
+    codes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
+        places = {
+            "MIXSWEEP_HOME": str(self.folder / "runs"), "TMPDIR": str(self.folder / "t"),
+            "MIXSWEEP_DATA": str(self.folder / "data"), "OMP_NUM_THREADS": "1",
+        }  # fmt: skip
+        return {**kept, **places, **self.variables}
+
+    def run(self) -> None:
+        """Try the commands, one after another."""
+        desk, temporary = self.folder / "desk", self.folder / "t"
+        for folder in (desk, temporary):
+            folder.mkdir(parents=True)
+        (desk / "closed.yaml").write_text(_STUDY)
+        for name in _FOREIGN:
+            mark = self.folder / f"imported-{name}"
+            (desk / f"{name}.py").write_text(f"open({str(mark)!r}, 'a').close()\n")
+        on_desk = digests(desk)
+        with Decoys(folder=temporary) as decoys:
+            for verb in _VERBS:
+                self._try(verb, decoys)
+        if digests(desk) != on_desk:
+            self.wrong.append("the working directory was changed")
+        self.wrong += [f"{mark.name} of the desk" for mark in self.folder.glob("imported-*")]
+
+    def _try(self, verb: str, decoys: Decoys) -> None:
+        before, processes = open_folders(self.folder), set(psutil.process_iter())
+        with Watch() as watch:
+            self.codes[verb], said = self._said(verb)
+        self.listening |= watch.listening
+        peers = {peer for peer in watch.peers if peer.replace("|", ":") not in _DEAD}
+        opened = _after(lambda: open_folders(self.folder) - before)
+        changed = _after(decoys.changed)
+        found = {
+            f"listens at {sorted(watch.reachable)}": watch.reachable,
+            f"sends to {sorted(peers)}": peers,
+            f"left open {opened}": opened,
+            f"changed {changed}": changed,
+            f"ended with {self.codes[verb]}: {said[-300:]}": self.codes[verb] not in _CODES[verb],
+            f"says {said[-1000:]}": "Traceback" in said,
+        }
+        if verb != "submit":  # the cluster keeps processes for the next job
+            left = _after(lambda: [p for p in psutil.process_iter() if p not in processes])
+            found[f"left {[_named(p) for p in left]}"] = left
+        wrong = [f"{verb} {what}" for what, is_so in found.items() if is_so]
+        self.wrong += wrong
+        sys.stdout.write(f"{self.name}: {verb} ended with {self.codes[verb]} {wrong}\n")
+        sys.stdout.flush()
+
+    def _said(self, verb: str) -> tuple[int, str]:
+        desk = self.folder / "desk"
+        if verb == "ui":
+            return said_by_ui(_MIXSWEEP, self._environment, desk)
+        address = ["--address", self.head.address] if verb == "submit" else []
+        done = subprocess.run(
+            [*_MIXSWEEP, verb, "closed.yaml", *address],
+            env=(self.head.environment() if address else {}) | self._environment,
+            cwd=desk, capture_output=True, text=True, errors="replace",
+            timeout=_PATIENCE, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+
+_MIXSWEEP = (sys.executable, "-P", "-m", "sweeps.cli")
+"""As the installed command: without the working directory among the places of modules."""
+_CODES: Mapping[str, set[int]] = {
+    "run": {0, 2}, "report": {0, 1, 2}, "submit": {0, 2}, "ui": {0, 2},
+}  # fmt: skip
+"""A report of a study that was refused has missing runs, or nothing to read."""
+
+
+def values(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield a name and variables.
+
+    Args:
+        folder: For values that are folders.
+    """
+    yield "nothing set", {}
+    for value in _SWITCHES:
+        address = "local" if value == "0" else ""
+        yield f"RAY_*={value}, RAY_ADDRESS={address}", {**hostile(value), "RAY_ADDRESS": address}
+    shut = folder / "shut"
+    shut.mkdir(mode=0o500)
+    for place in ("here", "../up", "/no/such/place", str(shut), str(folder / "x" * 60)):
+        names = ("RAY_TMPDIR", "RAY_TEMP_DIR", "RAY_LOG_DIR", "RAY_SESSION_DIR")
+        yield f"RAY_TMPDIR={place[-20:]}", dict.fromkeys(names, place)
+    for address in (*_DEAD, *_JUNK):
+        yield f"RAY_ADDRESS={address}", {"RAY_ADDRESS": address}
+
+
+def _after(find: Callable[[], Found]) -> Found:
+    """Return what is still found after some seconds."""
+    give_up_at = time.monotonic() + 10
+    while (found := find()) and time.monotonic() < give_up_at:
+        time.sleep(0.2)
+    return found
+
+
+def _named(process: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())[:100]
+    return str(process)
+
+
+def main() -> None:
+    """Try all and publish; exit 1 if anything was open, changed or left."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    until, place = time.monotonic() + 60 * parser.parse_args().minutes, Place()
+    wrong: list[str] = []
+    listening: set[str] = set()
+    commands, names = 0, []
+    with routable_interface(), started_head() as head:
+        for number, (name, variables) in enumerate(values(place.folder)):
+            if time.monotonic() > until:
+                break
+            folder = Path(os.environ["TMPDIR"]) / f"{number}"  # short: sockets lie below it
+            trial = Trial(name=name, variables=variables, folder=folder, head=head)
+            trial.run()
+            commands += len(trial.codes)
+            listening |= trial.listening
+            names.append(f"{name}: {trial.codes}")
+            wrong += [f"{name}: {what}" for what in trial.wrong]
+    figures = {
+        "values": len(names),
+        "commands": commands,
+        "sockets_seen": len(listening),
+        "addresses_listened_at": sorted({name.partition("|")[0] for name in listening}),
+        "exit_codes": names,
+        "violations": wrong,
+    }
+    publish("closed", "run, report, ui and submit with hostile values of Ray's variables", figures)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

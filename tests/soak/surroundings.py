@@ -1,0 +1,192 @@
+"""Surroundings: every command of a small home, in environments that are no fault of a user."""
+
+import argparse
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mlflow.environment_variables
+
+from tests.faults.exposure import ray_variables
+from tests.soak.findings import publish
+from tests.soak.place import Place
+from tests.ui_server import said_by_ui
+
+_FAULTS = Path(__file__).parents[1] / "faults"
+_PATIENCE = 240.0
+COMMANDS = (
+    "plan {study}", "run {study} --engine inline", "status {study} --json", "report {study}",
+    "sync {study}", "export {study} --out {out}", "list", "store list {study}", "store verify",
+    "data list", "doctor", "schema", "ui",
+)  # fmt: skip
+ON_RAY = "run {study} --slots 1 --set seeds=1 --set base.draws=1001"
+ODD = "é 'x' \"y\" #%?&[1]$HOME\\"
+"""Name of a folder that is made beside the home; `{folder}` in a value is the folder of both."""
+_JUNK = ("0", "1", "-1", "junk", "/no/such/place")
+_ADDRESSES = {
+    "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_BACKEND_STORE_URI", "RAY_ADDRESS",
+}  # fmt: skip
+"""Variables that are meant to be read; tests of their own look at them."""
+_PYTHON = {
+    "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "2", "PYTHONUTF8": "0", "PYTHONDEVMODE": "1",
+    "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1", "PYTHONHASHSEED": "7",
+    "PYTHONFAULTHANDLER": "1", "PYTHONASYNCIODEBUG": "1", "PYTHONMALLOC": "malloc",
+    "PYTHONSTARTUP": "/no/such/file", "PYTHONIOENCODING": "ascii", "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONBREAKPOINT": "no.such", "PYTHONPYCACHEPREFIX": "/no/such/place",
+}  # fmt: skip
+"""Values that an interpreter starts with; those it does not start with are none of ours."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surrounding:
+    """An environment."""
+
+    name: str
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    """Values to set; None unsets."""
+    prefix: Sequence[str] = ()
+    """A command that runs the command after it."""
+    commands: Sequence[str] = COMMANDS
+
+    def tried(self, folder: Path) -> Iterator[tuple[str, int, str]]:
+        """Yield each command with its exit code and what it says.
+
+        Args:
+            folder: One that is not there; its parents let everybody through.
+        """
+        for made in (folder, folder / "tmp", folder / ODD):
+            made.mkdir(parents=True)
+            made.chmod(0o777)
+        own = {"MIXSWEEP_HOME": str(folder / "runs"), "TMPDIR": str(folder / "tmp")}
+        given = {k: v and v.replace("{folder}", str(folder)) for k, v in self.variables.items()}
+        environment = {k: v for k, v in ({**os.environ, **own} | given).items() if v is not None}
+        mixsweep = [*self.prefix, sys.executable, "-m", "sweeps.cli"]
+        for command in self.commands:
+            if command == "ui":
+                yield "ui", *said_by_ui(mixsweep, environment, Path("/"))
+                continue
+            study, out = _FAULTS / "closed-form.yaml", folder / "out.csv"
+            words = command.format(study=study, out=out).split()
+            if "{study}" in command and "--set" not in words and words[0] != "store":
+                words += ["--set", "base.draws=1000"]
+            done = subprocess.run(
+                [*mixsweep, *words], env=environment, capture_output=True, text=True,
+                errors="replace", check=False, timeout=_PATIENCE, cwd="/",
+            )  # fmt: skip
+            yield command.split(maxsplit=1)[0], done.returncode, done.stdout + done.stderr
+
+
+def surroundings() -> Iterator[Surrounding]:
+    """Yield every environment; one of each kind runs on Ray too."""
+    return itertools.chain(_places(), _users(), _networks(), _locales(), _families())
+
+
+_WITH_RAY = (*COMMANDS, ON_RAY)
+
+
+def _places() -> Iterator[Surrounding]:
+    for place in ("/no/such/place", "here", "/etc/passwd", "/proc", None):
+        yield Surrounding(name=f"TMPDIR={place}", variables={"TMPDIR": place}, commands=_WITH_RAY)
+    odd = f"{{folder}}/{ODD}"
+    for names in (("HOME",), ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR")):
+        own = {"MIXSWEEP_DATA": None, "MIXSWEEP_HOME": f"{odd}/runs"}
+        yield Surrounding(
+            name=f"{', '.join(names)} with odd characters",
+            variables=own | dict.fromkeys(names, odd),
+            commands=_WITH_RAY,
+        )
+    for home in ("", "/no/such/place", "/etc/passwd", "relative"):
+        yield Surrounding(name=f"HOME={home}", variables={"HOME": home, "MIXSWEEP_DATA": None})
+
+
+def _users() -> Iterator[Surrounding]:
+    stranger = ("setpriv", "--reuid=12345", "--regid=12345", "--clear-groups")
+    for home in ("/tmp", None):
+        yield Surrounding(
+            name=f"a user without a name, HOME={home}", variables={"HOME": home},
+            prefix=stranger, commands=_WITH_RAY,
+        )  # fmt: skip
+    for mask in ("000", "027", "077", "777"):
+        under = ("sh", "-c", f'umask {mask} && exec "$@"', "sh")
+        yield Surrounding(name=f"umask {mask}", prefix=under, commands=_WITH_RAY)
+
+
+def _networks() -> Iterator[Surrounding]:
+    names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    for proxy in ("http://127.0.0.1:9", "junk"):
+        variables = dict.fromkeys(names, proxy)
+        yield Surrounding(name=f"proxies {proxy}", variables=variables, commands=_WITH_RAY)
+
+
+def _locales() -> Iterator[Surrounding]:
+    for locale in ("C", "POSIX", "tr_TR.UTF-8", "de_DE.ISO-8859-1", "no.such"):
+        yield Surrounding(name=f"LC_ALL={locale}", variables={"LC_ALL": locale, "LANG": locale})
+    for terminal in ("dumb", "no-such"):
+        variables = {"TERM": terminal, "COLUMNS": "0", "LINES": "junk"}
+        yield Surrounding(name=f"TERM={terminal}", variables=variables)
+
+
+def _families() -> Iterator[Surrounding]:
+    families = {
+        "MLFLOW_*": {n for n in vars(mlflow.environment_variables) if n.startswith("MLFLOW_")},
+        "RAY_*": ray_variables(),
+        "OPTUNA_*": {"OPTUNA_STORAGE", "OPTUNA_STUDY", "OPTUNA_VERBOSITY", "OPTUNA_DEBUG"},
+    }
+    for family, names in families.items():
+        for value in _JUNK:
+            yield Surrounding(
+                name=f"{family}={value}",
+                variables=dict.fromkeys(sorted(names - _ADDRESSES), value),
+                commands=_WITH_RAY if value == "junk" else COMMANDS,
+            )
+    for name, value in _PYTHON.items():
+        yield Surrounding(name=f"{name}={value}", variables={name: value})
+
+
+def main() -> None:
+    """Try all and publish; exit 1 if a command ended in a traceback or with an odd code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=90)
+    parser.add_argument("--only", default="", help="text in the names of what is tried")
+    asked = parser.parse_args()
+    until = time.monotonic() + 60 * asked.minutes
+    place, wrong, refused = Place(), list[str](), list[str]()
+    num_commands = num_surroundings = 0
+    place.folder.chmod(0o755)
+    for surrounding in surroundings():
+        if time.monotonic() > until or asked.only not in surrounding.name:
+            continue
+        num_surroundings += 1
+        folder = Path(tempfile.mkdtemp(dir=place.folder))
+        folder.chmod(0o755)
+        for verb, code, said in surrounding.tried(folder / "s"):
+            num_commands += 1
+            line = f"{surrounding.name}: {verb} ended with {code}: {said.strip()[-300:]}"
+            if "Traceback" in said or "an error in mixsweep" in said or code not in {0, 2}:
+                wrong.append(line)
+                sys.stdout.write(f"{line}\n")
+            elif code == 2:
+                refused.append(line)
+        sys.stdout.write(f"{surrounding.name}: tried\n")
+        sys.stdout.flush()
+        shutil.rmtree(folder)
+    figures = {
+        "surroundings": num_surroundings,
+        "of": sum(1 for _ in surroundings()),
+        "commands_in_them": num_commands,
+        "refused_with_a_reason": refused,
+        "violations": wrong,
+    }
+    publish("surroundings", "Every command in environments that are no fault of a user", figures)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
