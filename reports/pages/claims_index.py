@@ -2,15 +2,15 @@
 
     python -m reports.pages.claims_index > reports/published/claims.md
 
-Nothing in it is typed: the first verdicts are read from `verdicts.csv` of the first published
-report of a study, those of today are computed again from the `runs.csv` of the latest. What
+Nothing in it is typed: the first verdicts are those of the first published report of a study,
+which `first_verdicts.jsonl` keeps, those of today are computed again from the `runs.csv` of the
+latest. What
 `runs.csv` cannot tell, such as predictions, is taken from a `verdicts.csv` made by the same rules.
 """
 
-import csv
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,49 +19,13 @@ import yaml
 from mixup_core.problem import problem_named
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid, spell_p
 from reports.numbers.verdicts import Verdict, judge
+from reports.pages.published import PUBLISHED, Published, first_reports, latest_report
 from reports.tables.verdicts import spell_compared, spell_numbers
 from sweeps.reading.study_file import bundled_studies, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
-PUBLISHED = Path(__file__).parents[1] / "published"
-
 _HEADER = ("claim", "first published", "today", "value", "n", "p", "why it differs")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Published:
-    """One published report: its folder, its claims as they were, and its runs."""
-
-    folder: Path
-    written: tuple[Mapping[str, Any], ...]
-    """The claims of its study file."""
-    told: Mapping[str, Mapping[str, str]]
-    """Sentence of a claim to its row of `verdicts.csv`."""
-    runs: tuple[Mapping[str, str], ...]
-    source: Mapping[str, Any]
-    """The study file."""
-
-    def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return what the study file says of all arms, and of one."""
-        return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
-
-    @property
-    def is_of_today(self) -> bool:
-        """True if its verdicts were made by the present rules."""
-        return all("confidence" in row for row in self.told.values())
-
-    def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
-        """Return arm to seed to the number that `runs.csv` has; nothing in another read-out."""
-        that = claim.that
-        if that.readout not in (None, study.readout):
-            return {}
-        found: dict[str, dict[int, float]] = {}
-        for run in self.runs:
-            if run.get(that.metric):
-                by_seed = found.setdefault(run["arm"], {})
-                by_seed[int(run["seed"])] = float(run[that.metric])
-        return found
 
 
 def claims_index(published: Path = PUBLISHED) -> str:
@@ -75,10 +39,10 @@ def claims_index(published: Path = PUBLISHED) -> str:
         "a claim was stated before its runs is in `verdicts.csv` of reports since 2026-11-25.",
     ]
     counts: dict[str, int] = {}
+    firsts = first_reports(published)
     for name in bundled_studies():
         study = load_study(name)
-        reports = tuple(_reports(published, name))
-        found = reports[0] if reports else None
+        found = latest_report(published, name)
         if not study.claims and found is None:
             blocks.append(f"## {name}\n\nNo claim: see the description of the study.")
             continue
@@ -86,8 +50,9 @@ def claims_index(published: Path = PUBLISHED) -> str:
         for verdict in today:
             outcome = _spell_outcome(verdict, found, study)
             counts[outcome] = counts.get(outcome, 0) + 1
-        grid = [_HEADER, *_rows(study, today, reports)]
-        told = "no published report" if found is None else _link(found, published)
+        grid = [_HEADER, *_rows(study, today, found, firsts.get(name, found))]
+        folder = None if found is None else found.folder
+        told = "no published report" if folder is None else _link(folder, published)
         escaped = [[escape_markdown(cell) for cell in line] for line in grid]
         blocks.append(f"## {name}\n\n{told}\n\n{markdown_grid(escaped)}")
     total = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
@@ -96,16 +61,19 @@ def claims_index(published: Path = PUBLISHED) -> str:
 
 
 def _rows(
-    study: Study, today: tuple[Verdict, ...], reports: tuple[Published, ...]
+    study: Study,
+    today: tuple[Verdict, ...],
+    found: Published | None,
+    first: Published | None,
 ) -> Iterator[tuple[str, ...]]:
     """Yield a line for each claim of today, then one for each that is gone.
 
     Args:
         study: As it is today.
         today: Its verdicts.
-        reports: The published ones, the latest first.
+        found: The latest published report.
+        first: The first one.
     """
-    found, first = (reports[0], reports[-1]) if reports else (None, None)
     written = {} if first is None else {claim["says"]: claim for claim in first.written}
     told = {} if first is None else first.told
     now = _written(study)
@@ -247,37 +215,8 @@ def _written(study: Study) -> dict[str, Mapping[str, Any]]:
     return {claim["says"]: claim["that"] for claim in claims}
 
 
-def _reports(published: Path, name: str) -> Iterator[Published]:
-    """Yield the published reports of a study, the latest first."""
-    folders = [*published.glob(f"*-{name}/"), *published.glob(f"*/{name}/")]
-    folders = [folder for folder in folders if (folder / "verdicts.csv").is_file()]
-    dated = {folder: folder.relative_to(published).parts[0] for folder in folders}
-    folders = [f for f in folders if dated[f].split("-", 4)[4] == name or f.name == name]
-    for folder in sorted(folders, key=lambda folder: dated[folder], reverse=True):
-        source = _source(folder)
-        if source.get("study") == name:
-            yield Published(
-                folder=folder,
-                written=tuple(source.get("claims") or ()),
-                told={row["says"]: row for row in _csv(folder / "verdicts.csv")},
-                runs=tuple(_csv(folder / "runs.csv")),
-                source=source,
-            )
-
-
-def _source(folder: Path) -> Mapping[str, Any]:
-    provenance = yaml.safe_load((folder / "provenance.json").read_text())
-    source = provenance.get("study_file") or provenance.get("source") or ""
-    return yaml.safe_load(source) or {} if isinstance(source, str) else source
-
-
-def _csv(file: Path) -> list[dict[str, str]]:
-    with file.open() as lines:
-        return list(csv.DictReader(lines))
-
-
-def _link(found: Published, published: Path) -> str:
-    path = found.folder.relative_to(published)
+def _link(folder: Path, published: Path) -> str:
+    path = folder.relative_to(published)
     return f"Report: [{path}]({path}/)"
 
 

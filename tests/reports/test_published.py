@@ -86,7 +86,7 @@ def _check_numbers(runs: list[dict[str, str]], arms: list[dict[str, str]]) -> No
 
 def test_the_readme_prints_rows_of_the_published_table() -> None:
     printed = _cells((ROOT / "README.md").read_text(), "erm", "midpoint", "**uniform**")
-    (quickstart,) = (folder for folder in PUBLISHED if folder.name.endswith("quickstart"))
+    (quickstart,) = (folder for folder in PUBLISHED if folder.name == "quickstart")
     published = _cells((quickstart / "table.md").read_text(), "erm", "midpoint", "**uniform**")
     assert len(printed) == 3
     assert printed == [row[: len(printed[0])] for row in published]
@@ -112,7 +112,7 @@ RESULTS = {
 def test_a_result_of_the_readme_is_that_of_the_runs_by_scipy(sentence: str) -> None:
     study, arm, against, sign = RESULTS[sentence]
     assert sentence in " ".join((ROOT / "README.md").read_text().split())
-    (folder,) = (f for f in PUBLISHED if f.name.endswith(study))
+    (folder,) = (f for f in PUBLISHED if f.name == study)
     runs = _rows(folder / "runs.csv")
     ours, theirs = (_by_seed(runs, name, "test/error") for name in (arm, against))
     test = scipy.stats.ttest_rel([ours[s] for s in ours], [theirs[s] for s in ours])
@@ -177,7 +177,7 @@ def test_the_tuned_arms_of_equal_budget_are_the_winners_of_searches_of_equal_siz
     study, paths = load_study("equal-budget"), ("optimizer.lr", "optimizer.weight_decay")
     tried = {}
     for method in ("erm", "uniform"):
-        (folder,) = (f for f in PUBLISHED if f.name.endswith(f"-equal-budget-{method}"))
+        (folder,) = (f for f in PUBLISHED if f.name == f"equal-budget-{method}")
         points = [row for row in _rows(folder / "points.csv") if row["state"] == "complete"]
         tried[method] = {tuple(row[path] for path in (*paths, "n")) for row in points}
         (winner,) = (row for row in points if row["selected"] == "true")

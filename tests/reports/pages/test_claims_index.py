@@ -2,7 +2,8 @@
 
 import pytest
 
-from reports.pages.claims_index import PUBLISHED, claims_index
+from reports.pages.claims_index import claims_index
+from reports.pages.published import PUBLISHED
 from sweeps.reading.study_file import bundled_studies, load_study
 
 

@@ -1,0 +1,129 @@
+"""Published report: the committed files of one study, and the verdicts that it began with."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+PUBLISHED = Path(__file__).parents[1] / "published"
+
+FIRST = "first_verdicts.jsonl"
+"""File of the first reports that a newer one replaced: study, source and verdicts, one per line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """One published report: its claims as they were, their verdicts, and its runs."""
+
+    told: Mapping[str, Mapping[str, str]]
+    """Sentence of a claim to its row of `verdicts.csv`."""
+    source: Mapping[str, Any]
+    """The study file."""
+    runs: tuple[Mapping[str, str], ...] = ()
+    """The rows of `runs.csv`; none of a first report that was replaced."""
+    folder: Path | None = None
+    """None for a first report that was replaced."""
+
+    @property
+    def written(self) -> tuple[Mapping[str, Any], ...]:
+        """The claims of the study file."""
+        return tuple(self.source.get("claims") or ())
+
+    def setting(self, arm: str) -> tuple[Any, Any]:
+        """Return what the study file says of all arms, and of one."""
+        return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
+
+    @property
+    def is_of_today(self) -> bool:
+        """True if its verdicts were made by the present rules."""
+        return all("confidence" in row for row in self.told.values())
+
+    def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
+        """Return arm to seed to the number that `runs.csv` has; nothing in another read-out."""
+        that = claim.that
+        if that.readout not in (None, study.readout):
+            return {}
+        found: dict[str, dict[int, float]] = {}
+        for run in self.runs:
+            if run.get(that.metric):
+                by_seed = found.setdefault(run["arm"], {})
+                by_seed[int(run["seed"])] = float(run[that.metric])
+        return found
+
+
+def latest_report(published: Path, study: str) -> Published | None:
+    """Return the published report of a study; None if there is none.
+
+    A folder named for the study comes before one within a page. Of two pages, the one whose report
+    decides more claims is taken, then the one whose runs ended later.
+    """
+    own, within_pages = published / study, published.glob(f"*/{study}/")
+    folders = [own] if (own / "verdicts.csv").is_file() else list(within_pages)
+    found = {}
+    for folder in folders:
+        provenance = provenance_of(folder) if (folder / "verdicts.csv").is_file() else {}
+        if provenance.get("study") == study:
+            report = read_report(folder)
+            decided = sum(row["verdict"] != "unfinished" for row in report.told.values())
+            found[decided, provenance["last_epoch_stored_at_ms"]] = report
+    return found[max(found)] if found else None
+
+
+def read_report(folder: Path) -> Published:
+    """Return the report of a folder that has `provenance.json` and `verdicts.csv`."""
+    return Published(
+        told={row["says"]: row for row in rows_of(folder / "verdicts.csv")},
+        source=_study_file(provenance_of(folder).get("source")),
+        runs=tuple(rows_of(folder / "runs.csv")),
+        folder=folder,
+    )
+
+
+def first_reports(published: Path) -> dict[str, Published]:
+    """Return the first report of each study that a newer one replaced."""
+    lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
+    return {
+        line["study"]: Published(
+            told={row["says"]: row for row in line["verdicts"]}, source=_study_file(line["source"])
+        )
+        for line in lines
+    }
+
+
+def record_first(published: Path, folder: Path) -> None:
+    """Append the verdicts of a report that is to be replaced, unless an older one is recorded."""
+    provenance = provenance_of(folder)
+    if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():
+        return
+    line = {
+        "study": provenance["study"],
+        "commit": provenance["code"]["commit"],
+        "last_epoch_stored_at_ms": provenance["last_epoch_stored_at_ms"],
+        "source": provenance["source"],
+        "verdicts": list(rows_of(folder / "verdicts.csv")),
+    }
+    with (published / FIRST).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def provenance_of(folder: Path) -> dict[str, Any]:
+    """Return what `provenance.json` of a folder says."""
+    found: dict[str, Any] = json.loads((folder / "provenance.json").read_text("utf-8"))
+    return found
+
+
+def rows_of(file: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file."""
+    with file.open(encoding="utf-8") as lines:
+        yield from csv.DictReader(lines)
+
+
+def _study_file(source: Any) -> Mapping[str, Any]:
+    return yaml.safe_load(source or "") or {} if not isinstance(source, Mapping) else source

@@ -1,0 +1,53 @@
+"""The archive: one folder per study, an index that is generated, first verdicts that stay."""
+
+import json
+import re
+from pathlib import Path
+
+from reports.pages.archive import archive_index, replace_published
+from reports.pages.published import FIRST, PUBLISHED, first_reports, latest_report, provenance_of
+
+
+def test_the_committed_index_is_the_one_that_is_generated() -> None:
+    assert (PUBLISHED / "README.md").read_text() == archive_index()
+
+
+def test_every_link_of_the_index_leads_to_a_file_or_a_folder() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", (PUBLISHED / "README.md").read_text())
+    assert [target for target in targets if not (PUBLISHED / target).exists()] == []
+
+
+def test_a_published_folder_is_named_for_its_study() -> None:
+    for file in PUBLISHED.glob("*/provenance.json"):
+        name = file.parent.name.removesuffix("-jpeg")
+        studies = provenance_of(file.parent).get("study", name).removesuffix("-jpeg")
+        assert studies == name
+
+
+def _report(folder: Path, verdict: str, ended: int) -> Path:
+    folder.mkdir(parents=True)
+    provenance = {
+        "study": "small",
+        "source": "study: small\nclaims: [{says: so, source: me, that: {}}]\n",
+        "code": {"commit": f"{ended:07}"},
+        "last_epoch_stored_at_ms": ended,
+    }
+    (folder / "provenance.json").write_text(json.dumps(provenance))
+    (folder / "verdicts.csv").write_text(f"says,verdict,low,high\nso,{verdict},0,1\n")
+    (folder / "runs.csv").write_text("arm,seed\n")
+    (folder / "report.html").write_text("the page")
+    return folder
+
+
+def test_a_report_replaces_the_older_one_and_the_first_verdicts_stay(tmp_path: Path) -> None:
+    published = tmp_path / "published"
+    published.mkdir()
+    (published / FIRST).touch()
+    for number, verdict in enumerate(("undecided", "holds", "fails")):
+        replace_published(_report(tmp_path / verdict, verdict, number), published)
+    found = latest_report(published, "small")
+    assert found is not None
+    assert found.folder == published / "small"
+    assert found.told["so"]["verdict"] == "fails"
+    assert first_reports(published)["small"].told["so"]["verdict"] == "undecided"
+    assert not (published / "small" / "report.html").exists()
