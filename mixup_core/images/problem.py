@@ -16,6 +16,7 @@ from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_cla
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.other_names import OTHER_NAMES
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
@@ -210,6 +211,7 @@ IMAGES = Problem(
     teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
     infeasible_at=infeasible_at,
+    other_names=OTHER_NAMES,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
         "data.digest": "is not set in a study file; it is computed from the folder",

@@ -121,6 +121,8 @@ class Problem:
     draws."""
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that are filled in for the user, to what one who sets them is told."""
+    other_names: Mapping[str, str] = field(default_factory=dict)
+    """Names that other programs give to a path, to that path: what a message offers for them."""
     unsearchable: tuple[str, ...] = ()
     """Paths that decide what the objective means, so that points would not compare."""
     tags: Callable[[Any], tuple[str, ...]] = lambda config: ()

@@ -18,7 +18,7 @@ class Checked:
     """Base of frozen dataclasses that hold only what their types and their own rules allow.
 
     The limits of a field are those that its type is marked with; the items of a list have their
-    own. In a union, one type that is no list may have limits, and one list.
+    own. In a union, one list may have limits, one number, and text.
     """
 
     __slots__ = ()
@@ -52,12 +52,14 @@ class _Limited:
     may_be_none: bool
     takes: Literal["value", "list", "either"]
     of_value: tuple[Limit, ...]
+    of_text: tuple[Limit, ...]
+    """Limits of a text in a union, where `of_value` are those of the others."""
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
 
     @property
     def has_any(self) -> bool:
-        return bool(self.of_value or self.of_list or self.of_items)
+        return bool(self.of_value or self.of_text or self.of_list or self.of_items)
 
     def check(self, value: Any) -> None:
         """Check a value of the field.
@@ -73,7 +75,8 @@ class _Limited:
         for limit in self.of_items if is_list else ():
             if wrong := [item for item in value if not limit.holds(item)]:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
-        for limit in self.of_list if is_list else self.of_value:
+        of_value = self.of_text if self.of_text and isinstance(value, str) else self.of_value
+        for limit in self.of_list if is_list else of_value:
             if not limit.holds(value):
                 raise self._error(limit, self.name, _repeated(value) if is_list else value)
 
@@ -85,12 +88,14 @@ def _field(part: Part) -> _Limited:
     kinds = [member for member in members(part.hint) if member is not type(None)]
     lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
     items = [get_args(unmarked(member))[0] for member in lists]
+    texts = [member for member in kinds if len(kinds) > 1 and unmarked(member) is str]
     takes: Literal["value", "list", "either"] = "list" if lists else "value"
     return _Limited(
         name=part.name,
         may_be_none=type(None) in members(part.hint),
         takes=takes if len(lists) in {0, len(kinds)} else "either",
-        of_value=_all(member for member in kinds if member not in lists),
+        of_value=_all(member for member in kinds if member not in [*lists, *texts]),
+        of_text=_all(texts),
         of_list=_all(lists),
         of_items=_all(items),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS
+from mixup_core.problem import DEFAULT_PROBLEM, MAX_SEED, PROBLEMS
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Among, Count, Matching, PlainText, Positive
@@ -19,6 +19,9 @@ STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
 """Kinds of distributions; the last has no bounds."""
 Integers = tuple[int, ...] | None
+SeedRange = Annotated[
+    str, Matching(r"[0-9]{1,19}\.\.[0-9]{1,19}", "be a number, a list, or FIRST..LAST such as 0..9")
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +129,8 @@ class StudyKeys(Checked):
     """Combinations of grid, zip and arms that are left out: path to value."""
     search: object = None
     """A space that Optuna searches beside the arms."""
-    seeds: Count | Seeds
-    """A number of seeds, counted from 0, or the seeds themselves."""
+    seeds: Count | Seeds | SeedRange
+    """A number of seeds, counted from 0; a list of them; or `FIRST..LAST`, both included."""
     budget: Budget | None = None
     """Limit after which no more seeds begin; running seeds finish. A search has its own."""
     baseline: str | None = None
@@ -156,7 +159,13 @@ class StudyKeys(Checked):
         require(fits, "description must be in Unicode normal form C", self, "description")
         fits = self.search is None or self.budget is None
         require(fits, "a search must have its budget as search.budget", self, "budget")
+        if isinstance(self.seeds, str):
+            fits = bool(seeds := self.listed_seeds()) and seeds[-1] <= MAX_SEED
+            require(fits, f"FIRST <= LAST <= {MAX_SEED}", self, "seeds")
 
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a count stays a range, so that a huge one costs nothing."""
+        if isinstance(self.seeds, str):
+            first, last = map(int, self.seeds.split(".."))
+            return range(first, last + 1)
         return self.seeds if isinstance(self.seeds, tuple) else range(self.seeds)

@@ -115,7 +115,8 @@ class StudyReader:
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
         grid = GridReader(self._read, self._written, self._overrides)
         num_arms = len(self._overrides) * grid.num_points
-        num_seeds = self._seeds.stop if isinstance(self._seeds, range) else len(self._seeds)
+        seeds = self._seeds  # a range may be too long for `len`
+        num_seeds = seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
         self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
         if num_arms > MAX_RUNS:
             return {}

@@ -31,15 +31,22 @@ Settings = Mapping[str, Setting]
 class TreePaths:
     """The paths of one type of tree."""
 
-    def __init__(self, kind: Any, reserved: Mapping[str, str] = types.MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        kind: Any,
+        reserved: Mapping[str, str] = types.MappingProxyType({}),
+        other_names: Mapping[str, str] = types.MappingProxyType({}),
+    ) -> None:
         """List the paths.
 
         Args:
             kind: Type of the tree.
             reserved: Paths that are filled in for the user, to what one who sets them is told.
+            other_names: Names that other programs give to a path, to that path.
         """
         self.kind = kind
         self.reserved = reserved
+        self.other_names = other_names
         self.leaves: Mapping[str, Leaf] = {
             path: leaf for path, leaf in leaves(kind).items() if path not in reserved
         }
@@ -112,7 +119,7 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
     seed = {"seed": "is not set in a study file; give `seeds`"}
     told = "cannot be searched: points would not compare"
     fixed = dict.fromkeys(problem.unsearchable if searched else (), told)
-    return TreePaths(problem.config, fixed | seed | dict(problem.reserved))
+    return TreePaths(problem.config, fixed | seed | dict(problem.reserved), problem.other_names)
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:

@@ -176,7 +176,8 @@ class TreeReader:
             inside = ", ".join(known for known in self.paths.leaves if known.startswith(f"{path}."))
             self.report(at, f"names a group of values; give one of {inside}")
         else:
-            self.report(at, "unknown path", path, self.paths.leaves)
+            hint = self._other_name(path) or self._hint(path, self.paths.leaves)
+            self.report(at, f"unknown path{hint}")
         return False
 
     def _report_unknown(self, key: str, prefix: str, at: At) -> None:
@@ -189,8 +190,12 @@ class TreeReader:
         else:
             inside = [name.removeprefix(prefix) for name in leaves if name.startswith(prefix)]
             siblings = dict.fromkeys(name.partition(".")[0] for name in inside)
-            hint = self._hint(key, siblings) or self._hint(path, leaves)
+            hint = self._other_name(path) or self._hint(key, siblings) or self._hint(path, leaves)
             self.report(at, f"unknown key {key!r}{hint}")
+
+    def _other_name(self, path: str) -> str:
+        meant = self.paths.other_names.get(path.rpartition(".")[2])
+        return f" (did you mean {meant}?)" if meant else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

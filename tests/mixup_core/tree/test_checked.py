@@ -104,3 +104,14 @@ def test_a_value_of_another_shape_is_a_wrong_type_and_never_taken() -> None:
     for of, values in ((Rack, {"holes": 3}), (Crate, {"bottles": (0,)}), (Crate, {"weight": "1"})):
         with pytest.raises(TypeError):
             of(**values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Label(Checked):
+    text: Count | Annotated[str, Matching("[a-z]+", "be a to z")]
+
+
+def test_text_and_numbers_of_one_field_have_limits_of_their_own() -> None:
+    assert (Label(text=1).text, Label(text="a").text) == (1, "a")
+    assert broken(Label, text=0).rule == "text >= 1"
+    assert broken(Label, text="1").rule == "text must be a to z"

@@ -134,6 +134,17 @@ def test_seeds_are_counted_from_zero_or_listed() -> None:
     assert len(a_study(seeds=2**62).listed_seeds()) == 2**62
 
 
+def test_a_range_of_seeds_includes_both_ends(tmp_path: Path) -> None:
+    assert a_study(seeds="3..5").listed_seeds() == range(3, 6)
+    assert a_study(seeds=f"{MAX_SEED}..{MAX_SEED}").listed_seeds() == range(MAX_SEED, MAX_SEED + 1)
+    assert read(tmp_path, SMALL.replace("seeds: 2", "seeds: 7..9")).seeds == (7, 8, 9)
+
+
+@pytest.mark.parametrize("seeds", ["5..3", f"0..{MAX_SEED + 1}", "1..", "-1..2", "a", "1...2"])
+def test_text_that_is_no_range_of_seeds_is_refused(seeds: str) -> None:
+    assert broken(a_study, seeds=seeds).fields == ("seeds",)
+
+
 def test_a_list_of_seeds_is_checked_as_one() -> None:
     assert broken(a_study, seeds=(1, 1)).values == {"seeds": [1]}
     assert broken(a_study, seeds=()).fields == ("seeds",)
