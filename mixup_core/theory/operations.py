@@ -5,24 +5,24 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Linear:
+class PatchLinear:
     """Mixup: lam x + (1 - lam) x' patch by patch, label weight lam."""
 
     tag: ClassVar = "linear"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CutMix:
+class PatchCutMix:
     """Each patch is kept with probability lam, else taken from x'; label weight: the share kept."""
 
     tag: ClassVar = "cutmix"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mask:
+class PatchMask:
     """Each patch is kept with probability lam, else set to 0; the label stays."""
 
     tag: ClassVar = "mask"
 
 
-Operation = Linear | CutMix | Mask
+PatchOperation = PatchLinear | PatchCutMix | PatchMask

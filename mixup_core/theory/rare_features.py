@@ -33,7 +33,7 @@ from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
-from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
+from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.tree.written_forms import spelled
@@ -54,7 +54,7 @@ class RareFeaturesConfig(Checked):
     """First record (0-based) trained under `law_after`, at most `epochs`; None never switches."""
     law_after: Law = field(default_factory=Erm)
     """Law from the switch on; without one it has no meaning."""
-    operation: Operation = field(default_factory=Linear)
+    operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes by lam."""
     points: Annotated[int, Range(2)] = 100
     """n of the source."""
@@ -170,13 +170,13 @@ def draw_mixings(
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
     match config.operation:
-        case Linear():
+        case PatchLinear():
             own = np.broadcast_to(lam[..., None], (*shape, config.patches))
             partner, label = 1 - own, lam
-        case CutMix():
+        case PatchCutMix():
             own = draw_kept(lam, config.patches, rng).astype(np.float64)
             partner, label = 1 - own, own.mean(axis=2)
-        case Mask():
+        case PatchMask():
             own = draw_kept(lam, config.patches, rng).astype(np.float64)
             partner, label = np.zeros_like(own), np.ones(shape)
         case _:
@@ -292,7 +292,7 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 def method(config: RareFeaturesConfig) -> str | None:
     """Return the name of a plain law that mixes linearly and never changes."""
-    is_plain = config.switch_epoch is None and config.operation == Linear()
+    is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     return config.law.method if is_plain or not config.law.mixes else None
 
 

@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plane:
+class DecisionPlane:
     """A plane of two inputs in which a problem stores where the boundary of two classes is."""
 
     head: str
@@ -41,13 +41,13 @@ class Plane:
     """Configuration to points (n, 2), the place along the row first, and classes 0 or 1 (n,)."""
 
 
-def _moons() -> Plane:
+def _moons() -> DecisionPlane:
     from mixup_core.theory.moons import EXTENT, draw_moons
 
-    return Plane(head="boundary/at", extent=EXTENT, data=draw_moons)
+    return DecisionPlane(head="boundary/at", extent=EXTENT, data=draw_moons)
 
 
-PLANES: dict[str, Callable[[], Plane]] = {"moons": _moons}
+PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 """Name of a problem to its plane."""
 
 
@@ -128,7 +128,9 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
     return shares
 
 
-def _boundaries(results: Mapping[int, RunResult], plane: Plane) -> dict[int, dict[float, float]]:
+def _boundaries(
+    results: Mapping[int, RunResult], plane: DecisionPlane
+) -> dict[int, dict[float, float]]:
     """Return seed to the boundary after its last record, height to place; nothing if one lacks."""
     head = f"{plane.head}/"
     found = {
@@ -142,7 +144,7 @@ def _boundaries(results: Mapping[int, RunResult], plane: Plane) -> dict[int, dic
     return found if all(found.values()) else {}
 
 
-def _draw_points(axes: Axes, plane: Plane, config: Config) -> None:
+def _draw_points(axes: Axes, plane: DecisionPlane, config: Config) -> None:
     points, labels = plane.data(config)
     for label, colour in enumerate(_CLASSES):
         own = points[labels == label]

@@ -24,9 +24,9 @@ from reports.figures.canvas import (
 from reports.figures.colours import Look, line_looks
 from reports.numbers.arms import ArmRow
 from reports.numbers.responses import (
-    Place,
-    Plane,
+    Coordinates,
     Response,
+    ResponsePlane,
     ascending,
     is_geometric,
     plane_of,
@@ -149,7 +149,7 @@ def _draw_line(
     line.set_clip_on(False)  # at 0 or 100 % half of it would be gone
 
 
-def _map(table: Table, plane: Plane) -> Figure:
+def _map(table: Table, plane: ResponsePlane) -> Figure:
     """Return one grid of cells per map: the mean by colour and as a number."""
     summaries = {
         row.arm: row.summaries[table.metric] for row in table.rows if table.metric in row.summaries
@@ -206,7 +206,7 @@ def _map(table: Table, plane: Plane) -> Figure:
 
 def _draw_cells(
     axes: Axes,
-    cells: Mapping[Place, ArmRow | None],
+    cells: Mapping[Coordinates, ArmRow | None],
     norm: mpl.colors.Normalize,
     table: Table,
 ) -> None:

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 from scipy import optimize, special
+
+from mixup_core.arrays import Floats
 
 _NODES, _PARTS, _ANGLES = 32, 40, 20
 """Points of w, of B and of v; levels that all looks together keep are exact to 1 % (tests)."""
@@ -35,8 +36,6 @@ _WEAKEST, _STRONGEST, _STRENGTHS = 0.2, 4.5, 10
 """Strengths of bounds for which the level of all looks is computed; others are between them."""
 _LARGEST_Z = 37.0
 """Beyond it a normal tail is 0 in double precision."""
-
-Floats = NDArray[np.float64]
 
 
 def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:

@@ -25,7 +25,7 @@ _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200
 """Values of the last mean that futility is judged by, at equal steps of probability."""
 
-Ending = Literal["decided", "futile", "last", "lost", "open"]
+CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
 """Reason why a question gets no more seeds: it is decided, the last look would hardly decide it,
 the last look has passed, or a run diverged or measured nothing. `open`: it gets more."""
 
@@ -46,7 +46,7 @@ class Question:
 class Answer:
     """The answer of the looks so far to a question."""
 
-    ending: Ending
+    ending: CourseEnding
     look: int = 0
     """Number of the last look at it, from 1; 0: there was none."""
     seeds: int = 0
@@ -80,7 +80,7 @@ def take_looks(
             break
         for place in asked:
             found = questions[place].compare(seeds)
-            ending: Ending = "lost" if found is None else "open"
+            ending: CourseEnding = "lost" if found is None else "open"
             answers[place] = Answer(ending=ending, look=number, seeds=seeds, comparison=found)
         _decide(until, questions, answers, asked, plans)
     return tuple(answers)

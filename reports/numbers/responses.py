@@ -18,7 +18,7 @@ _LEAST_CELLS = 6
 
 Flat = Mapping[str, Any]
 
-Place = tuple[float | None, ...]
+Coordinates = tuple[float | None, ...]
 """Values of some numbers; None where an optional one is not set, such as a switch that never is."""
 
 
@@ -41,13 +41,13 @@ class Response:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plane:
+class ResponsePlane:
     """Arms that differ in two numbers, each by each."""
 
     across: str
     up: str
     """Dotted paths of the numbers."""
-    maps: Mapping[str, Mapping[Place, str]]
+    maps: Mapping[str, Mapping[Coordinates, str]]
     """Common settings of the arms of a map, to values of both numbers to arm."""
 
 
@@ -82,7 +82,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     return None
 
 
-def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
+def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
     """Return arms over the first two numbers that vary each by each; None if no two do.
 
     An optional number that is not set is a value of its own, after all others.
@@ -97,11 +97,11 @@ def plane_of(study: Study, arms: Sequence[str]) -> Plane | None:
                 if all(any(place[which] is not None for place in cells) for which in (0, 1))
             }
             if any(_is_plane(cells) for cells in maps.values()):
-                return Plane(across=across, up=up, maps=maps)
+                return ResponsePlane(across=across, up=up, maps=maps)
     return None
 
 
-def ascending(place: Place) -> list[tuple[bool, float]]:
+def ascending(place: Coordinates) -> list[tuple[bool, float]]:
     """Return what places are sorted by: values ascending, what is not set last."""
     return [(value is None, value or 0.0) for value in place]
 
@@ -152,9 +152,11 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
     }
 
 
-def _grouped(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, dict[Place, str]]:
+def _grouped(
+    flats: Mapping[str, Flat], paths: tuple[str, ...]
+) -> dict[str, dict[Coordinates, str]]:
     """Return arms by their values of some numbers, in groups by all that these do not decide."""
-    places: dict[str, Place] = {
+    places: dict[str, Coordinates] = {
         arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
         for arm, flat in flats.items()
     }
@@ -177,8 +179,8 @@ def _grouped(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, dic
     }
 
 
-def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Place]) -> bool:
-    values: dict[Place, Any] = {}
+def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Coordinates]) -> bool:
+    values: dict[Coordinates, Any] = {}
     return all(
         values.setdefault(places[arm], flat.get(path)) == flat.get(path)
         for arm, flat in flats.items()
@@ -192,7 +194,7 @@ def _label(arms: Sequence[str], apart: Flat) -> str:
     return " ".join(shared) or ", ".join(named) or "all"
 
 
-def _is_plane(cells: Mapping[Place, str]) -> bool:
+def _is_plane(cells: Mapping[Coordinates, str]) -> bool:
     """Return whether each of several values of one number stands beside several of the other."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
     is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS

@@ -85,7 +85,7 @@ class Equivalence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class WeightedArm:
     """One arm of a comparison: by what it is multiplied, and its values over the shared seeds."""
 
     factor: float
@@ -111,7 +111,7 @@ class Comparison:
     spread: float | None
     """The standard deviation that intervals use: `sd`, or what counting makes at least
     (`reports.numbers.shares.least_variance`)."""
-    sides: tuple[Side, ...]
+    sides: tuple[WeightedArm, ...]
     number: float
     """The number that is subtracted."""
     is_exact: bool
@@ -341,7 +341,7 @@ def contrast(
         counted = difference + number if is_one else difference
         spread = max(spread, math.sqrt(least_variance(counted, size, is_difference=not is_one)))
     sides = tuple(
-        Side(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
+        WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
         for factor, by_seed, measure in terms
         for own in (summarise([by_seed[seed] for seed in seeds]),)
     )

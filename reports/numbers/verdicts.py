@@ -10,11 +10,10 @@ from reports.numbers.runs import arrange, measures_of, values_of
 from reports.numbers.statistics import CONFIDENCE, Comparison, contrast
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, Decision
-from sweeps.study.claims import Comparison as Stated
+from sweeps.study.claims import Claim, Decision, StatedComparison
 from sweeps.study.study import Study
 
-Outcome = Decision | Literal["unfinished"]
+VerdictName = Decision | Literal["unfinished"]
 
 _LEVEL = 1 - CONFIDENCE
 
@@ -24,7 +23,7 @@ class Verdict:
     """A claim and what the runs say of it. Numbers as stored, errors as fractions."""
 
     claim: Claim
-    verdict: Outcome
+    verdict: VerdictName
     """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
     runs tell neither way."""
     value: float | None = None
@@ -232,7 +231,7 @@ def _measured(
     )
 
 
-def _level(that: Stated, comparison: Comparison) -> float:
+def _level(that: StatedComparison, comparison: Comparison) -> float:
     level = comparison.level(lambda low, high: that.judge(low, high) != "undecided")
     return 1.0 if level is None else level
 

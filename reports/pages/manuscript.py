@@ -49,7 +49,7 @@ _SAME, _NEAR, _OTHER = "=", "≈", "≠"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
+class MeasuredColumn:
     """A column of numbers that are measured again."""
 
     heading: str
@@ -92,7 +92,7 @@ class Manuscript:
             self.cost, self.figure,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
-        environment.globals["Column"] = Column
+        environment.globals["MeasuredColumn"] = MeasuredColumn
         text = environment.from_string(template.read_text(encoding="utf-8")).render()
         page = self.out / "README.md"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ class Manuscript:
     def again(
         self,
         study: str,
-        columns: Sequence[Column],
+        columns: Sequence[MeasuredColumn],
         rows: Mapping[str, str],
         printed_seeds: int | None = None,
     ) -> str:
@@ -218,7 +218,7 @@ class Manuscript:
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
     ) -> str:
         """Return the mean of a metric of an arm over its seeds, for a sentence."""
-        column = Column(heading="", metric=metric, place=place, scale=scale)
+        column = MeasuredColumn(heading="", metric=metric, place=place, scale=scale)
         found = self._measured(study, arm, column)
         return DASH if found is None else _spell(found.mean)
 
@@ -272,7 +272,7 @@ class Manuscript:
             f"Figure of `{title}`. {caption.strip()} Numbers: [{name}.csv]({picture}.csv)."
         )
 
-    def _measured(self, study: str, arm: str, column: Column) -> Summary | None:
+    def _measured(self, study: str, arm: str, column: MeasuredColumn) -> Summary | None:
         arranged = self._arranged(study)
         part = _study(study)
         if column.place is None:

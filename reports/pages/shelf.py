@@ -67,7 +67,7 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ReportPlace:
     """The folder of a report."""
 
     folder: Path
@@ -103,7 +103,7 @@ def place_of(
     *,
     is_finished: bool,
     predicted: Collection[str] = frozenset(),
-) -> Place:
+) -> ReportPlace:
     """Return where a report goes; nothing is moved yet.
 
     Args:
@@ -127,18 +127,18 @@ def place_of(
         if is_finished and other.is_within(complete, known)
     )
     if here is None or may_replace(here):
-        return Place(folder=folder, outdated=outdated)
+        return ReportPlace(folder=folder, outdated=outdated)
     if not is_finished or complete <= here.complete:
         lacking = here.predicted - known if complete == here.complete else ()
         place = _beside(folder, study.name, study.settings, may_replace)
-        return Place(folder=place, stays=here, num_lacking=len(lacking))
+        return ReportPlace(folder=place, stays=here, num_lacking=len(lacking))
     moves = _beside(
         folder,
         study.name,
         here.settings,
         lambda other: other.is_within(here.complete, here.predicted),
     )
-    return Place(folder=folder, moved=here, moves=moves, outdated=outdated)
+    return ReportPlace(folder=folder, moved=here, moves=moves, outdated=outdated)
 
 
 def standing(folder: Path, study: str) -> Standing | None:
@@ -171,7 +171,7 @@ def standings(folder: Path, study: str) -> tuple[Standing, ...]:
     )
 
 
-def spell_place(place: Place, study: Study) -> str | None:
+def spell_place(place: ReportPlace, study: Study) -> str | None:
     """Return which report stays or was moved, and where this one is; None if it had no rival."""
     if place.moved is not None:
         why = _spell_moved(place.moved, study)
@@ -192,7 +192,7 @@ def _spell_moved(moved: Standing, study: Study) -> str:
     return "it is of other settings"
 
 
-def _spell_kept(place: Place, here: Standing, study: Study) -> str:
+def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
     if not here.is_known:
         return (
             f"{here.folder / _PROVENANCE} cannot be read or is another study's, so nobody knows "

@@ -24,7 +24,7 @@ _LARGEST = 2**30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class SiteEntry:
     """One report of the site."""
 
     name: str
@@ -45,7 +45,7 @@ class Entry:
     """Each claim with its verdict."""
 
 
-def write_site(reports: Path, out: Path) -> tuple[Entry, ...]:
+def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
     """Write a site of every report in a folder, and return its entries by name.
 
     Files of an earlier site that are not written again stay.
@@ -72,11 +72,11 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.relative_to(folder).as_posix(), read_regular(path, _LARGEST)
 
 
-def _entry(folder: Path) -> Entry:
+def _entry(folder: Path) -> SiteEntry:
     found: dict[str, Any] = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     outcomes = [run["outcome"] for run in found["runs"]]
     code, stored_at_ms = found["code"], found["last_epoch_stored_at_ms"]
-    return Entry(
+    return SiteEntry(
         name=folder.name,
         description=found["description"],
         is_finished=bool(found["finished"]),
@@ -99,7 +99,7 @@ def _verdicts(file: Path) -> Iterator[tuple[str, str]]:
             yield row["says"], row["verdict"]
 
 
-def _index(entries: Sequence[Entry]) -> str:
+def _index(entries: Sequence[SiteEntry]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -15,7 +15,7 @@ from sweeps.study.study import Study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class StudyArm:
     """An arm and where its runs are."""
 
     study: Study
@@ -120,7 +120,7 @@ class HeadToHead:
         return DASH if value is None else spell_number(value * self.shown.scale, self.shown.digits)
 
 
-def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
+def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     """Compare two arms.
 
     Raises:
@@ -156,7 +156,7 @@ def head_to_head(first: Side, second: Side, metric: str) -> HeadToHead:
 
 
 def _compared(
-    sides: tuple[Side, Side], metric: str, values: Sequence[Mapping[int, float]]
+    sides: tuple[StudyArm, StudyArm], metric: str, values: Sequence[Mapping[int, float]]
 ) -> Comparison:
     """Return the comparison of two sides over the seeds that both have."""
     shared = values[0].keys() & values[1].keys()
@@ -165,7 +165,7 @@ def _compared(
     return compare(ours, theirs, own, other)
 
 
-def _why_none(side: Side, metric: str) -> str:
+def _why_none(side: StudyArm, metric: str) -> str:
     """Return why no run of an arm has a number to compare."""
     by_seed = arrange(side.study, side.results)[side.arm]
     diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]

@@ -54,7 +54,7 @@ class MixedProtocolsError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
+class JoinedColumn:
     """A study and where its runs are."""
 
     study: Study
@@ -95,7 +95,7 @@ class Joined:
 
     heads: tuple[str, ...]
     """Headings that distinguish the columns."""
-    columns: tuple[Column, ...]
+    columns: tuple[JoinedColumn, ...]
     tables: tuple[Table, ...]
     """First table of the report of each column."""
     verdicts: tuple[tuple[Verdict, ...], ...]
@@ -430,7 +430,7 @@ class Joined:
         )
 
 
-def join(columns: Sequence[Column], *, command: str) -> Joined:
+def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return studies side by side.
 
     Columns may differ in their data sets (`Problem.data_paths`) and in where they were trained, and
@@ -475,7 +475,7 @@ def join(columns: Sequence[Column], *, command: str) -> Joined:
     )
 
 
-def _heads(columns: Sequence[Column]) -> tuple[str, ...]:
+def _heads(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     """Return the fewest words that tell columns apart.
 
     Raises:
@@ -547,7 +547,7 @@ def _plain(value: Any) -> str:
 
 
 def _paired_runs(
-    first: Column, other: Column, table: Table
+    first: JoinedColumn, other: JoinedColumn, table: Table
 ) -> dict[str, dict[int, tuple[float, float]]]:
     """Return arm to seed to the values of a run that both columns have, by its key."""
     found: dict[str, dict[int, tuple[float, float]]] = {}

@@ -116,11 +116,11 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
 def _head_to_head(
     requests: Sequence[Request], arms: tuple[str, str], metric: str | None, *, as_json: bool
 ) -> int:
-    from reports.tables.head_to_head import Side, head_to_head
+    from reports.tables.head_to_head import StudyArm, head_to_head
 
     first, second = (_arm(name, requests) for name in arms)
     sides = [
-        Side(study=request.grown, arm=arm, results=request.results())
+        StudyArm(study=request.grown, arm=arm, results=request.results())
         for request, arm in (first, second)
     ]
     metric = metric or sides[0].study.headline
@@ -142,7 +142,7 @@ def _side_by_side(
     requests: Sequence[Request], metric: str | None, out: Path | None, *, as_json: bool
 ) -> int:
     from reports.pages.files import replace_files
-    from reports.tables.joined import Column, join
+    from reports.tables.joined import JoinedColumn, join
 
     if metric is not None:
         raise RefusedError(
@@ -154,7 +154,7 @@ def _side_by_side(
             "--arms A B"
         )
     columns = [
-        Column(
+        JoinedColumn(
             study=request.study,
             results=request.results(),
             place=str(request.home.shown_store if request.home.store_url else request.home.folder),

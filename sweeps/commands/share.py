@@ -20,7 +20,7 @@ from sweeps.commands.request import (
 )
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.state.archives import ArchiveError, launch_in, read_archive, write_archive
+from sweeps.state.archives import StudyArchiveError, launch_in, read_archive, write_archive
 from sweeps.state.ledger import Launch, known_data, launches, note
 
 
@@ -84,7 +84,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
             unpacked.mkdir()
             added = read_archive(file, store, unpacked, place.report_of(study))
             note(added.launch, added.facts, store)
-    except ArchiveError as error:
+    except StudyArchiveError as error:
         raise RefusedError(str(error)) from error
     click.echo(f"{study}: {added.new} runs added, {added.known} were here with the same records")
     for key in added.other:

@@ -30,8 +30,8 @@ from mixup_core.store.bucket import Bucket
 from mixup_core.store.errors import StoreError
 from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
+    Heartbeat,
     Holder,
-    Progress,
     RunningRun,
     StudyBusyError,
     checked,
@@ -95,14 +95,14 @@ class BucketLease:
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
-    def progress(files: Bucket, study: str) -> Progress | None:
+    def progress(files: Bucket, study: str) -> Heartbeat | None:
         """Return what the driver of a study is doing; None if none lives or it has not said."""
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):
             return None
         beat = _read(files, _beat_name(study, token))
         progress = beat and beat.get("progress")
-        return Progress.from_plain(progress) if isinstance(progress, dict) else None
+        return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
         """Return whether nobody can have taken over yet; asks nobody."""
@@ -156,7 +156,7 @@ class BucketLease:
 
     def _beat(self) -> None:
         self._beats += 1
-        running = Progress.now(self.holder.token, self._running, self._seconds_left).to_plain()
+        running = Heartbeat.now(self.holder.token, self._running, self._seconds_left).to_plain()
         beat = {
             "beats": self._beats,
             "released": self._ends.is_set(),

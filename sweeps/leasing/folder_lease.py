@@ -32,8 +32,8 @@ from mixup_core.store.folder import Folder
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import (
+    Heartbeat,
     Holder,
-    Progress,
     RunningRun,
     StudyBusyError,
     checked,
@@ -86,11 +86,11 @@ class FolderLease:
         return _read_holder(files) if _is_locked(files) else None
 
     @staticmethod
-    def progress(store: Path, study: str) -> Progress | None:
+    def progress(store: Path, study: str) -> Heartbeat | None:
         """Return what the driver of a study is doing; None if none lives or it has not said."""
         holder = FolderLease.current(store, study)
         record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
-        progress = None if record is None else Progress.from_plain(record)
+        progress = None if record is None else Heartbeat.from_plain(record)
         if holder is None or progress is None or progress.token != holder.token:
             return None
         return progress
@@ -111,7 +111,7 @@ class FolderLease:
         """Say which runs are in training, and again who the holder is if the record is damaged."""
         if self.is_held() and _read_holder(self._files) != self.holder:
             self._write_holder()
-        progress = Progress.now(self.holder.token, running, seconds_left)
+        progress = Heartbeat.now(self.holder.token, running, seconds_left)
         _write(self._files.progress, json.dumps(progress.to_plain()).encode())
 
     def _write_holder(self) -> None:

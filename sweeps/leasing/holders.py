@@ -68,7 +68,7 @@ class RunningRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class Heartbeat:
     """The progress of a driver at its last heartbeat."""
 
     token: int

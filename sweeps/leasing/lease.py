@@ -8,7 +8,7 @@ from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.bucket_lease import BucketLease
 from sweeps.leasing.folder_lease import FolderLease
-from sweeps.leasing.holders import Holder, Progress, RunningRun, StudyLostError
+from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyLostError
 
 
 class Lease:
@@ -108,7 +108,7 @@ class Lease:
             raise StudyLostError(self._study, self._held.successor) from error
 
 
-def read_progress(store: Store, study: str) -> Progress | None:
+def read_progress(store: Store, study: str) -> Heartbeat | None:
     """Return what the driver of a study is doing; None if none lives or it has not said yet.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 from mixup_core.problem import Config, Problem
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import VALIDATION, ByValidation, ClaimReadout
 
 
@@ -56,7 +56,7 @@ class ClaimsReader:
                 self._check(at, claim.that)
         return tuple(claims)
 
-    def _check(self, at: At, that: Comparison) -> None:
+    def _check(self, at: At, that: StatedComparison) -> None:
         problem, arms = self._problem, self._arms or {}
         for arm in that.arms:
             self.check_arm(at, arm)
@@ -75,7 +75,7 @@ class ClaimsReader:
             text = f"{that.readout} is chosen by the validation images, so {that.metric} would "
             self._read.report(at, f"{text}flatter every arm; claim it of another readout")
 
-    def _check_bounds(self, at: At, that: Comparison) -> None:
+    def _check_bounds(self, at: At, that: StatedComparison) -> None:
         """Report a claim that the bounds of its metric decide, whatever the runs say."""
         metric = self._problem.metric(that.metric)
         least, most = metric.bounds

@@ -11,7 +11,7 @@ from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_paths import Settings, above
 from sweeps.reading.tree_reader import TreeReader
 
-Axis = Sequence[Settings]
+GridAxis = Sequence[Settings]
 """Steps, of which each point takes one: of `grid` one path each, of `zip` several."""
 
 
@@ -104,9 +104,9 @@ class GridReader:
         kinds = () if leaf is None else map(unmarked, members(leaf.part.hint))
         return any(get_origin(kind) is tuple for kind in kinds)
 
-    def _axes(self, grid: Any, at: At) -> dict[str, Axis]:
+    def _axes(self, grid: Any, at: At) -> dict[str, GridAxis]:
         """Return the steps of each path of a grid that has any."""
-        axes: dict[str, Axis] = {}
+        axes: dict[str, GridAxis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")
         for path, values in self._read.mapping(grid, at).items():

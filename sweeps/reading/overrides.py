@@ -3,7 +3,7 @@
 from typing import Any
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
-from sweeps.reading.strict_yaml import Document, Fault, Place, dotted, read_yaml
+from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_yaml
 from sweeps.reading.tree_paths import config_paths
 
 
@@ -22,7 +22,7 @@ def override(document: Document, text: str) -> None:
     path, equals, spelled = text.partition("=")
     if not path or not equals:
         rule = "--set needs PATH=VALUE, for example seeds=6"
-        document.faults.append(Fault(place=place, path="", text=rule))
+        document.faults.append(Mistake(place=place, path="", text=rule))
         return
     keys = _keys(document.value, path)
     at = tuple(keys) or (path,)
@@ -39,7 +39,7 @@ def override(document: Document, text: str) -> None:
             document.places[at[:depth]] = place
         parent = parent.setdefault(key, {})
         if not isinstance(parent, dict):
-            fault = Fault(place=place, path=dotted(at[:depth]), text="has no parts")
+            fault = Mistake(place=place, path=dotted(at[:depth]), text="has no parts")
             document.faults.append(fault)
             return
     parent[keys[-1]] = given.value

@@ -10,7 +10,7 @@ from mixup_core.tree.building import parsed
 from mixup_core.tree.parts import parts
 from mixup_core.tree.short_forms import tag_meant
 from mixup_core.tree.written_forms import spelled
-from sweeps.reading.strict_yaml import REFUSED, At, Document, Fault, Place
+from sweeps.reading.strict_yaml import REFUSED, At, Document, Mistake, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
 from sweeps.reading.tree_reader import TreeReader
@@ -141,7 +141,7 @@ class SearchReader:
         for values in space.corners():
             point = {path: Setting(value=v, at=self._at[path]) for path, v in values.items()}
             self._configure(self._fixed | point)
-        first: dict[tuple[Place, str, str], Fault] = {}
+        first: dict[tuple[Place, str, str], Mistake] = {}
         for fault in self._read.faults[before:]:
             rule = fault.text.partition(", got (")[0]
             first.setdefault((fault.place, fault.path, rule), fault)

@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
+class Mistake:
     """One thing that is wrong with a file."""
 
     place: Place
@@ -77,14 +77,14 @@ class Document:
     at all."""
     places: dict[At, Place]
     """Place of each part; for the value of a key, the place of the key."""
-    faults: list[Fault]
+    faults: list[Mistake]
 
     def report(self, at: At, text: str) -> None:
         """Add a fault of a part, placed where that or the nearest part around it was written."""
         written = at
         while written not in self.places:
             written = written[:-1]
-        self.faults.append(Fault(place=self.places[written], path=dotted(at), text=text))
+        self.faults.append(Mistake(place=self.places[written], path=dotted(at), text=text))
 
 
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
@@ -154,12 +154,12 @@ class _Reader:
     """Reads parser events: aliases are never followed, so a bomb stays small."""
 
     def __init__(self, place_at: Callable[[int], Place]) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[Mistake] = []
         self.places: dict[At, Place] = {}
         self._place_at = place_at
 
     def refuse(self, line: int, at: At, text: str) -> Refused:
-        self.faults.append(Fault(place=self._place_at(line), path=dotted(at), text=text))
+        self.faults.append(Mistake(place=self._place_at(line), path=dotted(at), text=text))
         return REFUSED
 
     def document(self, text: str, at: At) -> Any:

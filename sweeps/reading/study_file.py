@@ -12,7 +12,7 @@ from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
-from sweeps.reading.strict_yaml import MAX_BYTES, Fault, Place, read_yaml, write_yaml
+from sweeps.reading.strict_yaml import MAX_BYTES, Mistake, Place, read_yaml, write_yaml
 from sweeps.reading.study_reader import StudyReader
 from sweeps.reading.tree_reader import did_you_mean
 from sweeps.state.ledger import known_data, stored_launch
@@ -141,4 +141,4 @@ def _content_of(reference: str) -> tuple[bytes, str, Path]:
     else:
         hint = did_you_mean(path.stem, bundled)
         text = f"no such file or bundled study{hint}; bundled are {', '.join(bundled)}"
-    raise StudyError((str(Fault(place=Place(source=reference), path="", text=text)),))
+    raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))

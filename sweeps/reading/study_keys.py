@@ -12,7 +12,7 @@ from mixup_core.tree.limits import Among, Count, Matching, PlainText, Positive
 from mixup_core.tree.parts import parts
 from sweeps.study.budget import Budget
 from sweeps.study.readouts import Last, Readout
-from sweeps.study.search import SearchStrategy, Seeds
+from sweeps.study.search import SearchStrategy, SeedList
 from sweeps.study.space import GridValues, Integer, Real
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
@@ -129,7 +129,7 @@ class StudyKeys(Checked):
     """Combinations of grid, zip and arms that are left out: path to value."""
     search: object = None
     """A space that Optuna searches beside the arms."""
-    seeds: Count | Seeds | SeedRange
+    seeds: Count | SeedList | SeedRange
     """A number of seeds, counted from 0; a list of them; or `FIRST..LAST`, both included."""
     budget: Budget | None = None
     """Limit after which no more seeds begin; running seeds finish. A search has its own."""

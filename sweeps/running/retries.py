@@ -55,7 +55,7 @@ def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
+class MachineFault:
     """A fault that ended a try of a run and is not the run's own error."""
 
     kind: Literal["memory", "device", "node", "process"]
@@ -67,7 +67,7 @@ class Fault:
     """Name of the device, for people."""
 
     @classmethod
-    def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "Fault":
+    def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
         """Return the fault that the text of an error describes.
 
         Args:
@@ -97,7 +97,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class RetryDecision:
     """The decision about a fault."""
 
     again: bool
@@ -136,7 +136,7 @@ class Retries:
         """Note that a device has finished a run."""
         self._in_a_row.pop(device or "", None)
 
-    def judge(self, run: Run, fault: Fault, *, beside: int, devices: int) -> Decision:
+    def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
         """Return what to do about a fault.
 
         Args:
@@ -149,7 +149,7 @@ class Retries:
         counts[fault.kind] = counts.get(fault.kind, 0) + 1
         match fault.kind:
             case "node":  # pre-empted or lost: never the run's failure
-                return Decision(again=True, message=fault.cause)
+                return RetryDecision(again=True, message=fault.cause)
             case "memory":
                 return self._judge_memory(counts["memory"], fault, beside)
             case "device":
@@ -158,16 +158,16 @@ class Retries:
                 pass
         times = counts["process"]
         if times <= _PROCESS_DEATHS:
-            return Decision(again=True, message=fault.cause)
-        return Decision(
+            return RetryDecision(again=True, message=fault.cause)
+        return RetryDecision(
             again=False, message=f"its process failed {times} times; the last time: {fault.cause}"
         )
 
-    def _judge_memory(self, times: int, fault: Fault, beside: int) -> Decision:
+    def _judge_memory(self, times: int, fault: MachineFault, beside: int) -> RetryDecision:
         if self.on_gpu:
             if times == 1:  # a process that has hosted other runs holds memory
-                return Decision(again=True, message=fault.cause)
-            return Decision(
+                return RetryDecision(again=True, message=fault.cause)
+            return RetryDecision(
                 again=False,
                 message=f"lacks memory: {fault.cause}; reduce batch_size or the network, or give "
                 "each run more of a GPU by --gpus-per-run",
@@ -177,15 +177,15 @@ class Retries:
             if self.limit > max(1, beside):
                 self.limit = max(1, beside)
                 note = f"memory is short: at most {self.limit} runs side by side from here on"
-            return Decision(again=True, message=f"lacks memory: {fault.cause}", note=note)
+            return RetryDecision(again=True, message=f"lacks memory: {fault.cause}", note=note)
         if times == 1 and "killed" not in fault.cause:  # a fresh process may have it
-            return Decision(again=True, message=f"lacks memory: {fault.cause}")
-        return Decision(
+            return RetryDecision(again=True, message=f"lacks memory: {fault.cause}")
+        return RetryDecision(
             again=False,
             message=f"lacks memory even by itself: {fault.cause}; {REDUCE}",
         )
 
-    def _judge_device(self, run: Run, fault: Fault, devices: int) -> Decision:
+    def _judge_device(self, run: Run, fault: MachineFault, devices: int) -> RetryDecision:
         assert fault.device is not None, "the fault of a device names it"
         seen = self._devices.setdefault(run.key, {})
         is_known = fault.device in seen
@@ -196,7 +196,7 @@ class Retries:
                     failed.remove(run.key)
             places = "two different devices" if len(seen) >= _DEVICES else "the only device, twice"
             named = " and ".join(dict.fromkeys(seen.values()))
-            return Decision(
+            return RetryDecision(
                 again=False, message=f"failed on {places} ({named}), the last time: {fault.cause}"
             )
         failed = self._in_a_row.setdefault(fault.device, [])
@@ -211,8 +211,10 @@ class Retries:
             )
         message = f"{fault.name}: {fault.cause}"
         if devices > 1 and len(self.avoided(run)) >= devices:
-            return Decision(again=False, message=f"no other device is left; {message}", note=note)
-        return Decision(again=True, message=message, note=note)
+            return RetryDecision(
+                again=False, message=f"no other device is left; {message}", note=note
+            )
+        return RetryDecision(again=True, message=message, note=note)
 
 
 def oom_kills() -> int:

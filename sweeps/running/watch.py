@@ -8,7 +8,7 @@ from typing import Any
 from ray import tune
 
 from sweeps.running.monitor import Monitor
-from sweeps.running.retries import NODE_HAS_DIED, Decision, Fault, Retries, oom_kills
+from sweeps.running.retries import NODE_HAS_DIED, MachineFault, Retries, RetryDecision, oom_kills
 from sweeps.study.study import Run
 
 _UNREACHABLE = "is temporarily unavailable"
@@ -39,7 +39,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         """
         self._monitor = monitor
         self._retries = retries or Retries(limit=monitor.slots)
-        self._decisions: dict[str, Decision] = {}
+        self._decisions: dict[str, RetryDecision] = {}
         self._nodes: dict[str, str] = {}
         """Key of a run to the node that it last reported from."""
         self._dead_nodes = dead_nodes
@@ -62,7 +62,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):
             text = NODE_HAS_DIED
-        fault = Fault.of(text, was_killed_for_memory=killed > self._num_killed)
+        fault = MachineFault.of(text, was_killed_for_memory=killed > self._num_killed)
         self._num_killed = killed
         decision = self._retries.judge(run, fault, beside=self.num_live() - 1, devices=self.devices)
         if fault.kind == "memory" and not decision.again:

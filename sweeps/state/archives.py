@@ -45,7 +45,7 @@ _NAMED_BY_DAMAGE = {None, errno.EINVAL, errno.EEXIST, errno.ENOTDIR, errno.EISDI
 """Errors of the system where an archive names a place in it, or a file, that cannot be."""
 
 
-class ArchiveError(Exception):
+class StudyArchiveError(Exception):
     """A file that is no archive of a study, or one that was damaged or changed."""
 
 
@@ -126,7 +126,7 @@ def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
         report: Where the report goes, unless something is there.
 
     Raises:
-        ArchiveError: If it is none, or not as it was written.
+        StudyArchiveError: If it is none, or not as it was written.
     """
     launch = unpack(file, folder)
     source = Store(str(folder / "store"))
@@ -167,16 +167,16 @@ def launch_in(file: Path) -> Launch:
     """Return the study of an archive, whose other files are not looked at.
 
     Raises:
-        ArchiveError: If it is none.
+        StudyArchiveError: If it is none.
     """
     try:
         with zipfile.ZipFile(file) as archive:
             found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
     except (*_DAMAGES, OSError) as error:
-        raise ArchiveError(f"{file}: no archive of a study ({error})") from error
+        raise StudyArchiveError(f"{file}: no archive of a study ({error})") from error
     is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
     if found is None or not is_named or not found.source:
-        raise ArchiveError(f"{file}: launch.json describes no study")
+        raise StudyArchiveError(f"{file}: launch.json describes no study")
     return found
 
 
@@ -184,18 +184,20 @@ def unpack(file: Path, folder: Path) -> Launch:
     """Unpack an archive of which every byte was verified, and return its study.
 
     Raises:
-        ArchiveError: If a file in it is not listed, not there, or does not have its sha256.
+        StudyArchiveError: If a file in it is not listed, not there, or does not have its sha256.
         OSError: If it cannot be read, or the folder not written.
     """
     launch = launch_in(file)
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
-            raise ArchiveError(f"{file}: no archive of a study (it has no {SUMS}, or a file twice)")
+            raise StudyArchiveError(
+                f"{file}: no archive of a study (it has no {SUMS}, or a file twice)"
+            )
         size = sum(member.file_size for member in members.values())
         most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * file.stat().st_size)
         if size > most:
-            raise ArchiveError(
+            raise StudyArchiveError(
                 f"{file}: unpacks to {size:,} bytes, more than {most:,}: not written by "
                 "`mixsweep share`"
             )
@@ -204,19 +206,21 @@ def unpack(file: Path, folder: Path) -> Launch:
             sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
             if sums.keys() != members.keys():
                 odd = sorted(sums.keys() ^ members.keys())
-                raise ArchiveError(f"{file}: {odd[0]!r} is not both listed and there")
+                raise StudyArchiveError(f"{file}: {odd[0]!r} is not both listed and there")
             for name, member in members.items():
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
-                    raise ArchiveError(f"{file}: {name!r} is no file of an archive")
+                    raise StudyArchiveError(f"{file}: {name!r} is no file of an archive")
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 with (folder / name).open("xb") as out:
                     digest = _copy(archive, member, out)
                 if digest != sums[name]:
-                    raise ArchiveError(f"{file}: {name} does not have its sha256; get it again")
+                    raise StudyArchiveError(
+                        f"{file}: {name} does not have its sha256; get it again"
+                    )
         except (*_DAMAGES, OSError) as error:
             if isinstance(error, OSError) and error.errno not in _NAMED_BY_DAMAGE:
                 raise
-            raise ArchiveError(f"{file}: damaged ({error}); get it again") from error
+            raise StudyArchiveError(f"{file}: damaged ({error}); get it again") from error
     return launch
 
 
@@ -244,10 +248,10 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Return a member that is held in memory.
 
     Raises:
-        ArchiveError: If it is too large for that.
+        StudyArchiveError: If it is too large for that.
     """
     if member.file_size > _LARGEST_NOTE:
-        raise ArchiveError(
+        raise StudyArchiveError(
             f"{archive.filename}: {member.filename!r} has {member.file_size:,} bytes, more than "
             f"{_LARGEST_NOTE:,}"
         )
@@ -260,16 +264,18 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
     """Write a member, no longer than it says it is, and return its sha256.
 
     Raises:
-        ArchiveError: If it is longer, or compressed in another way than archives are.
+        StudyArchiveError: If it is longer, or compressed in another way than archives are.
     """
     if member.compress_type not in _COMPRESSIONS:
-        raise ArchiveError(f"{archive.filename}: {member.filename!r} is compressed in another way")
+        raise StudyArchiveError(
+            f"{archive.filename}: {member.filename!r} is compressed in another way"
+        )
     digest, left = hashlib.sha256(), member.file_size
     with archive.open(member) as stream:
         while content := stream.read(_CHUNK):
             left -= len(content)
             if left < 0:
-                raise ArchiveError(
+                raise StudyArchiveError(
                     f"{archive.filename}: {member.filename!r} is longer than it says"
                 )
             digest.update(content)

@@ -27,7 +27,7 @@ _NEEDS_MARGIN = ("within", "at_least", "at_most")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison(Checked):
+class StatedComparison(Checked):
     """One relation of an arm, or a difference of two, to another or a number; paired by seed."""
 
     metric: str
@@ -177,5 +177,5 @@ class Claim(Checked):
     """The source's sentence, in your words."""
     source: PlainText
     """Paper and place: `arXiv:2210.13512, table 1`."""
-    that: Comparison
+    that: StatedComparison
     """The sentence as a relation."""

@@ -27,7 +27,7 @@ START_UP = {"tpe": 10, "gp": 10, "cmaes": 1}
 MAX_POINTS = 10_000
 """Largest number of points of a search."""
 
-Seeds = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
+SeedList = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 """Distinct seeds of runs that are compared."""
 
 CONFIRM = "confirm "
@@ -76,7 +76,7 @@ class Patience(Checked):
 class Confirmation(Checked):
     """Final test of a search: the winner and the arms are trained again at fresh seeds."""
 
-    seeds: Seeds
+    seeds: SeedList
     """Seeds of the confirmation; none of them may be a seed of the search."""
 
 

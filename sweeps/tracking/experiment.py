@@ -107,7 +107,7 @@ class Wanted:
 
 
 @dataclass(kw_only=True, slots=True)
-class Entry:
+class LoggedRun:
     """The state of one run in MLflow, known here so that only missing parts are sent."""
 
     run_id: str
@@ -171,13 +171,13 @@ class Experiment:
     client: "MlflowClient"
     experiment_id: str
     tags: dict[str, str]
-    entries: dict[Identity, Entry]
+    entries: dict[Identity, LoggedRun]
     """Each has its own tags. Runs that somebody else put into the experiment are not among them."""
     is_deleted: bool = False
     """True if it was found in MLflow's trash."""
     owner: str = HOME
     """Owner of the runs in `entries`."""
-    stray: Sequence[Entry] = ()
+    stray: Sequence[LoggedRun] = ()
     """Runs of ours that stand for nothing: there once more, for the answer to a call was lost and
     it was repeated; or they lost the tags that say what they are."""
 
@@ -198,7 +198,7 @@ class Experiment:
         if found is None:
             return None
         _require_name(found.name, name)
-        entries: dict[Identity, Entry] = {}
+        entries: dict[Identity, LoggedRun] = {}
         stray = []
         for run in _search(client, found.experiment_id):
             entry = _entry(run)
@@ -252,7 +252,7 @@ class Experiment:
                 self.client.set_experiment_tag(self.experiment_id, name, value)
                 self.tags[name] = value
 
-    def bring(self, wanted: Wanted, missing: Missing | None = None) -> Entry:
+    def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
         """Find or create a run and bring it to what is wanted.
 
         Metrics cannot be changed, so a run with rows that must not be there goes to MLflow's trash
@@ -285,30 +285,30 @@ class Experiment:
         self.write(entry, rows=rows or (), tags=tags, params=wanted.params)
         return entry
 
-    def rename(self, entry: Entry, name: tuple[str, ...]) -> None:
+    def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
         """Let a run stand for something else of its level."""
         del self.entries[entry.identity]
         self.write(entry, tags=dict(zip(_NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry
 
-    def clear(self, entry: Entry) -> None:
+    def clear(self, entry: LoggedRun) -> None:
         """Take all metrics from a run, where the database is a file; elsewhere they stay."""
         database = database_file(self.client.tracking_uri)
         if database is not None:
             clear_metrics(database, entry.run_id)
             entry.metric_names, entry.rows = (), []
 
-    def children(self, parent: Entry) -> list[Entry]:
+    def children(self, parent: LoggedRun) -> list[LoggedRun]:
         """Return the runs of an arm."""
         runs = (entry for entry in self.entries.values() if entry.level == "seed")
         return [entry for entry in runs if entry.tags.get(PARENT_TAG) == parent.run_id]
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: LoggedRun) -> None:
         """Move a run to MLflow's trash."""
         self.client.delete_run(entry.run_id)
         del self.entries[entry.identity]
 
-    def rows(self, entry: Entry) -> list[Row]:
+    def rows(self, entry: LoggedRun) -> list[Row]:
         """Return every row of every metric of a run."""
         if entry.rows is None:
             entry.rows = [
@@ -320,7 +320,7 @@ class Experiment:
 
     def write(
         self,
-        entry: Entry,
+        entry: LoggedRun,
         *,
         rows: Sequence[Row] = (),
         tags: Mapping[str, str] | None = None,
@@ -350,7 +350,7 @@ class Experiment:
         entry.tags |= tags
         entry.params |= params
 
-    def set_status(self, entry: Entry, status: Status, ended_at_ms: int | None = None) -> None:
+    def set_status(self, entry: LoggedRun, status: Status, ended_at_ms: int | None = None) -> None:
         """Set the status of a run; an end without a time is now."""
         if entry.status == status:
             return
@@ -360,7 +360,7 @@ class Experiment:
             self.client.set_terminated(entry.run_id, status=status, end_time=ended_at_ms)
         entry.status = status
 
-    def tell_data(self, entry: Entry, name: str, checksums: Mapping[str, str]) -> None:
+    def tell_data(self, entry: LoggedRun, name: str, checksums: Mapping[str, str]) -> None:
         """Say which files a run was trained on.
 
         Args:
@@ -378,7 +378,7 @@ class Experiment:
             self.client.log_inputs(entry.run_id, [DatasetInput(dataset, [context])])
             entry.data_digests = (*entry.data_digests, digest)
 
-    def log_model(self, entry: Entry, described: Any, folder: Path) -> None:
+    def log_model(self, entry: LoggedRun, described: Any, folder: Path) -> None:
         """Give a run a model, under the tag `model`.
 
         It becomes ready before the run says that it has it. What an attempt that was interrupted
@@ -404,7 +404,7 @@ class Experiment:
             self.client.log_outputs(entry.run_id, [LoggedModelOutput(model_id, step=0)])
         self.write(entry, tags={MODEL_TAG: f"models:/{model_id}"})
 
-    def _upload(self, entry: Entry, described: Any, folder: Path) -> str:
+    def _upload(self, entry: LoggedRun, described: Any, folder: Path) -> str:
         """Return the identity of a new model, ready."""
         logged = self.client.create_logged_model(
             self.experiment_id, name="model", source_run_id=entry.run_id
@@ -416,7 +416,7 @@ class Experiment:
         model_id: str = logged.model_id
         return model_id
 
-    def attach(self, entry: Entry, folder: Path) -> None:
+    def attach(self, entry: LoggedRun, folder: Path) -> None:
         """Make every file of a folder an artifact of a run."""
         self.client.log_artifacts(entry.run_id, str(folder))
 
@@ -509,9 +509,9 @@ def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]"
             return
 
 
-def _entry(run: "MlflowRun") -> Entry:
+def _entry(run: "MlflowRun") -> LoggedRun:
     metric_names = tuple(run.data.metrics)
-    return Entry(
+    return LoggedRun(
         run_id=run.info.run_id,
         status=run.info.status,
         tags=dict(run.data.tags),

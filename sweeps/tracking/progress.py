@@ -10,7 +10,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import Outcome, RunResult
 from sweeps.study.study import Run
 
-Epoch = tuple[EpochRecord, EpochFacts]
+LoggedEpoch = tuple[EpochRecord, EpochFacts]
 
 _UNENDED: frozenset[Outcome] = frozenset({"partial", "missing"})
 
@@ -27,12 +27,12 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class RunProgress:
     """The latest that is known of a run, from the store or from whoever trains it."""
 
     run: Run
     outcome: Outcome
-    epochs: tuple[Epoch, ...] = ()
+    epochs: tuple[LoggedEpoch, ...] = ()
     """In their order. A run in training may lack those that it shares with another."""
     failure: str = ""
     """Cause, if the run ended early."""
@@ -42,7 +42,7 @@ class Progress:
     """True if somebody trains it."""
 
     @classmethod
-    def stored(cls, result: RunResult) -> "Progress":
+    def stored(cls, result: RunResult) -> "RunProgress":
         """Return what the store holds of a run that nobody trains."""
         failure = result.failure
         return cls(
@@ -63,7 +63,7 @@ class Progress:
         """True if the run is complete or will not go on."""
         return self.outcome not in _UNENDED
 
-    def trained(self, epochs: Iterable[Epoch]) -> "Progress":
+    def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
         """Return the progress with epochs that were stored just now; itself if none of them is new.
 
         The run is in training from then on: only the store knows that all epochs are there.
@@ -84,7 +84,7 @@ class Progress:
         ]
 
 
-def epochs_of(rows: Iterable[Row]) -> tuple[Epoch, ...]:
+def epochs_of(rows: Iterable[Row]) -> tuple[LoggedEpoch, ...]:
     """Return the epochs whose rows these are; how long each took is not among them."""
     metrics: dict[int, dict[str, float]] = {}
     times: dict[int, int] = {}

@@ -25,14 +25,14 @@ from sweeps.tracking.experiment import (
     NAME_TAG,
     NOTE_TAG,
     PARENT_TAG,
-    Entry,
     Experiment,
+    LoggedRun,
     Status,
     Wanted,
 )
 from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
 from sweeps.tracking.networks import export_network
-from sweeps.tracking.progress import Progress, Row, epochs_of
+from sweeps.tracking.progress import Row, RunProgress, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
@@ -97,7 +97,7 @@ class Projection:
         """Read MLflow again before the next write: after a failure nobody knows what arrived."""
         self._opened = None
 
-    def reconcile_run(self, progress: Progress) -> None:
+    def reconcile_run(self, progress: RunProgress) -> None:
         """Bring MLflow to what is known of a run, and to its arm if that is not there yet.
 
         A run that never began is not in MLflow.
@@ -119,7 +119,7 @@ class Projection:
             experiment.set_status(entry, _STATUS[progress.outcome], ended_at_ms)
             entry.rows = None  # read again if they are ever needed
 
-    def reconcile_arm(self, arm: str, seeds: Sequence[Progress]) -> None:
+    def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
         """Bring an arm to what its seeds say, those included that the study does not ask for now.
 
         Its metrics are over all of its seeds or not there: what is known of some of them is said by
@@ -286,11 +286,11 @@ class Projection:
         experiment.rename(former, (arm, self._plan.config_id(arm)))
         return True
 
-    def _is_of(self, child: Entry, arm: str) -> bool:
+    def _is_of(self, child: LoggedRun, arm: str) -> bool:
         """Return whether a run has the configuration of an arm, at the seed that it names."""
         return self._plan.keys_at(int(child.tags["seed"]))[arm] == child.tags["run_key"]
 
-    def _bring_arm(self, arm: str) -> Entry:
+    def _bring_arm(self, arm: str) -> LoggedRun:
         experiment, wanted = self._experiment(), self._wanted_arm(arm)
         if wanted.identity not in experiment.entries:
             self._adopt(experiment, arm)
@@ -307,7 +307,7 @@ class Projection:
         )
         return self._titled(wanted, arm)
 
-    def _wanted_seed(self, progress: Progress, parent: Entry) -> Wanted:
+    def _wanted_seed(self, progress: RunProgress, parent: LoggedRun) -> Wanted:
         run, epochs = progress.run, progress.epochs
         environment = {f"environment.{k}": value for k, value in progress.environment.items()}
         cost = problem_of(run.config).cost
@@ -356,7 +356,7 @@ class Projection:
         said = dict.fromkeys(self.study.tags_of(arm), str(True))
         return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
 
-    def _tell_data(self, entry: Entry, arm: str) -> None:
+    def _tell_data(self, entry: LoggedRun, arm: str) -> None:
         name = self._dataset(arm)
         if checksums := self._data_checksums.get(name):
             self._experiment().tell_data(entry, name, checksums)

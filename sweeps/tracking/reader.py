@@ -8,7 +8,7 @@ from typing import Any, cast
 from mixup_core.records import EpochRecord
 from sweeps.machine.databases import database_address
 from sweeps.state.results import Outcome
-from sweeps.tracking.experiment import PARENT_TAG, Entry, Experiment
+from sweeps.tracking.experiment import PARENT_TAG, Experiment, LoggedRun
 from sweeps.tracking.progress import epochs_of
 
 
@@ -59,7 +59,7 @@ def parse_param(param: str) -> Any:
         return param
 
 
-def _tracked_run(experiment: Experiment, entry: Entry) -> TrackedRun:
+def _tracked_run(experiment: Experiment, entry: LoggedRun) -> TrackedRun:
     return TrackedRun(
         arm=entry.tags["arm"],
         seed=int(entry.tags["seed"]),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mixup_core.problem import Problem
 from sweeps.study.readouts import Last, Readout
-from sweeps.tracking.progress import Epoch, Row
+from sweeps.tracking.progress import LoggedEpoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
 """Metrics of some runs, at least one, to finite metrics of their arm: `test/error_mean`, and from
@@ -17,7 +17,7 @@ fewer rows than its seeds have."""
 
 
 def curves(
-    seeds: Sequence[Sequence[Epoch]], problem: Problem, summarise: Summarise
+    seeds: Sequence[Sequence[LoggedEpoch]], problem: Problem, summarise: Summarise
 ) -> Iterator[Row]:
     """Yield mean, sd and interval over the complete runs of an arm, epoch by epoch.
 
@@ -59,7 +59,7 @@ def headline_name(metric: str, readout: Readout) -> str:
 
 
 def headline_row(
-    seeds: Sequence[Sequence[Epoch]], metric: str, readout: Readout, summarise: Summarise
+    seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
     """Return the number of an arm by another read-out than the last epoch, at its last step.
 
@@ -83,7 +83,7 @@ def headline_row(
 
 
 def texts(
-    seeds: Sequence[Sequence[Epoch]],
+    seeds: Sequence[Sequence[LoggedEpoch]],
     expected: int,
     problem: Problem,
     readout: Readout,

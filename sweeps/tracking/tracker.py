@@ -16,7 +16,7 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import is_refusal
 from sweeps.tracking.outbox import Outbox
-from sweeps.tracking.progress import Epoch, Progress
+from sweeps.tracking.progress import LoggedEpoch, RunProgress
 from sweeps.tracking.projection import Projection
 
 SUMMARISE_EVERY = 10.0
@@ -62,7 +62,7 @@ class Tracker:
         self._projection = projection
         self._may_write = may_write
         self._clock = clock
-        self._latest: dict[str, Progress] = {}
+        self._latest: dict[str, RunProgress] = {}
         self._shown_open: set[str] = set()
         """Keys of runs that are, or are being made, RUNNING in MLflow."""
         self._summarised_at: dict[str, float] = {}
@@ -86,22 +86,22 @@ class Tracker:
             results: Of every run of the study.
         """
         for result in results:
-            self._post(Progress.stored(result), rank=_FOUND)
+            self._post(RunProgress.stored(result), rank=_FOUND)
         self._outbox.start()
 
     def grow(self, study: Study) -> None:
         """Go on with a study that has gained arms: what is posted from here on may be of them."""
         self._projection.grow(study)
 
-    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
+    def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
         """Say which epochs of a run in training were stored; never waits, never raises."""
-        known = self._latest.get(run.key) or Progress(run=run, outcome="missing")
+        known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._post(known.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
         """Say what the store holds of runs that nobody trains, or nobody any more."""
         for result in results:
-            self._post(Progress.stored(result))
+            self._post(RunProgress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
         """Attach a report to the study; the folder is read when the time comes."""
@@ -156,14 +156,14 @@ class Tracker:
         known = list(self._latest.values())
         open_ones = [p.run for p in known if p.is_live or p.run.key in self._shown_open]
         with suppress(StoreError):  # it may be what ended the launch
-            stored = map(Progress.stored, read_results(open_ones, store))
+            stored = map(RunProgress.stored, read_results(open_ones, store))
             self._latest.update((progress.run.key, progress) for progress in stored)
         ranks = {("run", run.key): _TRAINED for run in open_ones}
         ranks |= {("arm", run.arm): _SUMMARY for run in open_ones}
         self._outbox.replace({**ranks, ("end", ""): _LAST})
         self._outbox.close(timeout, patience=1.0)
 
-    def _post(self, progress: Progress, *, rank: int = _TRAINED) -> None:
+    def _post(self, progress: RunProgress, *, rank: int = _TRAINED) -> None:
         run, known = progress.run, self._latest.get(progress.run.key)
         if progress == known:
             return
@@ -253,7 +253,7 @@ class Untracked(Tracker):
     def grow(self, study: Study) -> None:
         """Do nothing."""
 
-    def post(self, run: Run, epochs: Sequence[Epoch]) -> None:
+    def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
         """Do nothing."""
 
     def reconcile(self, results: Iterable[RunResult]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import CATALOG, Split
+from mixup_core.images.data.catalog import CATALOG, SplitName
 from mixup_core.images.data.fetching import FILES
 
 NUM_TRAIN, NUM_TEST = 20, 10
@@ -36,7 +36,7 @@ class FashionMnist:
     monkeypatch: pytest.MonkeyPatch
 
     def write(self, file: str, content: bytes) -> None:
-        split: Split = "train" if file.startswith("train") else "test"
+        split: SplitName = "train" if file.startswith("train") else "test"
         path = f"FashionMNIST/raw/{file}"
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_bytes(content)

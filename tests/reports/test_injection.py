@@ -12,7 +12,7 @@ import pytest
 
 from mixup_core.rules import printable
 from reports.pages.build import draft_report
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from tests.reports.synthetic import finish, make_study
 
 HOSTILE = (
@@ -42,7 +42,7 @@ def _written(out: Path, texts: Sequence[str]) -> Path:
     claims = [
         Claim(
             says=text, source=text,
-            that=Comparison(metric="test/error", less=("midpoint", "erm")),
+            that=StatedComparison(metric="test/error", less=("midpoint", "erm")),
         )
         for text in texts
     ]  # fmt: skip

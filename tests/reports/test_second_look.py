@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from reports.pages.build import draft_report
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, make_study, rows_of
 
@@ -32,7 +32,7 @@ def claimed(place: int) -> Claim:
     sides: dict[str, Any] = {relation: (left, right)}
     return Claim(
         says=str(place), source="a paper",
-        that=Comparison(metric="test/error", margin=margin, **sides),
+        that=StatedComparison(metric="test/error", margin=margin, **sides),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from mixup_core.store.manifests import EpochFacts, Failure, Stage
 from sweeps.machine.home import Home
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
-from sweeps.tracking.progress import Progress
+from sweeps.tracking.progress import RunProgress
 from sweeps.tracking.projection import Projection
 
 ERM = TrainConfig(epochs=3, batch_size=10)
@@ -38,9 +38,9 @@ def projection_of(study: Study, home: Path) -> Projection:
 def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
     """Bring MLflow to some results, all of those that there are of their arms."""
     for result in results:
-        projection.reconcile_run(Progress.stored(result))
+        projection.reconcile_run(RunProgress.stored(result))
     for arm in dict.fromkeys(result.run.arm for result in results):
-        of_arm = [Progress.stored(result) for result in results if result.run.arm == arm]
+        of_arm = [RunProgress.stored(result) for result in results if result.run.arm == arm]
         projection.reconcile_arm(arm, of_arm)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-Area = Annotated[float, Range(0, 1, "()")]
+ErasedArea = Annotated[float, Range(0, 1, "()")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,9 +27,9 @@ class Erasing(Augmentation):
 
     probability: Share = 0.5
     """With which an image loses a window."""
-    least_area: Area = 0.02
+    least_area: ErasedArea = 0.02
     """Smallest erased area, as a share of the image."""
-    greatest_area: Area = 0.33
+    greatest_area: ErasedArea = 0.33
     """Largest erased area, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 3.3
     """Greatest width over height; the least is 1 / ratio."""

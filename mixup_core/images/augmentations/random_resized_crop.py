@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-Area = Annotated[float, Range(0, 1, "(]")]
+CropArea = Annotated[float, Range(0, 1, "(]")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,9 +24,9 @@ class RandomResizedCrop(Augmentation):
 
     tag: ClassVar = "random-resized-crop"
 
-    least_area: Area = 0.08
+    least_area: CropArea = 0.08
     """Smallest area of the crop, as a share of the image."""
-    greatest_area: Area = 1.0
+    greatest_area: CropArea = 1.0
     """Largest area of the crop, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 4 / 3
     """Greatest width over height; the least is 1 / ratio."""

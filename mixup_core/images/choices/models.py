@@ -199,7 +199,7 @@ class Mlp(_Uniform):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Linear(_Uniform):
+class LinearModel(_Uniform):
     """Softmax regression on the flattened pixels."""
 
     name: ClassVar = "linear"
@@ -235,5 +235,5 @@ class Timm(Model):
 
 
 Model.catalogue.add(
-    ResNet18, NarrowResNet, Mlp, Linear, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S, Timm
+    ResNet18, NarrowResNet, Mlp, LinearModel, ResNet34, PreActResNet18, Vgg16, EfficientNetV2S, Timm
 )

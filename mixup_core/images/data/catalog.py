@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Split
+from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, SplitName
 from mixup_core.images.data.sets import (
     caltech101,
     cifar,
@@ -19,7 +19,7 @@ from mixup_core.images.data.sets import (
 )
 from mixup_core.tree.catalogue import CatalogueError, Origin, Register
 
-__all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "Split", "View"]
+__all__ = ["CATALOG", "DATA_NAMES", "PUBLISHED", "DataError", "DatasetInfo", "SplitName", "View"]
 
 V = TypeVar("V")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo, Split, View
+from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName, View
 from mixup_core.images.data.draws import draw_val_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
@@ -145,7 +145,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     return splits.pooled(data.pool).normalised(data)
 
 
-def _published(dataset: Dataset, data: DataConfig, root: Path, split: Split) -> Images:
+def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
     """Return the images of a split whose files are the published ones, at the size wanted."""
     if dataset.name in FILES:
         verify(dataset.name, root, split)
@@ -153,7 +153,7 @@ def _published(dataset: Dataset, data: DataConfig, root: Path, split: Split) -> 
     return dataset.read(root, split, size).resized(size)
 
 
-def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
+def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
     """Decode a user's images to RGB, shorter side to `data.image_size`, centre-cropped square.
 
     Raises:
@@ -176,7 +176,7 @@ def _image_folder(data: DataConfig, root: Path, split: Split) -> Images:
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
 
 
-Loader = Callable[[DataConfig, Path, Split], Images]
+Loader = Callable[[DataConfig, Path, SplitName], Images]
 
 DATASETS = View[Loader](
     lambda dataset: partial(_published, dataset), {"image-folder": _image_folder}

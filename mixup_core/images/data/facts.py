@@ -10,7 +10,7 @@ from mixup_core.problem import DataError as DataError
 if TYPE_CHECKING:  # torch is loaded by what reads pixels alone
     from mixup_core.images.data.pixels import Images
 
-Split = Literal["train", "test"]
+SplitName = Literal["train", "test"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,13 +67,13 @@ class Dataset:
     info: DatasetInfo
     """At the size in which its images come, or, where they come in many, in which they are read by
     default."""
-    files: Mapping[Split, dict[str, str]] = field(default_factory=dict)
+    files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)
     """Files of each split: paths below the root with the sha256 or md5 of their content.
 
     Both splits may be in one file. Empty: a package brings the files, or they are computed."""
     sources: Callable[[Path], Sources] = _no_sources
     """Takes the root."""
-    read: "Callable[[Path, Split, int], Images]"
+    read: "Callable[[Path, SplitName, int], Images]"
     """(root, split, side of the images) to the images of a split, whose files have been verified.
     Where they come in one size the side is ignored."""
     bundle: Bundle | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, Split, View
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, SplitName, View
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, Sources
 from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
@@ -21,7 +21,7 @@ from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock
 
-FILES = View[Mapping[Split, dict[str, str]]](
+FILES = View[Mapping[SplitName, dict[str, str]]](
     lambda dataset: dataset.files or None,
     {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
 )
@@ -86,7 +86,7 @@ def is_present(name: str, root: Path) -> bool:
     return all(path.is_file() and path.stat().st_size > 0 for path in paths)
 
 
-def verify(name: str, root: Path, split: Split) -> None:
+def verify(name: str, root: Path, split: SplitName) -> None:
     """Check the files of one split of a downloaded data set; the other split is not opened.
 
     Raises:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import DataError, Split
+from mixup_core.images.data.catalog import DataError, SplitName
 from mixup_core.images.data.folders import (
     Layout,
     class_files,
@@ -47,7 +47,7 @@ class FolderFacts:
     decoder: str = ""
     """Version of Pillow that looked at the images."""
 
-    def names(self, data: DataConfig, split: Split) -> list[str]:
+    def names(self, data: DataConfig, split: SplitName) -> list[str]:
         """Return the images of a split as CLASS/FILE, in the order in which they are loaded."""
         train, test = split_classes(data, self.train, self.test)
         of_classes = train if split == "train" else test
@@ -98,7 +98,7 @@ def faults_of(folder: Path, size: int, layout: Layout) -> list[str]:
     """
     found = []
     places = ["train", *(["test"] if (folder / layout.test_folder).exists() else [])]
-    splits: tuple[Split, ...] = ("train", "test")
+    splits: tuple[SplitName, ...] = ("train", "test")
     for split in (split for split in splits if split in places):
         place = folder / layout.place(split)
         kinds = sorted(p for p in place.glob("*") if p.is_dir() and not p.name.startswith("."))

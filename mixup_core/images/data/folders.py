@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, Split
+from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.pictures import FORMATS
 from mixup_core.rules import printable
@@ -33,7 +33,7 @@ class Layout:
         """Return the layout that a configuration names."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
-    def place(self, split: Split) -> str:
+    def place(self, split: SplitName) -> str:
         """Return the folder of a split."""
         return self.test_folder if split == "test" else split
 
@@ -156,7 +156,9 @@ def folder_and_size(data: DataConfig) -> tuple[Path, int]:
     return Path(data.folder), data.image_size
 
 
-def class_files(folder: Path, split: Split, layout: Layout = _USUAL) -> dict[str, tuple[Path, ...]]:
+def class_files(
+    folder: Path, split: SplitName, layout: Layout = _USUAL
+) -> dict[str, tuple[Path, ...]]:
     """Return the image files of each class of one split; classes and files sorted by name.
 
     Names that start with a dot are ignored at every level, as is what Windows leaves in folders.

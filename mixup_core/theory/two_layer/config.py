@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Seed
 from mixup_core.rules import require
-from mixup_core.theory.operations import Linear, Operation
+from mixup_core.theory.operations import PatchLinear, PatchOperation
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 
@@ -132,7 +132,7 @@ class TwoLayerConfig(Checked):
     network: PatchNetwork = field(default_factory=PatchNetwork)
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair of points. ERM has no pairs: it takes the points."""
-    operation: Operation = field(default_factory=Linear)
+    operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes by lam, patch by patch."""
     pairs_per_class: Count = 30
     """Ordered pairs (i, j) over k. They are drawn once, uniformly with replacement (a point may

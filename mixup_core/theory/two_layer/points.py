@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
 from mixup_core.seeding import Purpose, stream
-from mixup_core.theory.operations import CutMix, Linear, Mask
+from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 
 
@@ -171,11 +171,11 @@ def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
     rng = stream(config.seed, "mixing")
     lam = config.law.draw(num_pairs, rng)
     match config.operation:
-        case Linear():
+        case PatchLinear():
             return mixed(points, pairs, lam)
-        case CutMix():
+        case PatchCutMix():
             return cut(points, pairs, lam, rng)
-        case Mask():
+        case PatchMask():
             return masked(points, pairs[0], lam, rng)
         case _:
             assert_never(config.operation)

@@ -1,7 +1,7 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
 from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Series
-from mixup_core.theory.operations import Linear
+from mixup_core.theory.operations import PatchLinear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 
 METRICS = {
@@ -42,7 +42,7 @@ that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}
 
 def method(config: TwoLayerConfig) -> str | None:
     """Return the name of a plain law that mixes linearly: `erm`, `midpoint`, `uniform`, or none."""
-    is_plain = config.operation == Linear() or not config.law.mixes
+    is_plain = config.operation == PatchLinear() or not config.law.mixes
     return config.law.method if is_plain else None
 
 

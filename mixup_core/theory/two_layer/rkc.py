@@ -20,7 +20,7 @@ MAX_POWER_ITERATIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class RungeKuttaStage:
     """Coefficients of Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)."""
 
     mu: float
@@ -30,7 +30,7 @@ class Stage:
 
 
 @lru_cache(maxsize=4 * MAX_STAGES)
-def stages_of(count: int) -> tuple[float, tuple[Stage, ...]]:
+def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
     """Return the coefficient of h F_0 in the first stage, and the stages from the second on.
 
     The stability polynomial is a_s + b_s T_s(w0 + w1 z), T_s Chebyshev's, of second order and
@@ -55,7 +55,7 @@ def stages_of(count: int) -> tuple[float, tuple[Stage, ...]]:
     for j in range(2, count + 1):
         a = 2 * b[j] * w1 / b[j - 1]
         stages.append(
-            Stage(
+            RungeKuttaStage(
                 mu=2 * b[j] * w0 / b[j - 1],
                 nu=-b[j] / b[j - 2],
                 a=a,

@@ -24,7 +24,7 @@ from mixup_core.theory.two_layer.points import fresh_points, training_points, tr
 from mixup_core.theory.two_layer.rkc import RkcSolver
 
 
-class Training:
+class TwoLayerTraining:
     """The points of a run, the network on them, and the solver that moves its weights."""
 
     def __init__(self, config: TwoLayerConfig) -> None:
@@ -95,7 +95,7 @@ class Training:
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first record; it needs no data and runs on a CPU in float64."""
     del data_root, device
-    training = Training(config)
+    training = TwoLayerTraining(config)
     return ArrayProcess(
         epochs=config.epochs, state=training.solver.state(), advance=training.advance
     )

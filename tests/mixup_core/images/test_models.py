@@ -9,7 +9,7 @@ from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
 from mixup_core.images.choices.models import (
     EfficientNetV2S,
-    Linear,
+    LinearModel,
     Mlp,
     Model,
     NarrowResNet,
@@ -42,7 +42,7 @@ def test_resnet18_has_the_published_number_of_parameters(
 
 
 def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
-    assert _num_parameters(Linear().initialised(3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
+    assert _num_parameters(LinearModel().initialised(3, 10, 8, seed=0)) == (3 * 8 * 8 + 1) * 10
 
 
 @pytest.mark.parametrize(

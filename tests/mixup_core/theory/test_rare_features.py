@@ -10,10 +10,10 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
 from mixup_core.theory.rare_features import (
-    CutMix,
-    Linear,
-    Mask,
-    Operation,
+    PatchCutMix,
+    PatchLinear,
+    PatchMask,
+    PatchOperation,
     RareFeaturesConfig,
     draw_mixings,
     draw_patches,
@@ -28,7 +28,7 @@ CONFIG = RareFeaturesConfig(
     law=UNIFORM, points=12, dimension=30, patches=5, neurons=3, noise_features=2, noise_sd=0.5,
     test_points=20, steps_per_epoch=4, epochs=3, initial_sd=0.2, rarity=0.4,
 )  # fmt: skip
-OPERATIONS: list[Operation] = [Linear(), CutMix(), Mask()]
+OPERATIONS: list[PatchOperation] = [PatchLinear(), PatchCutMix(), PatchMask()]
 
 
 def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() -> None:
@@ -49,7 +49,7 @@ def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() ->
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("law", [UNIFORM, Midpoint(), Erm()])
 def test_steps_are_those_of_autograd_on_the_patches_themselves(
-    operation: Operation, law: Law
+    operation: PatchOperation, law: Law
 ) -> None:
     config = replace(CONFIG, law=law, operation=operation)
     rng = stream(0, "training points")
@@ -109,7 +109,7 @@ def test_operations_keep_the_patches_and_labels_they_say() -> None:
 
 
 def test_masks_and_cuts_keep_a_share_of_lam_on_average() -> None:
-    config = replace(CONFIG, points=4000, operation=CutMix())
+    config = replace(CONFIG, points=4000, operation=PatchCutMix())
     (mixing,) = draw_mixings(config, Midpoint(), stream(0, "mixing"), 1)
     assert mixing.own.mean() == pytest.approx(0.5, abs=0.02)
 
@@ -124,7 +124,7 @@ def test_a_stopped_run_shares_its_first_records_and_their_keys() -> None:
 
 
 def test_under_erm_the_operation_is_of_no_matter() -> None:
-    plain, masked = replace(CONFIG, law=Erm()), replace(CONFIG, law=Erm(), operation=Mask())
+    plain, masked = replace(CONFIG, law=Erm()), replace(CONFIG, law=Erm(), operation=PatchMask())
     assert finished(plain) == finished(masked)
     assert stage_keys(plain) == stage_keys(masked)
     assert method(masked) == "erm"
@@ -132,7 +132,7 @@ def test_under_erm_the_operation_is_of_no_matter() -> None:
 
 def test_only_plain_mixing_has_a_plain_name() -> None:
     assert method(CONFIG) == "uniform"
-    assert method(replace(CONFIG, operation=CutMix())) is None
+    assert method(replace(CONFIG, operation=PatchCutMix())) is None
     assert method(replace(CONFIG, switch_epoch=1)) is None
 
 
@@ -141,7 +141,7 @@ def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
     base = RareFeaturesConfig(epochs=10)
     erm, uniform = last(base), last(replace(base, law=UNIFORM))
     stopped = last(replace(base, law=UNIFORM, switch_epoch=5))
-    cutmix = last(replace(base, law=UNIFORM, operation=CutMix()))
+    cutmix = last(replace(base, law=UNIFORM, operation=PatchCutMix()))
     assert erm["train/error"] == 0
     assert uniform["feature/rare"] > 1.5 * stopped["feature/rare"] > 30 * erm["feature/rare"]
     assert cutmix["feature/rare"] > uniform["feature/rare"]
@@ -149,7 +149,7 @@ def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_run_resumes_anywhere(operation: Operation) -> None:
+def test_a_run_resumes_anywhere(operation: PatchOperation) -> None:
     assert_resumes_anywhere(replace(CONFIG, operation=operation, switch_epoch=2))
 
 

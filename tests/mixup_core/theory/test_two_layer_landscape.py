@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax
 
 from mixup_core.laws import Erm, Law, Midpoint
-from mixup_core.theory.operations import CutMix, Linear, Operation
+from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchOperation
 from mixup_core.theory.two_layer.config import (
     PatchData,
     PatchNetwork,
@@ -54,10 +54,12 @@ def in_full(points: PatchSet, features: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("law", "operation"),
-    [(Erm(), Linear()), (Midpoint(), Linear()), (Midpoint(), CutMix())],
+    [(Erm(), PatchLinear()), (Midpoint(), PatchLinear()), (Midpoint(), PatchCutMix())],
     ids=["erm", "midpoint", "cutmix"],
 )
-def test_the_reduced_network_descends_as_the_full_one_does(law: Law, operation: Operation) -> None:
+def test_the_reduced_network_descends_as_the_full_one_does(
+    law: Law, operation: PatchOperation
+) -> None:
     run = replace(config(law), operation=operation)
     points = training_set(run, training_points(run))
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.problem import DivergedError, problem_named
 from mixup_core.rules import RuleError
-from mixup_core.theory.operations import CutMix, Linear, Mask, Operation
+from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
 from mixup_core.theory.two_layer.config import (
     Descent,
     Integrator,
@@ -113,8 +113,10 @@ def test_weights_that_are_not_finite_end_the_run(integrator: Integrator) -> None
     assert caught.value.epoch == 0
 
 
-@pytest.mark.parametrize("operation", [CutMix(), Mask()], ids=["cutmix", "mask"])
-def test_operations_train_the_network_on_something_else_than_mixup(operation: Operation) -> None:
+@pytest.mark.parametrize("operation", [PatchCutMix(), PatchMask()], ids=["cutmix", "mask"])
+def test_operations_train_the_network_on_something_else_than_mixup(
+    operation: PatchOperation,
+) -> None:
     run = replace(SMALL, law=UNIFORM, epochs=9)
     plain, other = last(run), last(replace(run, operation=operation))
     assert other["train/loss"] != plain["train/loss"]
@@ -181,8 +183,8 @@ def test_a_step_that_is_not_positive_is_refused() -> None:
 
 def test_only_mixing_that_is_linear_has_a_plain_name() -> None:
     assert method(replace(SMALL, law=UNIFORM)) == "uniform"
-    assert method(replace(SMALL, law=UNIFORM, operation=CutMix())) is None
-    assert method(replace(SMALL, law=Erm(), operation=CutMix())) == "erm"
+    assert method(replace(SMALL, law=UNIFORM, operation=PatchCutMix())) is None
+    assert method(replace(SMALL, law=Erm(), operation=PatchCutMix())) == "erm"
 
 
 def test_records_measure_what_the_problem_names_and_each_class() -> None:
@@ -199,7 +201,7 @@ def test_records_measure_what_the_problem_names_and_each_class() -> None:
 
 def test_defaults_decide_no_key() -> None:
     assert run_key(SMALL) == run_key(with_values(SMALL, {"integrator.tolerance": 0.01}))
-    assert run_key(SMALL) == run_key(with_values(SMALL, {"operation": Linear()}))
+    assert run_key(SMALL) == run_key(with_values(SMALL, {"operation": PatchLinear()}))
     assert run_key(SMALL) != run_key(with_values(SMALL, {"network.init": 0.2}))
 
 

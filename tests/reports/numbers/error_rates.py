@@ -22,7 +22,7 @@ from reports.numbers.spelling import markdown_grid
 from reports.numbers.statistics import contrast, summarise
 from reports.numbers.verdicts import judge
 from sweeps.searching.selection import is_clearly_worse
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 
 SEEDS = 5
@@ -99,7 +99,9 @@ def _relations() -> Iterator[tuple[str, str, dict[str, Any], float, str]]:
 
 def _study(*thats: dict[str, Any]) -> Study:
     claims = tuple(
-        Claim(says=f"claim {place}", source="simulated", that=Comparison(metric=METRIC, **that))
+        Claim(
+            says=f"claim {place}", source="simulated", that=StatedComparison(metric=METRIC, **that)
+        )
         for place, that in enumerate(thats)
     )
     configs = {arm: TrainConfig(epochs=place + 1, batch_size=10) for place, arm in enumerate(ARMS)}
@@ -151,7 +153,7 @@ def _family(num_true: int) -> Trial:
 
 
 def _classes(share: float) -> Trial:
-    that = Comparison(metric=METRIC, greater=("a", share))
+    that = StatedComparison(metric=METRIC, greater=("a", share))
     measure = Measure(least=0.0, most=1.0, size=CLASSES)
 
     def trial(rng: Rng) -> bool:
@@ -163,7 +165,7 @@ def _classes(share: float) -> Trial:
 
 
 def _counted(rng: Rng) -> bool:
-    that = Comparison(metric=METRIC, less=("a", "b"))
+    that = StatedComparison(metric=METRIC, less=("a", "b"))
     hard = rng.random(360) ** 4
     errors = (rng.random((2, SEEDS, 360)) < hard).mean(axis=2)
     ours, theirs = (dict(enumerate(map(float, row))) for row in errors)

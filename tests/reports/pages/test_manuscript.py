@@ -9,7 +9,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
 from reports.pages.build import draft_report
-from reports.pages.manuscript import Column, Manuscript
+from reports.pages.manuscript import Manuscript, MeasuredColumn
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
@@ -182,7 +182,10 @@ def test_a_number_of_one_seed_is_held_against_the_spread_of_single_seeds(
             stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
         )
     found = Manuscript(home=home, out=tmp_path).again(
-        str(path), [Column(heading="", metric="excess/measured")], {"one-feature": printed}, seeds
+        str(path),
+        [MeasuredColumn(heading="", metric="excess/measured")],
+        {"one-feature": printed},
+        seeds,
     )
     assert f"| 1.1 ± 0.66 ({printed}) {mark} |" in found
     assert ("prediction interval of one seed" in found) == (seeds == 1)
@@ -203,7 +206,7 @@ def test_results_that_are_the_same_at_every_seed_have_no_interval(tmp_path: Path
 
 
 def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Path) -> None:
-    column = Column(heading="", metric="excess/measured", place=7.0)
+    column = MeasuredColumn(heading="", metric="excess/measured", place=7.0)
     found = Manuscript(home=home, out=tmp_path).again(
         str(home.folder / "small-views.yaml"), [column, column], {"equal": "1.0 -"}
     )

@@ -10,7 +10,7 @@ from reports.pages.build import draft_report
 from reports.pages.page import render_page
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.drawn import draw
 from tests.reports.synthetic import finish, make_study
@@ -160,7 +160,7 @@ def test_claims_come_before_the_results(
 ) -> None:
     claim = Claim(
         says="Uniform has less error", source="a paper",
-        that=Comparison(metric="test/error", less=("uniform", "erm")),
+        that=StatedComparison(metric="test/error", less=("uniform", "erm")),
     )  # fmt: skip
     study = replace(study, claims=(claim,))
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")

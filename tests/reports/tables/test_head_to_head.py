@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from mixup_core.tree.building import with_values
-from reports.tables.head_to_head import HeadToHead, Side, head_to_head
+from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -24,7 +24,7 @@ ERROR = "test/error"
 def against(
     study: Study, results: Sequence[RunResult], metric: str = ERROR, arms: str = "uniform erm"
 ) -> HeadToHead:
-    first, second = (Side(study=study, arm=arm, results=tuple(results)) for arm in arms.split())
+    first, second = (StudyArm(study=study, arm=arm, results=tuple(results)) for arm in arms.split())
     return head_to_head(first, second, metric)
 
 
@@ -190,8 +190,8 @@ def test_arms_of_two_studies_are_named_with_them(
     other = replace(make_study(arms=("uniform",), seeds=(3, 4, 5, 6)), name="later")
     theirs = [finish(run, 0.1 + run.seed / 1000) for run in other.runs()]
     found = head_to_head(
-        Side(study=study, arm="uniform", results=results),
-        Side(study=other, arm="uniform", results=tuple(theirs)),
+        StudyArm(study=study, arm="uniform", results=results),
+        StudyArm(study=other, arm="uniform", results=tuple(theirs)),
         ERROR,
     )
     assert found.names == ("small/uniform", "later/uniform")
@@ -223,11 +223,13 @@ def test_a_metric_of_which_more_is_better_is_subtracted_alike(decay: None) -> No
 
 def against_rates(study: Study) -> HeadToHead:
     results = tuple(map(decayed, study.runs()))
-    first, second = (Side(study=study, arm=arm, results=results) for arm in ("rate 2", "rate 1"))
+    first, second = (
+        StudyArm(study=study, arm=arm, results=results) for arm in ("rate 2", "rate 1")
+    )
     return head_to_head(first, second, "margin")
 
 
-def refusal(first: Side, second: Side, metric: str = ERROR) -> str:
+def refusal(first: StudyArm, second: StudyArm, metric: str = ERROR) -> str:
     with pytest.raises(ValueError, match=r".") as caught:
         head_to_head(first, second, metric)
     return str(caught.value)
@@ -237,8 +239,8 @@ def test_runs_of_different_problems_are_not_compared(
     decay: None, study: Study, results: tuple[RunResult, ...]
 ) -> None:
     other = decay_study()
-    images = Side(study=study, arm="erm", results=results)
-    rates = Side(study=other, arm="rate 1", results=tuple(map(decayed, other.runs())))
+    images = StudyArm(study=study, arm="erm", results=results)
+    rates = StudyArm(study=other, arm="rate 1", results=tuple(map(decayed, other.runs())))
     assert refusal(images, rates) == "erm and rate 1 are runs of different problems"
 
 
@@ -255,7 +257,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
     other = with_values(study.arms["uniform"], changes)
     mixed = replace(study, arms={**study.arms, "uniform": other})
     results = tuple(ended(mixed, {}))
-    first, second = (Side(study=mixed, arm=arm, results=results) for arm in ("uniform", "erm"))
+    first, second = (StudyArm(study=mixed, arm=arm, results=results) for arm in ("uniform", "erm"))
     expected = f"uniform and erm differ in {unpaired}, which no seed pairs"
     assert refusal(first, second) == expected
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
@@ -265,7 +267,7 @@ def test_read_outs_that_differ_are_refused_by_their_names(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     mean = replace(study, readout=MeanOfLast(evaluations=2))
-    first, second = (Side(study=s, arm="erm", results=results) for s in (study, mean))
+    first, second = (StudyArm(study=s, arm="erm", results=results) for s in (study, mean))
     text = "the read-outs differ: last epoch, mean of the last 2 evaluations"
     assert refusal(first, second) == text
 
@@ -273,7 +275,7 @@ def test_read_outs_that_differ_are_refused_by_their_names(
 def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
-    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert refusal(first, second, "val/error") == (
         "small, uniform: no finished run with val/error; they have test/calibration_error, "
         "test/error, test/nll, train/excess_loss, train/loss"
@@ -285,7 +287,7 @@ def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
     partial = {("uniform", seed): {"epochs": 3} for seed in study.seeds}
     results = tuple(ended(study, partial))
     for arms in (("uniform", "erm"), ("erm", "uniform")):
-        first, second = (Side(study=study, arm=arm, results=results) for arm in arms)
+        first, second = (StudyArm(study=study, arm=arm, results=results) for arm in arms)
         assert refusal(first, second) == "small, uniform: no finished run with test/error"
 
 
@@ -294,7 +296,7 @@ def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
     study = make_study()
     diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
     results = tuple(ended(study, {("uniform", 2): diverged}))
-    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert first.values(ERROR) == {}
     said = "small, uniform: diverged at seed 2, so the others are not compared"
     assert refusal(first, second) == said
@@ -305,6 +307,6 @@ def test_arms_that_share_no_seed_are_refused() -> None:
     ends = {("uniform", 0): {"epochs": 3}, ("uniform", 1): {"epochs": 3}}
     ends |= {("erm", seed): {"epochs": 3} for seed in (2, 3, 4)}
     results = tuple(ended(study, ends))
-    first, second = (Side(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
+    first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     text = "uniform and erm share no seed that is finished in both"
     assert refusal(first, second) == text

@@ -13,10 +13,10 @@ from mixup_core.tree.building import with_values
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of
-from reports.tables.joined import Column, Joined, MixedProtocolsError, join
+from reports.tables.joined import Joined, JoinedColumn, MixedProtocolsError, join
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from tests.reports.decay import decay_study, decayed
@@ -25,7 +25,7 @@ from tests.reports.synthetic_predictions import reader
 
 CLAIM = Claim(
     says="Uniform beats ERM", source="a paper",
-    that=Comparison(metric="test/error", less=("uniform", "erm")),
+    that=StatedComparison(metric="test/error", less=("uniform", "erm")),
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def column(
     place: str = "runs",
     error: Callable[[RunResult], float] | None = None,
     **environment: str,
-) -> Column:
+) -> JoinedColumn:
     results = []
     for run in study.runs():
         ended = finish(run)
@@ -44,7 +44,7 @@ def column(
         assert ended.stage is not None
         known = {**ended.stage.environment, **environment}
         results.append(replace(ended, stage=replace(ended.stage, environment=known)))
-    return Column(study=study, results=tuple(results), place=place, data_checksums={})
+    return JoinedColumn(study=study, results=tuple(results), place=place, data_checksums={})
 
 
 def other_data(study: Study, name: str, data: str) -> Study:
@@ -203,7 +203,7 @@ def test_all_that_differs_is_named_at_once() -> None:
 def test_another_problem_is_refused(decay: None) -> None:
     study = decay_study()
     results = tuple(decayed(run) for run in study.runs())
-    other = Column(study=study, results=results, place="runs", data_checksums={})
+    other = JoinedColumn(study=study, results=results, place="runs", data_checksums={})
     with pytest.raises(MixedProtocolsError, match="problem: images in small, decay in decay"):
         join([column(make_study()), other], command="")
 

@@ -14,7 +14,7 @@ from reports.pages.build import draft_report
 from reports.tables.table import tabulate
 from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult
-from sweeps.study.claims import Claim, Comparison, Relation
+from sweeps.study.claims import Claim, Relation, StatedComparison
 from sweeps.study.readouts import MeanOfLast, Rise
 from sweeps.study.study import Study, Variant
 from tests.reports.decay import decay_study, decayed
@@ -32,7 +32,7 @@ def claim(
     more |= {"metric": metric, relation: (left, right)}
     return Claim(
         says=f"{left} {relation} {right}", source="a paper, table 1",
-        that=Comparison(**more),
+        that=StatedComparison(**more),
     )  # fmt: skip
 
 

@@ -5,18 +5,18 @@ import pytest
 from reports.numbers.shares import Measure
 from reports.numbers.statistics import compare, detectable_difference
 from sweeps.commands.claim_power import claim_powers, spell_powers
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.reports.synthetic import make_study
 
 
-def claiming(study: Study, *comparisons: Comparison) -> Study:
+def claiming(study: Study, *comparisons: StatedComparison) -> Study:
     claims = tuple(Claim(says=str(n), source="a", that=c) for n, c in enumerate(comparisons))
     return replace(study, claims=claims)
 
 
-LESS = Comparison(metric="test/error", less=("uniform", "erm"))
-NLL = Comparison(metric="test/nll", less=("uniform", "erm"))
+LESS = StatedComparison(metric="test/error", less=("uniform", "erm"))
+NLL = StatedComparison(metric="test/nll", less=("uniform", "erm"))
 
 
 def test_the_power_of_a_claim_is_that_of_its_family() -> None:

@@ -17,7 +17,7 @@ from mixup_core.store.manifests import EpochFacts
 from sweeps.cli import commands
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.reading.study_file import load_study
-from sweeps.state.archives import ArchiveError, unpack
+from sweeps.state.archives import StudyArchiveError, unpack
 from tests.sweeps.commands.test_stored_studies import _forget, launched, type_in
 from tests.sweeps.commands.trained import train
 
@@ -166,7 +166,7 @@ def test_a_damaged_archive_is_refused_wherever_the_damage_is(shared: Path, tmp_p
         damaged.write_bytes(changed if number % 3 else whole[:place] + whole[place + 1 :])
         folder = tmp_path / f"unpacked-{number}"
         folder.mkdir()
-        with suppress(ArchiveError):  # a time or an attribute is nothing that is read
+        with suppress(StudyArchiveError):  # a time or an attribute is nothing that is read
             unpack(damaged, folder)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from mixup_core.store.notes import LATEST_MS
 from sweeps.leasing.holders import (
+    Heartbeat,
     Holder,
-    Progress,
     RunningRun,
     StudyBusyError,
     StudyLostError,
@@ -24,7 +24,7 @@ from sweeps.leasing.holders import (
 HOLDER = Holder(
     token=41, host="node-a", boot_id="b", pid=7, started_at_ms=1_795_298_400_000, command="run"
 )
-PROGRESS = Progress(
+PROGRESS = Heartbeat(
     token=41, running=(RunningRun(arm="erm", seed=1, epoch=0),), updated_at_ms=5, seconds_left=0.5
 )
 
@@ -109,12 +109,12 @@ def test_a_holder_of_another_day_is_named_with_its_date(days: int) -> None:
 def test_progress_is_what_was_given_at_this_moment() -> None:
     running = [RunningRun(arm="erm", seed=0, epoch=7), RunningRun(arm="midpoint", seed=1, epoch=0)]
     before = time.time_ns() // 1_000_000
-    progress = Progress.now(3, running, 12.5)
+    progress = Heartbeat.now(3, running, 12.5)
     assert before <= progress.updated_at_ms <= time.time_ns() // 1_000_000
     running.clear()
     assert [run.arm for run in progress.running] == ["erm", "midpoint"]
     assert (progress.token, progress.seconds_left) == (3, 12.5)
-    assert Progress.now(3, ()).seconds_left is None
+    assert Heartbeat.now(3, ()).seconds_left is None
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3, None])
@@ -123,15 +123,15 @@ def test_progress_is_read_back_from_json_with_fields_of_later_versions_ignored(
 ) -> None:
     progress = dataclasses.replace(PROGRESS, seconds_left=seconds)
     plain = json.loads(json.dumps(progress.to_plain()))
-    assert Progress.from_plain(plain) == progress
+    assert Heartbeat.from_plain(plain) == progress
     plain["running"][0]["loss"] = 0.5
-    assert Progress.from_plain({**plain, "nodes": 3}) == progress
+    assert Heartbeat.from_plain({**plain, "nodes": 3}) == progress
 
 
 def test_progress_of_a_version_that_told_no_time_left_is_read() -> None:
     plain = PROGRESS.to_plain()
     del plain["seconds_left"]
-    assert Progress.from_plain(plain) == dataclasses.replace(PROGRESS, seconds_left=None)
+    assert Heartbeat.from_plain(plain) == dataclasses.replace(PROGRESS, seconds_left=None)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_progress_of_a_version_that_told_no_time_left_is_read() -> None:
     ],
 )
 def test_progress_with_a_value_of_another_kind_is_not_known(changes: dict[str, object]) -> None:
-    assert Progress.from_plain(PROGRESS.to_plain() | changes) is None
+    assert Heartbeat.from_plain(PROGRESS.to_plain() | changes) is None
 
 
 @pytest.mark.parametrize(("holder", "by"), [(HOLDER, str(HOLDER)), (None, "another process")])

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.problem import PROBLEMS, problem_named
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import (
     Averaged,
     BestValidation,
@@ -50,7 +50,7 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     first, second = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{more}").claims
     assert first == Claim(
         says="Mixup wins", source="arXiv:2210.13512, table 1",
-        that=Comparison(metric="test/error", less=("uniform", "erm")),
+        that=StatedComparison(metric="test/error", less=("uniform", "erm")),
     )  # fmt: skip
     that = second.that
     assert (that.relation, that.left, that.right) == ("within", "erm", 0.078)
@@ -236,7 +236,7 @@ def check_settled(bounds: tuple[float, float], relation: str, sides: str) -> Non
         if sides == "arms":
             left, right, number = "a", "b", 0.0
         margin = None if relation in {"less", "greater"} else 0.2
-        that = Comparison(metric="any", margin=margin, **{relation: (left, right)})  # type: ignore[arg-type]
+        that = StatedComparison(metric="any", margin=margin, **{relation: (left, right)})  # type: ignore[arg-type]
         near = {
             number + side * step
             for step in (*STEPS, 0.001, 0.199, 0.201, 0.22, 3.0)

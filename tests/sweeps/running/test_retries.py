@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.reading.study_file import load_study
-from sweeps.running.retries import DeviceFaultError, Fault, Retries, oom_kills
+from sweeps.running.retries import DeviceFaultError, MachineFault, Retries, oom_kills
 
 RUNS = load_study("digits").runs()
 KILLED_BY_RAY = """1 worker(s) were killed due to the node running low on memory. Memory on the node
@@ -18,14 +18,14 @@ Refer to the documentation on how to address the out of memory issue"""
 ILLEGAL = "CUDA error: an illegal memory access was encountered"
 
 
-def _device(number: int) -> Fault:
+def _device(number: int) -> MachineFault:
     error = DeviceFaultError(f"node/{number}", f"GPU {number} of node a", ILLEGAL)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.device) == (str(error), error.device)
     text = (
         f"ray.exceptions.RayTaskError(x): trace\nsweeps.running.retries.DeviceFaultError: {error}"
     )
-    return Fault.of(text)
+    return MachineFault.of(text)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def _device(number: int) -> Fault:
     ],
 )
 def test_a_fault_is_read_from_the_text_of_an_engine(text: str, kind: str, cause: str) -> None:
-    fault = Fault.of(text)
+    fault = MachineFault.of(text)
     assert (fault.kind, "\n" in fault.cause) == (kind, False)
     assert cause in fault.cause
 
@@ -53,7 +53,7 @@ def test_a_fault_of_a_device_names_it() -> None:
 
 def test_a_killed_process_lacked_memory_if_the_system_says_so() -> None:
     text = "The actor died unexpectedly."
-    assert Fault.of(text, was_killed_for_memory=True).kind == "memory"
+    assert MachineFault.of(text, was_killed_for_memory=True).kind == "memory"
 
 
 def test_a_device_that_fails_two_different_runs_in_a_row_gets_no_more_and_is_named() -> None:
@@ -106,12 +106,12 @@ def test_a_run_is_not_tried_again_where_all_other_devices_are_sick() -> None:
 
 
 def test_pre_emptions_never_count_as_failures() -> None:
-    retries, lost = Retries(limit=2), Fault.of("The actor died because its node has died.")
+    retries, lost = Retries(limit=2), MachineFault.of("The actor died because its node has died.")
     assert all(retries.judge(RUNS[0], lost, beside=1, devices=2).again for _ in range(50))
 
 
 def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone() -> None:
-    retries, killed = Retries(limit=3), Fault.of(KILLED_BY_RAY)
+    retries, killed = Retries(limit=3), MachineFault.of(KILLED_BY_RAY)
     decision = retries.judge(RUNS[0], killed, beside=2, devices=3)
     assert (decision.again, retries.limit) == (True, 2)
     assert decision.note == "memory is short: at most 2 runs side by side from here on"
@@ -125,13 +125,13 @@ def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone
 
 
 def test_a_fresh_process_is_tried_once_where_an_allocation_failed() -> None:
-    retries, short = Retries(limit=1), Fault.of("MemoryError\nstd::bad_alloc")
+    retries, short = Retries(limit=1), MachineFault.of("MemoryError\nstd::bad_alloc")
     assert retries.judge(RUNS[0], short, beside=0, devices=1).again
     assert not retries.judge(RUNS[0], short, beside=0, devices=1).again
 
 
 def test_memory_of_a_gpu_is_given_by_its_share() -> None:
-    retries, short = Retries(limit=4, on_gpu=True), Fault.of("CUDA out of memory.")
+    retries, short = Retries(limit=4, on_gpu=True), MachineFault.of("CUDA out of memory.")
     assert retries.judge(RUNS[0], short, beside=3, devices=4).again
     decision = retries.judge(RUNS[0], short, beside=3, devices=4)
     assert (decision.again, retries.limit) == (False, 4)

@@ -16,14 +16,14 @@ from sweeps.state.statements import (
     stated_in,
     statements_of,
 )
-from sweeps.study.claims import Claim, Comparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.filled import train_into
 from tests.reports.synthetic import ended, make_study
 
 
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
-    that = Comparison(metric="test/error", **{"less": (arm, "erm"), **more})  # type: ignore[arg-type]
+    that = StatedComparison(metric="test/error", **{"less": (arm, "erm"), **more})  # type: ignore[arg-type]
     return Claim(says=says, source="b", that=that)
 
 

@@ -6,9 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from mixup_core.rules import RuleError
-from sweeps.study.claims import Claim, Comparison, Relation
+from sweeps.study.claims import Claim, Relation, StatedComparison
 
-LESS = Comparison(metric="test/error", less=("a", "b"))
+LESS = StatedComparison(metric="test/error", less=("a", "b"))
 RELATIONS: tuple[str, ...] = get_args(Relation)
 NEED_MARGIN = {"within", "at_least", "at_most"}
 
@@ -16,7 +16,7 @@ NEED_MARGIN = {"within", "at_least", "at_most"}
 def broken(**values: Any) -> RuleError:
     """Return the rule that a comparison of test error breaks."""
     with pytest.raises(RuleError) as caught:
-        Comparison(**{"metric": "test/error"} | values)
+        StatedComparison(**{"metric": "test/error"} | values)
     return caught.value
 
 
@@ -35,11 +35,11 @@ def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
 ) -> None:
     margin = 0.1 if relation in NEED_MARGIN else None
     sides: dict[str, Any] = {relation: ("a", other)}
-    that = Comparison(metric="test/error", margin=margin, **sides)
+    that = StatedComparison(metric="test/error", margin=margin, **sides)
     assert (that.relation, that.left, that.right) == (relation, "a", other)
     assert that.arms == (("a", "b") if other == "b" else ("a",))
     assert (that.factor, that.times, that.readout) == (None, 1.0, None)
-    assert Comparison(metric="test/error", less=("a", "b"), factor=1000.0).times == 1000
+    assert StatedComparison(metric="test/error", less=("a", "b"), factor=1000.0).times == 1000
 
 
 def test_no_relation_and_several_are_refused_those_given_blamed_first() -> None:
@@ -90,13 +90,13 @@ def test_strict_relations_have_no_margin(relation: str) -> None:
 
 
 def test_a_side_may_be_the_difference_of_two_arms() -> None:
-    interaction = Comparison(metric="test/error", less=(("a", "b"), ("c", "d")))
+    interaction = StatedComparison(metric="test/error", less=(("a", "b"), ("c", "d")))
     assert interaction.arms == ("a", "b", "c", "d")
     assert interaction.terms == {"a": 1, "b": -1, "c": -1, "d": 1}
     assert interaction.allowed == (-math.inf, 0)
-    size = Comparison(metric="test/error", greater=(("a", "b"), 0.01))
+    size = StatedComparison(metric="test/error", greater=(("a", "b"), 0.01))
     assert (size.terms, size.number, size.allowed) == ({"a": 1, "b": -1}, 0.01, (0.01, math.inf))
-    shared = Comparison(metric="test/error", less=(("a", "b"), ("c", "b")))
+    shared = StatedComparison(metric="test/error", less=(("a", "b"), ("c", "b")))
     assert shared.terms == {"a": 1, "c": -1}
 
 
@@ -127,7 +127,7 @@ def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
     relation: str, verdicts: str
 ) -> None:
     margin = 0.1 if relation in NEED_MARGIN else None
-    that = Comparison(metric="test/error", margin=margin, **{relation: ("a", "b")})  # type: ignore[arg-type]
+    that = StatedComparison(metric="test/error", margin=margin, **{relation: ("a", "b")})  # type: ignore[arg-type]
     assert "".join(that.judge(*interval)[0] for interval in INTERVALS) == verdicts
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from mixup_core.store.manifests import Failure
 from sweeps.study.study import Study
-from sweeps.tracking.progress import Progress, epochs_of
+from sweeps.tracking.progress import RunProgress, epochs_of
 from tests.sweeps.tracked import epoch_of, result_of
 
 
 def test_what_was_trained_joins_what_is_known_in_order(study: Study) -> None:
     run = study.runs()[0]
-    known = Progress.stored(result_of(run, 1))
+    known = RunProgress.stored(result_of(run, 1))
     further = known.trained([epoch_of(run, 2), epoch_of(run, 0)])
     assert further.epochs == (epoch_of(run, 0), epoch_of(run, 2))
     assert (further.outcome, further.is_live, further.has_ended) == ("partial", True, False)
@@ -18,7 +18,7 @@ def test_what_was_trained_joins_what_is_known_in_order(study: Study) -> None:
 
 def test_an_epoch_that_is_known_stays_as_it_is(study: Study) -> None:
     run = study.runs()[0]
-    known = Progress.stored(result_of(run, 1))
+    known = RunProgress.stored(result_of(run, 1))
     record, facts = epoch_of(run, 0)
     assert known.trained([(record, replace(facts, stored_at_ms=5))]) is known
     assert known.trained([]) is known
@@ -33,13 +33,13 @@ def test_a_failure_counts_unless_the_run_is_complete(
 ) -> None:
     run = study.runs()[0]
     recorded = kind and Failure(run_key=run.key, kind=kind, message="nan", epoch=1, attempts=1)
-    progress = Progress.stored(result_of(run, epochs, recorded))
+    progress = RunProgress.stored(result_of(run, epochs, recorded))
     assert (progress.outcome, progress.failure) == (outcome, failure)
     assert not progress.is_live
 
 
 def test_rows_give_back_the_epochs_that_they_are_of(study: Study) -> None:
-    progress = Progress.stored(result_of(study.runs()[0], 3))
+    progress = RunProgress.stored(result_of(study.runs()[0], 3))
     again = epochs_of(progress.rows())
     assert [record for record, _ in again] == [record for record, _ in progress.epochs]
     assert [facts.stored_at_ms for _, facts in again] == [

@@ -23,7 +23,7 @@ from sweeps.machine.home import Home
 from sweeps.study.study import Run, Study
 from sweeps.tracking.database import clear_metrics
 from sweeps.tracking.experiment import PARENT_TAG, STEP_TAG
-from sweeps.tracking.progress import Progress
+from sweeps.tracking.progress import RunProgress
 from sweeps.tracking.projection import Projection
 from sweeps.tracking.reader import read_runs
 from tests.sweeps.tracked import (
@@ -42,9 +42,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-def train(projection: Projection, run: Run, *epochs: int) -> Progress:
+def train(projection: Projection, run: Run, *epochs: int) -> RunProgress:
     """Say that epochs of a run were stored just now."""
-    progress = Progress(run=run, outcome="missing").trained(epoch_of(run, e) for e in epochs)
+    progress = RunProgress(run=run, outcome="missing").trained(epoch_of(run, e) for e in epochs)
     projection.reconcile_run(progress)
     return progress
 
@@ -243,7 +243,7 @@ def test_a_killed_run_is_running_again_when_it_is_resumed(
     reconcile(projection_of(study, home), stored)
     resumed = projection_of(study, home)
     run = study.runs()[0]
-    found = Progress.stored(stored[0])
+    found = RunProgress.stored(stored[0])
     assert found.trained([epoch_of(run, 0)]) == found
     assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "KILLED"
     resumed.reconcile_run(found.trained([epoch_of(run, 1)]))
@@ -273,7 +273,7 @@ def test_an_epoch_stored_again_at_another_time_stays_one_row(
     record, facts = epoch_of(run, 0)
     train(projection, run, 0)
     later = (record, replace(facts, stored_at_ms=facts.stored_at_ms + 5))
-    projection.reconcile_run(Progress(run=run, outcome="missing").trained([later]))
+    projection.reconcile_run(RunProgress(run=run, outcome="missing").trained([later]))
     rows = client.get_metric_history(
         runs_of(study, client, "seed")["erm erm seed=0"].info.run_id, "test/error"
     )

@@ -9,7 +9,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
 from reports.numbers.statistics import summarise_runs
 from sweeps.study.readouts import Averaged, Last, MeanOfLast
-from sweeps.tracking.progress import Epoch
+from sweeps.tracking.progress import LoggedEpoch
 from sweeps.tracking.summaries import (
     MAIN_POINTS,
     OTHER_POINTS,
@@ -23,7 +23,7 @@ from sweeps.tracking.summaries import (
 NOON_MS = 1_700_000_000_000
 
 
-def run_of(*values: float, metric: str = "test/error", late: int = 0) -> tuple[Epoch, ...]:
+def run_of(*values: float, metric: str = "test/error", late: int = 0) -> tuple[LoggedEpoch, ...]:
     return tuple(
         (
             EpochRecord(epoch=epoch, metrics={metric: value}),

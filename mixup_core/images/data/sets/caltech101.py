@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
 from mixup_core.images.data.sources import downloaded, extract, unpacked
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ _URL = "https://data.caltech.edu/records/mzrjq-6wc02/files/caltech-101.zip"
 _NUM_TRAIN_PER_CLASS = 30
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the images with torchvision; 30 of each class, drawn once for everyone, are to train.
 
     The data set has no split of its own; 30 images per class to train is the usual one.

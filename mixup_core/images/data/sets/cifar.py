@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
 from mixup_core.images.data.sources import unpacked_archive
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _sources(name: str, root: Path) -> Sources:
     return unpacked_archive(published.url, published.filename, published.tgz_md5, root)
 
 
-def _read(name: str, root: Path, split: Split, size: int) -> "Images":
+def _read(name: str, root: Path, split: SplitName, size: int) -> "Images":
     """Read the batches, which are pickles: only files with the published md5 come here."""
     from mixup_core.images.data.pixels import Images
 

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, Split
+from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, SplitName
 
 if TYPE_CHECKING:
     from mixup_core.images.data.pixels import Images
@@ -18,7 +18,7 @@ def _file() -> Path | None:
     return Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the digits, pixels 0..16 times 15, cut once at a fixed permutation.
 
     Raises:

@@ -4,7 +4,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
 from mixup_core.images.data.sources import downloaded, unpacked
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def _sources(root: Path) -> Sources:
     return downloaded({_ARCHIVE: DTD._URL}, root)
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the images with torchvision; to train are those of its `train` and of its `val`."""
     from torchvision.datasets import DTD
 

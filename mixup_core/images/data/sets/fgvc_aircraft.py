@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
 from mixup_core.images.data.sources import downloaded, unpacked
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _sources(root: Path) -> Sources:
     return downloaded({_ARCHIVE: FGVCAircraft._URL}, root)
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the images with torchvision: its `trainval` and `test`."""
     from torchvision.datasets import FGVCAircraft
 

@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import DataError, Split
+from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.sources import download
 
 if TYPE_CHECKING:
     from mixup_core.images.data.pixels import Images
 
-PREFIXES: Mapping[Split, str] = {"train": "train", "test": "t10k"}
+PREFIXES: Mapping[SplitName, str] = {"train": "train", "test": "t10k"}
 NAMES = tuple(
     f"{prefix}-{part}" for prefix in PREFIXES.values() for part in ("images-idx3-ubyte",
                                                                     "labels-idx1-ubyte")
@@ -21,7 +21,7 @@ MAX_UNPACKED = 64 * 1024**2
 """Bytes; above the largest of the files (47 MB), far below what a gzip bomb holds."""
 
 
-def read(folder: Path, root: Path, split: Split, size: int) -> "Images":
+def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
     """Read the idx files with torchvision; its classes would trust the unpacked files unchecked."""
     from torchvision.datasets import mnist
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
 from mixup_core.images.data.sources import unpacked_archive
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def _sources(root: Path) -> Sources:
     return unpacked_archive(STL10.url, STL10.filename, STL10.tgz_md5, root)
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the binary files with torchvision, which turns their columns into rows."""
     from torchvision.datasets import STL10
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, Sources, SplitName
 from mixup_core.images.data.sources import downloaded
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def _sources(root: Path) -> Sources:
     return downloaded({f"{_FOLDER}/{name}": url for url, name, _ in wanted}, root)
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the .mat files with torchvision, which makes the label 10 of the digit 0 a 0."""
     from torchvision.datasets import SVHN
 

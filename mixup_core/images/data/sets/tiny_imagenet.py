@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixup_core.images.data.facts import Dataset, DatasetInfo, Split
+from mixup_core.images.data.facts import Dataset, DatasetInfo, SplitName
 from mixup_core.images.data.sources import downloaded
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
 _INSIDE = "tiny-imagenet-200"
 
 
-def _read(root: Path, split: Split, size: int) -> "Images":
+def _read(root: Path, split: SplitName, size: int) -> "Images":
     """Read the JPEGs out of the archive; the labels of its own test images were never published.
 
     Classes are numbered along `wnids.txt`. torchvision has no reader.

@@ -19,14 +19,14 @@ from PIL import Image
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.facts import Split
+from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.sets import caltech101, corrupted
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
 from tests.mixup_core.small_files import idx, set_counts
 
-Written = Mapping[Split, tuple[list[tuple[int, int, int]], list[int]]]
+Written = Mapping[SplitName, tuple[list[tuple[int, int, int]], list[int]]]
 """Split to the colour and the label of each image, in the order in which they are to come out."""
 
 Patch = pytest.MonkeyPatch
@@ -79,8 +79,8 @@ def grey(value: int) -> tuple[int, int, int]:
 
 def write_mnist(root: Path, patch: Patch) -> Written:
     set_counts(patch, "mnist", num_train=4, num_test=2, num_classes=2)
-    written: dict[Split, Any] = {}
-    splits: tuple[tuple[Split, str, int], ...] = (("train", "train", 4), ("test", "t10k", 2))
+    written: dict[SplitName, Any] = {}
+    splits: tuple[tuple[SplitName, str, int], ...] = (("train", "train", 4), ("test", "t10k", 2))
     for split, prefix, count in splits:
         values, labels = np.arange(count) + 7, np.arange(count) % 2
         pixels = np.broadcast_to(values[:, None, None], (count, 28, 28))
@@ -95,7 +95,7 @@ def write_svhn(root: Path, patch: Patch) -> Written:
     """The digit 0 has the label 10 in the files; pixels are (row, column, channel, image)."""
     set_counts(patch, "svhn", num_train=3, num_test=2, num_classes=2)
     lists, written = {}, {}
-    digits: Mapping[Split, list[int]] = {"train": [1, 10, 1], "test": [10, 1]}
+    digits: Mapping[SplitName, list[int]] = {"train": [1, 10, 1], "test": [10, 1]}
     for split, labels in digits.items():
         colours = [(10 * i, 20 * i, 30 * i) for i in range(len(labels))]
         pixels = np.empty((32, 32, 3, len(labels)), np.uint8)
@@ -113,8 +113,8 @@ def write_svhn(root: Path, patch: Patch) -> Written:
 def write_stl10(root: Path, patch: Patch) -> Written:
     """Pixels are stored column by column, labels from 1."""
     set_counts(patch, "stl10", num_train=3, num_test=2, num_classes=2)
-    written: dict[Split, Any] = {}
-    labels_of: Mapping[Split, list[int]] = {"train": [1, 2, 2], "test": [2, 1]}
+    written: dict[SplitName, Any] = {}
+    labels_of: Mapping[SplitName, list[int]] = {"train": [1, 2, 2], "test": [2, 1]}
     for split, labels in labels_of.items():
         colours = [(5 * i, 6 * i, 7 * i) for i in range(1, 1 + len(labels))]
         pixels = np.empty((len(labels), 3, 96, 96), np.uint8)
@@ -189,8 +189,8 @@ def write_fgvc_aircraft(root: Path, patch: Patch) -> Written:
         picture.save(buffer, "JPEG", quality=95)
         members[f"{data}/images/{name}.jpg"] = buffer.getvalue()
     put(root, "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz", tar(members), "fgvc-aircraft", patch)
-    written: dict[Split, Any] = {}
-    wanted: Mapping[Split, str] = {"train": "trainval", "test": "test"}
+    written: dict[SplitName, Any] = {}
+    wanted: Mapping[SplitName, str] = {"train": "trainval", "test": "test"}
     for split, name in wanted.items():
         rows = listed[name]
         written[split] = ([colours[image] for image, _ in rows], [label for _, label in rows])

@@ -1,0 +1,31 @@
+"""Names: a class or a type has one meaning, so its name stands in one module."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("mixup_core", "sweeps", "reports", "cluster")
+
+VARIANTS = {
+    "Array": "NDArray, of whatever type a module computes with",
+}
+"""Names that modules define for themselves, and why they mean one thing."""
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the public classes and type aliases of a module."""
+    found = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Call):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return {name for name in found if name[0].isupper() and not name.isupper()}
+
+
+def test_no_two_modules_define_a_class_or_a_type_of_the_same_name() -> None:
+    modules = defaultdict(set)
+    for room in ROOMS:
+        for file in (ROOT / room).rglob("*.py"):
+            for name in _defined(ast.parse(file.read_text(encoding="utf-8"))) - VARIANTS.keys():
+                modules[name].add(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in modules.items() if len(files) > 1} == {}
