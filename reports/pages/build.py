@@ -24,6 +24,7 @@ from reports.numbers.runs import arrange, primary_of, runs_csv
 from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.files import Content, replace_files
 from reports.pages.page import Tracked, render_page
+from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
 from reports.tables.equivalences import equivalence_table
 from reports.tables.listings import Listing
@@ -78,17 +79,29 @@ class Draft:
     def write(self, out: Path) -> Report:
         """Write it. Each file appears whole; one of an earlier report stays until it is replaced.
 
+        Files of an earlier report that this one lacks are removed only where a report was: anywhere
+        else, files of these names are somebody else's.
+
         Args:
             out: Folder to write to, made if it is not there.
 
         Raises:
             OSError: If the folder cannot be written.
         """
+        was_report = holds_report(out)
         replace_files(out, self.contents)
-        former = [
-            *(out.glob(f"{name}.{kind}") for name in REPLACED_LISTINGS for kind in ("md", "csv")),
-            *(out.glob(f"figures/{name}.*") for name in REPLACED_FIGURES),
-        ]
+        former = (
+            [
+                *(
+                    out.glob(f"{name}.{kind}")
+                    for name in REPLACED_LISTINGS
+                    for kind in ("md", "csv")
+                ),
+                *(out.glob(f"figures/{name}.*") for name in REPLACED_FIGURES),
+            ]
+            if was_report
+            else []
+        )
         for path in chain.from_iterable(former):
             if path.relative_to(out).as_posix() not in self.contents and not path.is_dir():
                 path.unlink()

@@ -163,6 +163,11 @@ def standing(folder: Path, study: str) -> Standing | None:
     )
 
 
+def holds_report(folder: Path) -> bool:
+    """Return whether the provenance of a report, of whichever study, is in a folder."""
+    return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
+
+
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:
     """Return the reports of a study: the one in its own folder, then those beside it."""
     beside = sorted(p for p in folder.parent.glob("*") if p.name.startswith(f"{folder.name}@"))

@@ -5,6 +5,7 @@ STUDY/              a copy of the study's report folder
 """
 
 import csv
+import errno
 import io
 import json
 from collections.abc import Iterator, Sequence
@@ -15,12 +16,17 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
+from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
+from reports.pages.shelf import holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
 """Bytes of a file that is copied."""
+_MARK, _FORMER_MARK = b'content="mixsweep publish"', b"<title>mixsweep studies</title>"
+"""One is in the head of a page of ours; those of version 0.2.0 have the second alone."""
+_HEAD = 2**12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,15 +61,34 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
         out: The folder of the site; made if it is not there.
 
     Raises:
+        FileExistsError: If a page of another site, or another folder, is in the place of ours.
         OSError: If a file cannot be read or written.
-        UnreadableError: If a report holds something that is no regular file.
+        UnreadableError: If a report holds something that is no regular file, or its provenance or
+            its verdicts are damaged.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
     entries = tuple(_entry(folder) for folder in folders)
+    _require_own(out, [folder.name for folder in folders])
     for folder in folders:
         replace_files(out / folder.name, dict(_contents(folder)))
     replace_files(out, {"index.html": _index(entries), ".nojekyll": ""})
     return entries
+
+
+def _require_own(out: Path, names: Sequence[str]) -> None:
+    """Check that nothing of others would be replaced.
+
+    Raises:
+        FileExistsError: If something would.
+    """
+    index = out / "index.html"
+    if index.exists() and not any(
+        mark in index.read_bytes()[:_HEAD] for mark in (_MARK, _FORMER_MARK)
+    ):
+        raise FileExistsError(errno.EEXIST, "is not a page of `mixsweep publish`", str(index))
+    for folder in (out / name for name in names):
+        if folder.exists() and not holds_report(folder) and any(folder.iterdir()):
+            raise FileExistsError(errno.EEXIST, "holds something else than a report", str(folder))
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -73,6 +98,16 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _entry(folder: Path) -> SiteEntry:
+    try:
+        return _read_entry(folder)
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UnreadableError(
+            f"{folder}: provenance.json or verdicts.csv is damaged ({why}); write the report again"
+        ) from error
+
+
+def _read_entry(folder: Path) -> SiteEntry:
     found: dict[str, Any] = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     outcomes = [run["outcome"] for run in found["runs"]]
     code, stored_at_ms = found["code"], found["last_epoch_stored_at_ms"]

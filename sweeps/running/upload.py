@@ -16,12 +16,20 @@ from mixup_core.store.local_files import open_regular
 _IGNORE_FILES = (".gitignore", ".rayignore")
 _CREDENTIAL_FOLDERS = (
     ".ssh", ".aws", ".azure", ".gcloud", ".kube", ".docker", ".gnupg", ".password-store", ".kaggle",
-    ".huggingface", ".terraform.d", ".oci", ".ray", ".mlflow",
+    ".huggingface", ".terraform.d", ".oci", ".ray", ".mlflow", ".config", ".local", ".cache",
+    ".mozilla", ".thunderbird", ".subversion", ".m2", ".gradle", ".cargo", ".gem", ".vnc", ".pki",
+    ".jupyter", ".ipython", ".composer", ".minikube", ".snowflake", ".databricks", ".putty",
+    "keyrings",
 )  # fmt: skip
+"""Names, in lower case, of folders in which programs keep credentials, among them all that a
+desktop keeps in a home directory."""
 _CREDENTIAL_FILES = (
     ".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".netrc", "_netrc",
     ".dockercfg", ".git-credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".s3cfg", ".boto",
-    ".databrickscfg", "kaggle.json", ".vault-token", ".htpasswd", ".smbcredentials", "rclone.conf",
+    ".databrickscfg", "kaggle.json", ".vault-token", "token", "kubeconfig", "*.kubeconfig",
+    "application_default_credentials.json", "*.keyring", ".condarc", "pip.conf", ".pip.conf",
+    ".wgetrc", ".curlrc", ".authinfo", ".viminfo", ".lesshst", ".htpasswd",
+    ".smbcredentials", "rclone.conf",
     ".env", ".env.*", ".envrc", "*.env", "*.token", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks",
     "*.keystore", "*.kdbx", "*.ppk", "*.ovpn", "*.tfstate", "*.tfvars", ".*_history",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "client_secret*.json",

@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Counted:
     lost: int
     """Epochs trained again because a killed launch had not stored them."""
     passed: int
-    """Epochs trained again that had passed without a state before the later launch joined."""
+    """Epochs trained again that others had trained, without keeping a state at or behind them,
+    before the later launch joined: nothing of them but the records was left."""
     twice: tuple[str, ...]
     """Epochs trained again without such a reason."""
     by_launch: Mapping[str, int]
@@ -72,6 +73,7 @@ class EpochsLog:
             killed: Names of the launches that were killed.
         """
         joined: dict[str, int] = {}
+        states: dict[str, set[str]] = {}
         stored: set[str] = set()
         trained: dict[str, list[tuple[int, str]]] = defaultdict(list)
         twice: list[str] = []
@@ -81,13 +83,15 @@ class EpochsLog:
             launch = note["launch"]
             if note["what"] == "joined":
                 joined.setdefault(launch, line)
+                states.setdefault(launch, set(note["keys"]))
             elif note["what"] == "stored":
                 stored |= set(note["keys"])
             else:
-                (key,) = note["keys"]
+                key, *later = note["keys"]
                 kept = [e for e in trained[key] if key in stored or e[1] not in killed]
-                if any(joined[launch] < earlier for earlier, _ in kept):
-                    twice.append(f"{key} by {launch} and {kept}")
+                left = states[launch].intersection([key, *later]) if kept else None
+                if left or any(joined[launch] < earlier for earlier, _ in kept):
+                    twice.append(f"{key} by {launch} and {kept}, states at {left}")
                 elif kept:
                     passed += 1
                 elif trained[key]:
@@ -107,11 +111,12 @@ def write_down() -> None:
     """Let this process write down what it expects, trains and stores."""
     from sweeps.leasing.claims import Claims
     from sweeps.running.storing import Storing
+    from sweeps.state.passing import OWNER
 
     log = os.open(os.environ[_LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     usual_add, usual_expect = Storing.add, Claims.expect
 
-    def note(what: str, keys: Collection[str] = ()) -> None:
+    def note(what: str, keys: Iterable[str] = ()) -> None:
         content = {"launch": os.environ[_LAUNCH], "what": what, "keys": list(keys)}
         os.write(log, (json.dumps(content) + "\n").encode())
 
@@ -119,13 +124,15 @@ def write_down() -> None:
         time.sleep(float(os.environ[_NAP]))
         before = self._num_stored
         epoch = len(process.records)  # type: ignore[attr-defined]
-        note("trained", [self._keys[epoch - 1]])
+        note("trained", self._keys[epoch - 1 :])
         usual_add(self, process, seconds)  # type: ignore[arg-type]
         if self._num_stored > before:
             note("stored", self._keys[: self._num_stored])
 
     def expect(self: Claims, runs: object) -> None:
+        stages = list(self.store.stages())
         usual_expect(self, runs)  # type: ignore[arg-type]
-        note("joined")
+        kept = (s.key for s in stages if s.state is not None and OWNER not in s.environment)
+        note("joined", kept)
 
     Storing.add, Claims.expect = add, expect  # type: ignore[method-assign,assignment]

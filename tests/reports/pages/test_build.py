@@ -147,6 +147,17 @@ def test_tables_of_an_earlier_report_go_if_this_one_has_none(
     assert there == after | {"mine.csv", "points.md"}
 
 
+def test_files_of_others_stay_where_no_report_was(
+    study: Study, results: tuple[RunResult, ...], tmp_path: Path
+) -> None:
+    for name in ("references.md", "points.csv", "figures/schedules.pdf"):
+        (tmp_path / "paper" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "paper" / name).write_text("mine")
+    write(study, results, tmp_path / "paper")
+    for name in ("references.md", "points.csv", "figures/schedules.pdf"):
+        assert (tmp_path / "paper" / name).read_text() == "mine"
+
+
 def test_every_table_that_a_report_may_have_is_one_that_goes() -> None:
     names = set()
     for module in sorted(Path(build.__file__).parents[1].rglob("*.py")):

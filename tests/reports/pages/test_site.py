@@ -1,10 +1,12 @@
 """Site: reports are copied whole, and the index shows every verdict, escaped."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from mixup_core.store.errors import UnreadableError
 from reports.pages.site import write_site
 
 
@@ -17,9 +19,12 @@ def _report(folder: Path, **provenance: object) -> None:
         'says,verdict,value,low,high,reference,n\n"A is <better>, by far",holds,1,0,2,,5\n'
     )
     content = {
+        "study": "one", "arms": {},
         "description": "Does A beat B?", "finished": True, "seeds": [0, 1], "code": None,
         "last_epoch_stored_at_ms": 1_795_569_753_752,
-        "runs": [{"outcome": "complete"}, {"outcome": "diverged"}],
+        "runs": [
+            {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},
+        ],
     }  # fmt: skip
     (folder / "provenance.json").write_text(json.dumps(content | provenance))
 
@@ -48,3 +53,29 @@ def test_a_site_written_again_is_the_same(tmp_path: Path, times: int) -> None:
         write_site(tmp_path / "reports", tmp_path / "site")
     files = sorted(p for p in (tmp_path / "site").rglob("*") if p.is_file())
     assert len(files) == 6
+
+
+@pytest.mark.parametrize("place", ["index.html", "one/thesis.tex"])
+def test_nothing_of_another_site_is_replaced(tmp_path: Path, place: str) -> None:
+    _report(tmp_path / "reports" / "one")
+    other = tmp_path / "site" / place
+    other.parent.mkdir(parents=True)
+    other.write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_site(tmp_path / "reports", tmp_path / "site")
+    assert [path for path in (tmp_path / "site").rglob("*") if path.is_file()] == [other]
+    assert other.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("provenance.json", "["), ("provenance.json", "[]"), ("provenance.json", "{}"),
+        ("provenance.json", "null"), ("verdicts.csv", "a,b"), ("verdicts.csv", "says,verdict\n1"),
+    ],
+)  # fmt: skip
+def test_a_damaged_report_is_named(tmp_path: Path, file: str, content: str) -> None:
+    _report(tmp_path / "reports" / "one")
+    (tmp_path / "reports" / "one" / file).write_text(content)
+    with suppress(UnreadableError):  # a row that lacks a column has no verdict
+        write_site(tmp_path / "reports", tmp_path / "site")

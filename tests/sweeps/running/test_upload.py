@@ -11,6 +11,9 @@ from sweeps.running import upload as uploads
 from sweeps.running.upload import Upload, UploadError
 
 CREDENTIALS = [
+    ".config/gcloud/application_default_credentials.json", ".config/gh/hosts.yml",
+    ".cache/huggingface/token", ".local/share/keyrings/login.keyring", "adc/token", ".condarc",
+    "cluster.kubeconfig", ".m2/settings.xml",
     ".pgpass", ".netrc", ".ssh/config", ".ssh/known_hosts", ".aws/credentials", ".git-credentials",
     ".kube/config", "server.pem", "SERVER.PEM", "a/b/tls.key", ".env", ".env.local", ".npmrc",
     "id_rsa", "id_ed25519", "id_ed25519.pub", "id_ecdsa_sk", "deep/.docker/config.json",
