@@ -48,7 +48,7 @@ from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.commands.why import why
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
-from sweeps.machine.arguments import hide_addresses
+from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import PlaceError
@@ -75,6 +75,7 @@ def main() -> NoReturn:
     Whatever the umask, nothing that it or a process below it makes can be written by others.
     """
     os.umask(os.umask(0o022) | 0o022)
+    read_names_as_utf8()
     hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
     steady_streams()
     _ignore_warnings()

@@ -5,6 +5,7 @@ import os
 import shlex
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -13,6 +14,12 @@ from sweeps.commands.request import RefusedError, home_option, loading_option, p
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
+
+_SERVERS = (
+    "MLFLOW_", "UVICORN_", "GUNICORN_", "FLASK_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS",
+)  # fmt: skip
+"""Begin the variables that MLflow's server and those below it take options from."""
+_KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 
 
 @click.command()
@@ -51,8 +58,6 @@ def ui(study: str | None, home: Path, port: int) -> int:
             f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
         )
     click.echo(f"all of them in a moment at http://127.0.0.1:{port}  (Ctrl-C ends it)")
-    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     server = [
         sys.executable,
         "-m",
@@ -73,7 +78,23 @@ def ui(study: str | None, home: Path, port: int) -> int:
         "--allowed-hosts",
         "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
     ]
-    os.execv(sys.executable, server)  # noqa: S606  the server takes this process's place
+    # The server takes this process's place.
+    os.execve(sys.executable, server, closed_environment(os.environ))  # noqa: S606
+
+
+def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the server has no options but those of its command line.
+
+    MLflow, uvicorn and gunicorn take options from variables too: to listen elsewhere, to answer
+    pages of any site, to open another database.
+    """
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.lstrip("_").upper().startswith(_SERVERS) or name in _KEPT
+    }
+    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | own
 
 
 def _require_free(port: int) -> None:

@@ -1,5 +1,6 @@
-"""Arguments: the command line of this process, which every user of the machine can read."""
+"""Arguments: the command line of this process: how it is read, and what of it others can read."""
 
+import codecs
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from mixup_core.addresses import Address
 
 Shown = Callable[[str], Address]
+
+
+def read_names_as_utf8() -> None:
+    """Start this process anew in Python's UTF-8 mode if the locale means another encoding.
+
+    Databases and URLs take every path as UTF-8; in another encoding one path would be two folders.
+    What is printed keeps the encoding of the terminal.
+    """
+    if codecs.lookup(sys.getfilesystemencoding()).name == "utf-8":
+        return
+    printed = {} if sys.stdout is None else {"PYTHONIOENCODING": sys.stdout.encoding}
+    arguments = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
+    os.execve(sys.executable, arguments, printed | os.environ | {"PYTHONUTF8": "1"})  # noqa: S606
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown]) -> None:

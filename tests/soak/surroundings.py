@@ -26,6 +26,8 @@ COMMANDS = (
     "sync {study}", "export {study} --out {out}", "list", "store list {study}", "store verify",
     "data list", "doctor", "schema", "ui",
 )  # fmt: skip
+FEW = ("run {study} --engine inline", "report {study}", "status {study} --json", "list")
+"""Commands that read and write most; tried where a surrounding is one of many of its kind."""
 ON_RAY = "run {study} --slots 1 --set seeds=1 --set base.draws=1001"
 ODD = "é 'x' \"y\" #%?&[1]$HOME\\"
 """Name of a folder that is made beside the home; `{folder}` in a value is the folder of both."""
@@ -103,7 +105,8 @@ def _places() -> Iterator[Surrounding]:
             commands=_WITH_RAY,
         )
     for home in ("", "/no/such/place", "/etc/passwd", "relative"):
-        yield Surrounding(name=f"HOME={home}", variables={"HOME": home, "MIXSWEEP_DATA": None})
+        own = {"HOME": home, "MIXSWEEP_DATA": None}
+        yield Surrounding(name=f"HOME={home}", variables=own, commands=FEW)
 
 
 def _users() -> Iterator[Surrounding]:
@@ -127,10 +130,11 @@ def _networks() -> Iterator[Surrounding]:
 
 def _locales() -> Iterator[Surrounding]:
     for locale in ("C", "POSIX", "tr_TR.UTF-8", "de_DE.ISO-8859-1", "no.such"):
-        yield Surrounding(name=f"LC_ALL={locale}", variables={"LC_ALL": locale, "LANG": locale})
+        own = {"LC_ALL": locale, "LANG": locale}
+        yield Surrounding(name=f"LC_ALL={locale}", variables=own, commands=FEW)
     for terminal in ("dumb", "no-such"):
         variables = {"TERM": terminal, "COLUMNS": "0", "LINES": "junk"}
-        yield Surrounding(name=f"TERM={terminal}", variables=variables)
+        yield Surrounding(name=f"TERM={terminal}", variables=variables, commands=FEW)
 
 
 def _families() -> Iterator[Surrounding]:
@@ -144,10 +148,10 @@ def _families() -> Iterator[Surrounding]:
             yield Surrounding(
                 name=f"{family}={value}",
                 variables=dict.fromkeys(sorted(names - _ADDRESSES), value),
-                commands=_WITH_RAY if value == "junk" else COMMANDS,
+                commands=_WITH_RAY if value == "junk" else FEW,
             )
     for name, value in _PYTHON.items():
-        yield Surrounding(name=f"{name}={value}", variables={name: value})
+        yield Surrounding(name=f"{name}={value}", variables={name: value}, commands=FEW)
 
 
 def main() -> None:

@@ -5,8 +5,10 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -25,23 +27,59 @@ SEARCH = "/api/2.0/mlflow/experiments/search"
 CREATE = "/api/2.0/mlflow/experiments/create"
 
 
+HOSTILE = {
+    "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "true",
+    "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": "*",
+    "MLFLOW_SERVER_ALLOWED_HOSTS": "*",
+    "MLFLOW_HOST": "0.0.0.0",
+    "MLFLOW_ARTIFACTS_ONLY": "true",
+    "MLFLOW_STATIC_PREFIX": "/elsewhere",
+    "MLFLOW_GUNICORN_OPTS": "--bind 0.0.0.0:0",
+    "MLFLOW_UVICORN_OPTS": "--host 0.0.0.0",
+    "MLFLOW_READ_REPLICA_BACKEND_STORE_URI": "sqlite:////no/such/place.db",
+    "GUNICORN_CMD_ARGS": "--bind 0.0.0.0:0",
+    "UVICORN_UDS": "/no/such/place",
+    "UVICORN_HOST": "0.0.0.0",
+    "WEB_CONCURRENCY": "7",
+}
+"""Options that MLflow's server and those below it take from the environment."""
+
+
 @pytest.fixture(scope="module")
-def port(command_line: Callable[..., CommandLine]) -> Iterator[int]:
+def server(command_line: Callable[..., CommandLine]) -> Iterator[tuple[int, int]]:
+    """Return pid and port of a server that was started in a hostile environment."""
     mixsweep = command_line()
     train(mixsweep.home)
     mixsweep("sync", "digits")
     (port,) = free_ports(1)
-    server = mixsweep.start("ui", "digits", "--port", str(port))
+    server = replace(mixsweep, extra=HOSTILE).start("ui", "digits", "--port", str(port))
     try:
         give_up_at = time.monotonic() + 120
         while _status(port, "GET", "/health") != 200:
             assert server.poll() is None, server.communicate()
             assert time.monotonic() < give_up_at, "the server does not answer"
             time.sleep(0.5)
-        yield port
+        yield server.pid, port
     finally:
         server.terminate()
         server.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def port(server: tuple[int, int]) -> int:
+    return server[1]
+
+
+def test_no_variable_makes_the_server_listen_elsewhere(server: tuple[int, int]) -> None:
+    pid, port = server
+    process = psutil.Process(pid)
+    found = {
+        tuple(socket.laddr)
+        for each in (process, *process.children(recursive=True))
+        for socket in each.net_connections()
+        if socket.status == psutil.CONN_LISTEN
+    }
+    assert found == {("127.0.0.1", port)}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +122,7 @@ def test_another_site_can_change_nothing(port: int, origin: str) -> None:
 def test_a_damaged_database_is_named_with_what_brings_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("a server starts"))
+    monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
     (tmp_path / "mlflow.db").touch()
     DAMAGES[damage](tmp_path / "mlflow.db")
     for study in ([], ["digits"]):
@@ -100,7 +138,7 @@ def test_a_damaged_database_is_named_with_what_brings_it_back(
 def test_a_port_that_another_program_uses_is_refused_and_never_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    monkeypatch.setattr("os.execv", lambda *arguments: pytest.fail("a server starts"))
+    monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
     _connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
     with socket.create_server((host, 0)) as stranger:
         port = stranger.getsockname()[1]

@@ -3,7 +3,7 @@
 import pytest
 
 from mixup_core.addresses import store_address
-from sweeps.machine.arguments import hide_addresses, moved_to_environment
+from sweeps.machine.arguments import hide_addresses, moved_to_environment, read_names_as_utf8
 from sweeps.machine.databases import database_address
 
 OPTIONS = {("--store", "S"): store_address, ("--optuna", "O"): database_address}
@@ -38,3 +38,18 @@ def test_without_such_an_address_the_process_goes_on(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("started anew"))
     monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "run", "x", "--store", "runs"])
     hide_addresses(OPTIONS)
+
+
+def test_a_process_whose_locale_is_not_utf8_starts_anew_in_utf8_mode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[tuple[str, list[str], dict[str, str]]] = []
+    monkeypatch.setattr("os.execve", lambda *given: started.append(given))
+    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "list"])
+    read_names_as_utf8()
+    assert started == []
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "iso8859-1")
+    read_names_as_utf8()
+    ((program, arguments, environment),) = started
+    assert arguments == [program, "-X", "utf8", "-m", "sweeps", "list"]
+    assert environment["PYTHONUTF8"] == "1"

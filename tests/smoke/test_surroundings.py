@@ -1,0 +1,46 @@
+"""Surroundings: commands work where everything around them is odd at once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.soak.surroundings import FEW, ODD, Surrounding, surroundings
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+WORST = Surrounding(
+    name="everything at once",
+    variables={
+        "HOME": f"{{folder}}/{ODD}",
+        "MIXSWEEP_HOME": f"{{folder}}/{ODD}/runs",
+        "XDG_CACHE_HOME": "/no/such/place",
+        "TMPDIR": "/no/such/place",
+        "LC_ALL": "POSIX",
+        "TERM": "no-such",
+        "COLUMNS": "0",
+        "OPTUNA_STORAGE": "junk",
+        "RAY_ADDRESS": "",
+        "RAY_TMPDIR": "/no/such/place",
+        "PYTHONWARNINGS": "error",
+        "PYTHONUTF8": "0",
+        "PYTHONIOENCODING": "ascii",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPYCACHEPREFIX": "/no/such/place",
+        **dict.fromkeys(_PROXIES, "http://127.0.0.1:9"),
+    },
+    prefix=("sh", "-c", 'umask 077 && exec "$@"', "sh"),
+    commands=(*FEW, "export {study} --out {out}"),
+)
+
+
+def test_commands_work_where_everything_around_them_is_odd_at_once(tmp_path: Path) -> None:
+    for verb, code, said in WORST.tried(tmp_path / "s"):
+        assert code == 0, (verb, said)
+        assert "Traceback" not in said, verb
+
+
+def test_every_surrounding_has_a_name_of_its_own_and_some_run_on_ray() -> None:
+    found = list(surroundings())
+    assert len({each.name for each in found}) == len(found)
+    assert sum("--slots" in " ".join(each.commands) for each in found) >= 10
