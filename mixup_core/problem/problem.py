@@ -60,6 +60,8 @@ PROBLEMS: Register["str | Problem"] = _Problems("problem", {
     "rare-features": "mixup_core.theory.rare_features:RARE_FEATURES",
     "separability": "mixup_core.theory.separability:SEPARABILITY",
     "spurious-feature": "mixup_core.theory.spurious_feature:SPURIOUS_FEATURE",
+    "gaussian-features": "mixup_core.theory.gaussian_features:GAUSSIAN_FEATURES",
+    "mixup-expansion": "mixup_core.theory.mixup_expansion:MIXUP_EXPANSION",
 })  # fmt: skip
 """Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
 problem is asked for."""

@@ -4,7 +4,9 @@ Two interleaved half circles with noise, folded so that the classes lie on eithe
 x_1 = 0 and at least `separation` from it: that line would do, and its margin is known.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and the figure beside it. Its public
-script accumulates gradients over the steps of mixup alone; here every step begins anew.
+script accumulates gradients over the steps of mixup alone; here every step begins anew. The
+theorem's condition, that most label weight of the mixed points near a point is of its own class,
+can be computed point by point and held against the network.
 """
 
 import math
@@ -22,6 +24,7 @@ from mixup_core.problem import Axis, Cost, Metric, Problem, Seed, Series
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.theory.local_optimum import local_weights
 from mixup_core.theory.relu_network import MixedSteps, ReluNetwork
 from mixup_core.theory.segments import distances_to_segments
 from mixup_core.tree.checked import Checked
@@ -29,6 +32,9 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 EXTENT = 2.0
 """Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
+
+GRID = 25
+"""Nodes along each axis at which the local optimum is computed."""
 
 ROWS = tuple(row / 5 for row in range(-8, 9))
 """Heights x_2 at which the boundary is recorded."""
@@ -52,6 +58,10 @@ class MoonsConfig(Checked):
     """Units of the hidden ReLU layer."""
     lr: Positive = 1e-3
     """Learning rate of Adam."""
+    compared: Law | None = None
+    """Law whose local optimum the network is compared with; None: none is computed."""
+    reach: Positive = 0.1
+    """Radius of the neighbourhoods in which the local optimum counts label weight."""
     resolution: Annotated[int, Range(10, 1000)] = 100
     """Cells of the grid along each axis of the square."""
     steps_per_epoch: Count = 100
@@ -170,6 +180,44 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
     return dict(zip(ROWS, (EXTENT * (2 * shares - 1)).tolist(), strict=True))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Optimum:
+    """The class of most label weight, at the points and on a grid over the square."""
+
+    at_points: NDArray[Any]
+    """(points,)."""
+    places: Floats
+    """(places, 2), the nodes of the grid that mixed points are near."""
+    at_places: NDArray[Any]
+    """(places,)."""
+
+    @classmethod
+    def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
+        """Return the local optimum of a law."""
+        nodes = np.linspace(-EXTENT, EXTENT, GRID)
+        grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+        own = local_weights(points, points, labels, law, config.reach)
+        around = local_weights(grid, points, labels, law, config.reach)
+        is_met = around.sum(axis=1) > 0
+        return cls(
+            at_points=own.argmax(axis=1),
+            places=grid[is_met],
+            at_places=around[is_met].argmax(axis=1),
+        )
+
+    def measured(
+        self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
+    ) -> dict[str, float]:
+        """Return how often the condition holds, and how often the network agrees with it."""
+        at_points = config.network.logits(weights, points).argmax(axis=1)
+        at_places = config.network.logits(weights, self.places).argmax(axis=1)
+        return {
+            "optimum/own": float((self.at_points == labels).mean()),
+            "optimum/agreement_points": float((self.at_points == at_points).mean()),
+            "optimum/agreement": float((self.at_places == at_places).mean()),
+        }
+
+
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Return a run before its first step."""
     del data_root, device
@@ -182,7 +230,8 @@ def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProc
         num=config.steps_per_epoch,
         lr=config.lr,
     )
-    largest = largest_margin(inputs, labels)
+    largest, law = largest_margin(inputs, labels), config.compared
+    optimum = None if law is None else Optimum.of(config, inputs, labels, law)
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         loss = steps.take(state, stream(config.seed, "mixing", epoch))
@@ -190,6 +239,7 @@ def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProc
             "step": float((epoch + 1) * steps.num),
             "train/loss": loss,
             **_measured(config, state["weights"], inputs, labels, largest),
+            **(optimum.measured(config, state["weights"], inputs, labels) if optimum else {}),
         }
 
     weights = steps.network.initial(stream(config.seed, "initial weights"))
@@ -240,6 +290,21 @@ MOONS = Problem(
         "boundary/spread": Metric(label="spread of the boundary across the line", least=0.0),
         "boundary/length": Metric(
             label="length of the boundary, in lengths of the line", least=0.0
+        ),
+        "optimum/own": Metric(
+            label="points at which the own class has most label weight",
+            unit="%",
+            is_lower_better=False,
+        ),
+        "optimum/agreement": Metric(
+            label="places where the network agrees with the local optimum",
+            unit="%",
+            is_lower_better=False,
+        ),
+        "optimum/agreement_points": Metric(
+            label="points at which the network agrees with the local optimum",
+            unit="%",
+            is_lower_better=False,
         ),
         "train/error": Metric(label="training error", unit="%"),
         "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),

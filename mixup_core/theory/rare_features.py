@@ -16,24 +16,30 @@ patches. Sources of the latter two, of which the abstracts alone were read: Oh &
 arXiv:2410.23672 (on features of varying rarity Cutout learns some that plain training misses, and
 CutMix rarer ones still), and Li et al. 2025, arXiv:2502.08940 (removal of features and mixing of
 features as two separate effects, CutMix having both).
+
+A schedule may change the law from record to record, and a filter may keep the mixed points on which
+the network is behind, or ahead of, a teacher. Source: slides on data valuation for mixup, which do
+so on images alone.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, assert_never
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
+from mixup_core.laws.schedules import Easy, EasyHardEasy, Hard, epoch_after
 from mixup_core.mixing.cells import draw_kept
 from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
+from mixup_core.theory.point_mixing import FeatureTeacher, Mixing
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, Whole
 from mixup_core.tree.written_forms import spelled
@@ -54,8 +60,17 @@ class RareFeaturesConfig(Checked):
     """First record (0-based) trained under `law_after`, at most `epochs`; None never switches."""
     law_after: Law = field(default_factory=Erm)
     """Law from the switch on; without one it has no meaning."""
+    schedule: Easy | Hard | EasyHardEasy | None = None
+    """Laws that change from record to record, in the place of `law`; None: one law throughout."""
     operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes by lam."""
+    keep: Literal["all", "low", "high"] = "all"
+    """`low` keeps the mixed points on which the network's loss is not below the teacher's, `high`
+    the others; sums are divided by the number of all points. `all` has no teacher."""
+    warm_up: Share = 0.25
+    """Fraction of the records that come first and keep all points."""
+    teacher_scale: Positive = 4.0
+    """Logit that the teacher gives to a point with one feature, of its own class."""
     points: Annotated[int, Range(2)] = 100
     """n of the source."""
     dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
@@ -96,13 +111,21 @@ class RareFeaturesConfig(Checked):
         require(within, "switch_epoch <= epochs", self, "switch_epoch", "epochs")
         has_use = switch is not None or not self.law_after.mixes
         require(has_use, "law_after needs a switch_epoch", self, "switch_epoch", "law_after")
+        is_one = self.schedule is None or not self.law.mixes
+        require(is_one, "law must be left out beside a schedule", self, "schedule", "law")
         fits = self.noise_features < self.patches
         require(fits, "noise_features < patches", self, "noise_features", "patches")
 
     def law_at(self, epoch: int) -> Law:
         """Return the law of a 0-based record."""
-        has_switched = self.switch_epoch is not None and epoch >= self.switch_epoch
-        return self.law_after if has_switched else self.law
+        if self.switch_epoch is not None and epoch >= self.switch_epoch:
+            return self.law_after
+        return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
+
+    def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
+        """Return which mixed points a 0-based record keeps."""
+        is_plain = epoch < epoch_after(self.warm_up, self.epochs) or not self.law_at(epoch).mixes
+        return "all" if is_plain else self.keep
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,23 +168,6 @@ def draw_patches(
     return Patches(features=features, noise=noise, places=places.ravel(), labels=labels)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Mixing:
-    """The terms by which one step mixes its points.
-
-    own * x + partner * x[order], label * y + (1 - label) y'.
-    """
-
-    own: Floats
-    """(points, P)."""
-    partner: Floats
-    """(points, P)."""
-    label: Floats
-    """(points,)."""
-    order: NDArray[Any]
-    """(points,), the partner of each point: a permutation."""
-
-
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
@@ -187,7 +193,12 @@ def draw_mixings(
     ]
 
 
-def score_gradient(scores: Floats, labels: NDArray[Any], mixing: Mixing) -> tuple[float, Floats]:
+def score_gradient(
+    scores: Floats,
+    labels: NDArray[Any],
+    mixing: Mixing,
+    teacher: FeatureTeacher | None = None,
+) -> tuple[float, Floats]:
     """Return the mean cross entropy of mixed points, in nats, and its gradient by the scores.
 
     The scores of a mixed patch are the mixed scores of its patches, since these are linear; a logit
@@ -197,16 +208,20 @@ def score_gradient(scores: Floats, labels: NDArray[Any], mixing: Mixing) -> tupl
         scores: (points, P, 2 m), <w_{k,r}, x_p> of the unmixed points, neurons of class 1 first.
         labels: (points,), 0 or 1.
         mixing: Of this step.
+        teacher: Chooses the mixed points that have a gradient; None: all have.
     """
     from scipy.special import log_softmax, softmax
 
     points, patches, neurons = scores.shape
-    mixed = mixing.own[..., None] * scores + mixing.partner[..., None] * scores[mixing.order]
+    mixed = mixing.mixed(scores)
     logits = (mixed**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
-    first = (mixing.label * (labels == 0)) + (1 - mixing.label) * (labels[mixing.order] == 0)
-    target = np.column_stack([first, 1 - first])
-    loss = -float((target * log_softmax(logits, axis=1)).sum()) / points
-    pull = np.repeat((softmax(logits, axis=1) - target) / points, neurons // 2, axis=1)
+    target = mixing.targets(labels)
+    logs = target * log_softmax(logits, axis=1)
+    loss = -float(logs.sum()) / points
+    rest = (softmax(logits, axis=1) - target) / points
+    if teacher is not None:
+        rest *= teacher.kept(mixing, target, -logs.sum(axis=1))[:, None]
+    pull = np.repeat(rest, neurons // 2, axis=1)
     back = 2 * mixed * pull[:, None]
     gradient = mixing.own[..., None] * back
     gradient[mixing.order] += mixing.partner[..., None] * back
@@ -246,9 +261,13 @@ def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> Ar
         losses = np.empty(steps)
         flat = data.features.reshape(-1, NUM_FEATURES)
         mixings = draw_mixings(config, law, stream(config.seed, "mixing", epoch), steps)
+        keep, teacher = config.kept_at(epoch), None
+        if keep != "all":
+            scale = config.teacher_scale
+            teacher = FeatureTeacher(features=data.features, keep=keep, scale=scale)
         for step, mixing in enumerate(mixings):
             now = scores(data, inner, at_start, state)
-            losses[step], gradient = score_gradient(now, data.labels, mixing)
+            losses[step], gradient = score_gradient(now, data.labels, mixing, teacher)
             gradient = config.lr * gradient.reshape(-1, shape[1])
             state["features"] = state["features"] - flat.T @ gradient
             state["memory"] = state["memory"] - gradient[data.places]
@@ -285,14 +304,18 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
     """Return what decides a record: how it mixes, nothing more under ERM."""
-    law = config.law_at(epoch)
+    law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
-    return [found, spelled(config.operation, brief=True)] if law.mixes else found
+    if not law.mixes:
+        return found
+    mixes = [found, spelled(config.operation, brief=True)]
+    return mixes if keep == "all" else [*mixes, keep, config.teacher_scale]
 
 
 def method(config: RareFeaturesConfig) -> str | None:
     """Return the name of a plain law that mixes linearly and never changes."""
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
+    is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None
 
 
@@ -328,10 +351,17 @@ RARE_FEATURES = Problem(
     axis=Axis(label="gradient steps", unit="record", metric="step"),
     keying=Keying(
         by_epoch=dict.fromkeys(
-            ("law", "law_after", "switch_epoch"),
+            (
+                "law", "law_after", "switch_epoch",
+                "schedule", "schedule.base", "schedule.low", "schedule.high",
+            ),
             "The law of each record enters instead, with all of its fields.",
         )
-        | {"operation": "It enters whole with the law of each record that mixes."},
+        | {"operation": "It enters whole with the law of each record that mixes."}
+        | dict.fromkeys(
+            ("keep", "warm_up", "teacher_scale"),
+            "They enter with each record that has a teacher.",
+        ),
         of_epoch=of_epoch,
     ),
     unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),

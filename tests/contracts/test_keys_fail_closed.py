@@ -125,10 +125,13 @@ SMALL: dict[str, list[dict[str, Any]]] = {
             {},
             {"law": {"beta": 0.5}, "switch_epoch": 1},
             {"switch_epoch": 1, "law_after": "midpoint", "operation": "cutmix"},
+            {"schedule": "easy", "keep": "low", "warm_up": 0.4},
         )
     ],
     "separability": [_ARRAYS],
     "spurious-feature": [_ARRAYS],
+    "gaussian-features": [_ARRAYS | {"samples": 20}],
+    "mixup-expansion": [_ARRAYS | {"first_points": 8, "rank": 2, "test_points": 20}],
 }
 """Problem to configurations of three epochs that are trained in no time."""
 

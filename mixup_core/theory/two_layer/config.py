@@ -18,6 +18,8 @@ class PatchData(Checked):
 
     A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}` and
     P - 2 C_P patches of noise, `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with classes s_j != y.
+    With L > 2 features, which the source does not have, C_P patches of each have correlations
+    delta1 + (delta2 - L delta1) times a point that is uniform on the simplex.
 
     Free in the definition and fixed here: the patches stand in the same order in every point, the
     s_j are uniform and differ, and all noise patches of a point are the same vector, which so
@@ -28,20 +30,22 @@ class PatchData(Checked):
     """
 
     classes: Annotated[int, Range(2)] = 6
-    """k; each class has two features, so the data span 2 k dimensions."""
+    """k; each class has L features, so the data span L k dimensions."""
+    features: Annotated[int, Range(2, 10)] = 2
+    """L, the features of each class; 2 in the source."""
     points_per_class: Count = 20
     """N / k."""
     signal_patches: Count = 1
     """C_P."""
     noise_patches: Whole = 12
-    """(P - 2 C_P) / k^2."""
+    """(P - L C_P) / k^2."""
     noise_classes: Count = 1
     """Q, below k."""
     delta1: Positive = 0.5
-    """Least correlation of a signal patch with its feature, at most delta2 / 2."""
+    """Least correlation of a signal patch with its feature, at most delta2 / L."""
     delta2: Positive = 2.0
-    """Sum of the correlations of a signal patch and its partner; beta is uniform on
-    [delta1, delta2 - delta1]."""
+    """Sum of the correlations of a signal patch and its partners; with two features beta is
+    uniform on [delta1, delta2 - delta1]."""
     delta3: NonNegative = 0.0425
     """Least noise gamma, in units of k^-1.5."""
     delta4: NonNegative = 0.055
@@ -57,13 +61,19 @@ class PatchData(Checked):
         """
         fits = self.noise_classes < self.classes
         require(fits, "noise_classes < classes", self, "noise_classes", "classes")
-        require(2 * self.delta1 <= self.delta2, "2 delta1 <= delta2", self, "delta1", "delta2")
+        fits = self.features * self.delta1 <= self.delta2
+        require(fits, "features * delta1 <= delta2", self, "delta1", "delta2", "features")
         require(self.delta3 <= self.delta4, "delta3 <= delta4", self, "delta3", "delta4")
 
     @property
     def patches(self) -> int:
         """P, the number of patches of a point."""
-        return 2 * self.signal_patches + self.noise_patches * self.classes**2
+        return self.features * self.signal_patches + self.noise_patches * self.classes**2
+
+    @property
+    def span(self) -> int:
+        """The dimension of the span of all features, L k."""
+        return self.features * self.classes
 
     @property
     def noise_range(self) -> tuple[float, float]:
@@ -138,6 +148,10 @@ class TwoLayerConfig(Checked):
     """Ordered pairs (i, j) over k. They are drawn once, uniformly with replacement (a point may
     meet itself), each with one lam: the loss is a Monte Carlo mean of J_MM. The pairs are the same
     under every law."""
+    nodes: Annotated[int, Range(0, 1000)] = 0
+    """Values of lam that each pair is mixed by, quantiles of the law of equal weight, in the place
+    of one drawn lam; 0: one is drawn. With drawn values the loss of a Beta law has few of them, and
+    what it ends at may be theirs."""
     integrator: Integrator = field(default_factory=Rkc)
     first_time: Positive = 10.0
     """Flow time of the first record."""
@@ -162,6 +176,11 @@ class TwoLayerConfig(Checked):
             "records_per_decade",
             "first_time",
         )
+        fits = self.nodes == 0 or self.operation == PatchLinear()
+        require(fits, "nodes need the linear operation", self, "nodes", "operation")
+        fits = self.nodes == 0 or self.law.has_nodes(self.nodes)
+        rule = "every share of a discrete law must be a multiple of 1/nodes"
+        require(fits, rule, self, "nodes", "law")
 
     @property
     def classes(self) -> int:

@@ -17,7 +17,7 @@ def feature_accuracy(
     """Return the accuracy per class with one feature's patches alone, and with all patches.
 
     v_{y,l} counts as learned if points of class y are still classified right when all patches
-    with the other feature are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
+    with other features are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
     left out.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, on fresh points.
@@ -25,16 +25,17 @@ def feature_accuracy(
     Args:
         outputs: The network on `points`.
         points: Points with one label each.
-        weights: (k, m, 2 k).
+        weights: (k, m, L k).
 
     Returns:
-        (k, 2), the accuracy on class y with feature l alone, and (k,), with both; in [0, 1].
+        (k, L), the accuracy on class y with feature l alone, and (k,), with all; in [0, 1].
     """
     parts = points.counts * outputs.by_patch(weights)
-    signals = (len(points.counts) - 1) // 2
-    by_feature = parts[:, :-1].reshape(len(parts), 2, signals, -1).sum(axis=2)
+    features = weights.shape[2] // len(parts)
+    signals = (len(points.counts) - 1) // features
+    by_feature = parts[:, :-1].reshape(len(parts), features, signals, -1).sum(axis=2)
     noise = parts[:, -1]
-    alone = [_accuracy(by_feature[:, feature] + noise, points) for feature in range(2)]
+    alone = [_accuracy(by_feature[:, feature] + noise, points) for feature in range(features)]
     return np.stack(alone, axis=1), _accuracy(by_feature.sum(axis=1) + noise, points)
 
 
@@ -54,7 +55,7 @@ def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def correlations(weights: Floats, threshold: float) -> Floats:
-    """Return C_{y,l}, the summed correlations of class y's active neurons with v_{y,l}: (k, 2).
+    """Return C_{y,l}, the summed correlations of class y's active neurons with v_{y,l}: (k, L).
 
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
         B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
@@ -64,11 +65,11 @@ def correlations(weights: Floats, threshold: float) -> Floats:
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 
     Args:
-        weights: (k, m, 2 k).
+        weights: (k, m, L k).
         threshold: rho / delta1: the correlation at which every signal patch is in the linear part.
     """
     classes, neurons, _ = weights.shape
-    own = weights.reshape(classes, neurons, classes, 2)[range(classes), :, range(classes)]
+    own = weights.reshape(classes, neurons, classes, -1)[range(classes), :, range(classes)]
     summed: Floats = np.where(own >= threshold, own, 0.0).sum(axis=1)
     return summed
 

@@ -61,11 +61,11 @@ def is_linearly_separable(points: PatchSet) -> bool:
 def noise_over_signal(data: PatchData) -> float:
     """Return the least pooled noise over the mean pooled signal of a feature.
 
-        (P - 2 C_P) delta3 / (C_P delta2 / 2)
+        (P - L C_P) delta3 / (C_P delta2 / L)
 
     Above 1, with k >= 3 and every pair (class, noise class) among the points, no linear model is
     without error: summing its margins over a class y with noise s and the class s with noise y,
     the noise outweighs the signal it imitates.
     """
-    noise = (data.patches - 2 * data.signal_patches) * data.noise_range[0]
-    return noise / (data.signal_patches * data.delta2 / 2)
+    noise = (data.patches - data.features * data.signal_patches) * data.noise_range[0]
+    return noise / (data.signal_patches * data.delta2 / data.features)

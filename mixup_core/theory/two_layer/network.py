@@ -34,8 +34,8 @@ def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def initial_weights(config: TwoLayerConfig) -> Floats:
-    """Return the weights before training: (k, m, 2 k), each N(0, sigma_0^2)."""
-    shape = (config.classes, config.neurons, 2 * config.classes)
+    """Return the weights before training: (k, m, L k), each N(0, sigma_0^2)."""
+    shape = (config.classes, config.neurons, config.data.span)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
 
@@ -68,7 +68,7 @@ class PatchOutputs:
         """Return what each patch adds to each output, once: (k, patches, points).
 
         Args:
-            weights: (k, m, 2 k).
+            weights: (k, m, L k).
             slopes: (k, m, patches * points), takes R' of each pre-activation.
         """
         config, rows = self.config, self._rows

@@ -1,8 +1,8 @@
 """PatchSet: labelled points made of patches, drawn, mixed, and with one feature removed.
 
-Coordinate 2 y + l - 1 of a patch is its component along v_{y,l}, y from 0 and l in {1, 2}. The
+Coordinate L y + l - 1 of a patch is its component along v_{y,l}, y from 0 and l from 1 to L. The
 features are orthonormal and span the data, and the part of a weight orthogonal to them neither
-moves nor matters, so these 2 k coordinates are exact for any dimension d of the patches.
+moves nor matters, so these L k coordinates are exact for any dimension d of the patches.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class PatchSet:
     """Points and their soft labels. Equal patches of a point stand once, with their number."""
 
     patches: Floats
-    """(patches, points, 2 k): first the C_P patches of feature 1, then those of feature 2, then
-    the noise."""
+    """(patches, points, L k): first the C_P patches of feature 1, then those of feature 2, and so
+    on, then the noise."""
     counts: Floats
     """(patches, points): how many equal patches each of these is; 0 where there is none."""
     targets: Floats
@@ -37,7 +37,7 @@ class PatchSet:
 
     @property
     def pooled(self) -> Floats:
-        """(points, 2 k): the sum of a point's patches, all that a linear model sees of it."""
+        """(points, L k): the sum of a point's patches, all that a linear model sees of it."""
         pooled: Floats = np.einsum("pn,pnc->nc", self.counts, self.patches)
         return pooled
 
@@ -64,22 +64,34 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
     labels = np.repeat(np.arange(classes), points_per_class)
     points = np.arange(len(labels))
     rng = stream(seed, purpose)
-    beta = data.delta1 + (data.delta2 - 2 * data.delta1) * rng.random((signals, len(labels)))
+    shares = _drawn_shares(data, len(labels), rng)
     # The first ranks of k - 1 random numbers are different classes, uniform among all but y.
     ranks = rng.random((len(labels), classes - 1)).argsort(axis=1)[:, :others]
     noise_labels = (labels[:, None] + 1 + ranks) % classes
     low, high = data.noise_range
-    gamma = low + (high - low) * rng.random((2, len(labels), others))
+    features = data.features
+    gamma = low + (high - low) * rng.random((features, len(labels), others))
 
-    patches = np.zeros((2 * signals + 1, len(labels), 2 * classes))
-    for patch in range(signals):
-        patches[patch, points, 2 * labels] = beta[patch]
-        patches[signals + patch, points, 2 * labels + 1] = data.delta2 - beta[patch]
-    for feature in range(2):
-        patches[-1, points[:, None], 2 * noise_labels + feature] = gamma[feature]
+    patches = np.zeros((features * signals + 1, len(labels), data.span))
+    for feature in range(features):
+        for patch in range(signals):
+            place = feature * signals + patch, points, features * labels + feature
+            patches[place] = shares[feature, patch]
+        patches[-1, points[:, None], features * noise_labels + feature] = gamma[feature]
     counts = np.ones(patches.shape[:2])
-    counts[-1] = data.patches - 2 * signals
+    counts[-1] = data.patches - features * signals
     return PatchSet(patches=patches, counts=counts, targets=np.eye(classes)[:, labels])
+
+
+def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Floats:
+    """Return the correlations of the signal patches with their features: (L, C_P, points)."""
+    spare = data.delta2 - data.features * data.delta1
+    if data.features == 2:
+        beta = data.delta1 + spare * rng.random((data.signal_patches, points))
+        return np.stack([beta, data.delta2 - beta])
+    drawn = rng.standard_exponential((data.features, data.signal_patches, points))
+    shares: Floats = data.delta1 + spare * drawn / drawn.sum(axis=0)
+    return shares
 
 
 def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
@@ -169,6 +181,9 @@ def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
     num_points = points.targets.shape[1]
     pairs = stream(config.seed, "mixed pairs").integers(num_points, size=(2, num_pairs))
     rng = stream(config.seed, "mixing")
+    if config.nodes:
+        nodes = config.law.nodes(config.nodes)
+        return mixed(points, np.repeat(pairs, len(nodes), axis=1), np.tile(nodes, num_pairs))
     lam = config.law.draw(num_pairs, rng)
     match config.operation:
         case PatchLinear():

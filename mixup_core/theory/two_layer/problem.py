@@ -6,7 +6,7 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 
 METRICS = {
     "features/both": Metric(
-        label="classes with both features learned", unit="%", is_lower_better=False
+        label="classes with all features learned", unit="%", is_lower_better=False
     ),
     "features/one": Metric(label="classes with exactly one feature learned", unit="%"),
     "features/none": Metric(label="classes with no feature learned", unit="%"),
@@ -37,7 +37,7 @@ METRICS = {
     "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
 }
 """`accuracy/class0/feature1` and `correlation/class0/feature1` are further metrics: the accuracy on
-that feature alone and C_{y,l}, for each class from 0 and each feature in {1, 2}."""
+that feature alone and C_{y,l}, for each class from 0 and each feature from 1."""
 
 
 def method(config: TwoLayerConfig) -> str | None:
@@ -65,7 +65,7 @@ def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
         case ["features", "both" | "one" | "none"]:
             return data.classes
         case ["features", "missing"]:
-            return 2 * data.classes
+            return data.features * data.classes
         case ["linear", "separable"]:
             return 1
         case ["train", "error"]:

@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Return what is measured of weights: (k, m, 2 k)."""
+        """Return what is measured of weights: (k, m, L k)."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
@@ -69,7 +69,7 @@ class TwoLayerTraining:
         right = is_right(self._outputs(weights), self._points.labels)
         loss = self._landscape.loss(weights)
         metrics = {
-            "features/both": np.mean(num_learned == 2),
+            "features/both": np.mean(num_learned == config.data.features),
             "features/one": np.mean(num_learned == 1),
             "features/none": np.mean(num_learned == 0),
             "features/missing": np.mean(~learned),
@@ -85,7 +85,7 @@ class TwoLayerTraining:
             "linear/separable": self._is_separable,
         }
         for y in range(config.classes):
-            for feature in range(2):
+            for feature in range(config.data.features):
                 place = f"class{y}/feature{feature + 1}"
                 metrics[f"accuracy/{place}"] = alone[y, feature]
                 metrics[f"correlation/{place}"] = correlated[y, feature]

@@ -27,6 +27,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "rare-features": {"dimension": 20, "points": 10, "steps_per_epoch": 5, "epochs": 3},
     "separability": {"first_points": 16, "epochs": 2},
     "spurious-feature": {"points": 20, "epochs": 2},
+    "gaussian-features": {"samples": 20, "epochs": 3},
+    "mixup-expansion": {"first_points": 8, "rank": 2, "test_points": 20, "epochs": 2},
 }
 """A run of a moment, of each problem whose defaults take longer."""
 

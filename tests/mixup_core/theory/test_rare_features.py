@@ -7,8 +7,10 @@ from torch.nn.functional import cross_entropy
 
 from mixup_core.keys import changes, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.laws.schedules import Easy
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
+from mixup_core.theory.point_mixing import FeatureTeacher
 from mixup_core.theory.rare_features import (
     PatchCutMix,
     PatchLinear,
@@ -183,3 +185,35 @@ def test_the_state_is_small() -> None:
 def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         built(RareFeaturesConfig, values)
+
+
+def test_a_teacher_keeps_the_points_on_which_the_network_is_behind_or_the_others() -> None:
+    law = Beta(alpha=1.0)
+    data = draw_patches(CONFIG, stream(0, "training points"), 40, 0.5)
+    (mixing,) = draw_mixings(replace(CONFIG, points=40), law, stream(0, "mixing"), 1)
+    targets = mixing.targets(data.labels)
+    np.testing.assert_allclose(targets.sum(axis=1), 1)
+    low, high = (
+        FeatureTeacher(features=data.features, keep=keep, scale=4.0) for keep in ("low", "high")
+    )
+    losses = np.where(np.arange(40) % 2, 1e9, 0.0)
+    assert low.kept(mixing, targets, losses).tolist() == [False, True] * 20
+    assert high.kept(mixing, targets, losses).tolist() == [True, False] * 20
+
+
+def test_a_filter_changes_nothing_before_its_warm_up_ends_and_then_slows_learning() -> None:
+    plain, low, high = (
+        finished(replace(CONFIG, keep=keep, warm_up=0.5, epochs=4))
+        for keep in ("all", "low", "high")
+    )
+    assert plain[:2] == low[:2] == high[:2]
+    assert plain[2] != low[2] != high[2]
+
+
+def test_a_schedule_gives_each_record_its_law() -> None:
+    config = replace(CONFIG, law=Erm(), schedule=Easy(), epochs=4)
+    assert [round(config.law_at(epoch).variance, 3) for epoch in range(4)] == [
+        0.012, 0.034, 0.083, 0.153,
+    ]  # fmt: skip
+    with pytest.raises(RuleError, match="schedule"):
+        replace(config, law=Beta(alpha=1.0))

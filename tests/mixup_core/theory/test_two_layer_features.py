@@ -78,3 +78,16 @@ def test_the_threshold_of_a_correlation_counts_as_reached() -> None:
     weights[0, 0, 0] = 0.5
     assert correlations(weights, 0.5)[0, 0] == 0.5
     assert correlations(weights, 0.5 + 1e-12)[0, 0] == pytest.approx(0)
+
+
+def test_of_more_features_each_is_asked_alone() -> None:
+    data = PatchData(classes=4, features=3, delta2=3.0, test_points_per_class=20)
+    more = TwoLayerConfig(epochs=1, data=data, network=PatchNetwork(neurons=1))
+    weights = np.zeros((4, 4, 12))
+    for y, feature in ((1, 0), (2, 1), (2, 2)):
+        weights[y, 0, 3 * y + feature] = 3.0
+    points = fresh_points(more)
+    alone, together = feature_accuracy(PatchOutputs(points, more), points, weights)
+    assert alone.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    assert together.tolist() == [0, 1, 1, 0]
+    assert correlations(weights, 0.5).tolist() == [[0, 0, 0], [3, 0, 0], [0, 3, 3], [0, 0, 0]]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
+from mixup_core.rules import RuleError
+from mixup_core.theory.operations import PatchCutMix
 from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 from mixup_core.theory.two_layer.points import (
     PatchSet,
@@ -172,3 +174,37 @@ def test_draws_do_not_depend_on_ranges() -> None:
 def test_fresh_points_are_not_the_training_points() -> None:
     run = config(Erm(), data=PatchData(points_per_class=30, test_points_per_class=30))
     assert not np.array_equal(fresh_points(run).patches, training_points(run).patches)
+
+
+def test_more_features_share_delta2_alike_and_noise_has_all_of_a_class() -> None:
+    data = PatchData(classes=3, features=4, delta2=4.0, signal_patches=2, noise_classes=2)
+    many = draw_points(data, 2_000, 0, "training points")
+    assert many.patches.shape == (9, 6_000, 12)
+    shares = many.patches[:8].sum(axis=2).reshape(4, 2, -1)
+    np.testing.assert_allclose(shares.sum(axis=0), 4.0)
+    assert shares.min() >= 0.5
+    np.testing.assert_allclose(shares.mean(axis=(1, 2)), 1.0, atol=0.02)
+    for point in (0, 2_500, 5_999):
+        y = many.labels[point]
+        for feature in range(4):
+            own = many.patches[2 * feature, point]
+            assert np.flatnonzero(own).tolist() == [4 * y + feature]
+        assert (np.count_nonzero(many.patches[-1, point].reshape(3, 4), axis=1) % 4 == 0).all()
+
+
+def test_nodes_mix_each_pair_by_every_quantile() -> None:
+    law, data = Beta(alpha=2.0), PatchData(classes=3, points_per_class=5)
+    points = training_points(config(law, data=data))
+    drawn = training_set(config(law, data=data), points)
+    noded = training_set(config(law, data=data, nodes=4), points)
+    assert noded.targets.shape[1] == 4 * drawn.targets.shape[1]
+    assert noded.entropy == pytest.approx(drawn.entropy, rel=0.2)
+    first = noded.patches[:, :4]
+    np.testing.assert_allclose(first[:, ::-1].sum(axis=1), first.sum(axis=1))
+    (one,) = (training_set(config(Midpoint(), data=data, nodes=n), points) for n in (4,))
+    assert one.targets.shape[1] == drawn.targets.shape[1]
+
+
+def test_nodes_need_the_linear_operation() -> None:
+    with pytest.raises(RuleError, match="linear"):
+        config(Beta(alpha=2.0), nodes=4, operation=PatchCutMix())

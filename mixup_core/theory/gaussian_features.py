@@ -1,0 +1,157 @@
+"""GAUSSIAN_FEATURES: the risk of a linear model on noisy labels, as d / m goes through 1.
+
+m labels y = theta*^T phi + Z on Gaussian features phi ~ N(0, I_d), theta* ~ N(0, I_d / d), and the
+noise that mixing brings, Z = lam (1 - lam) ||x - x'||^2 with x, x' ~ U[-1, 1]^{d0}, independent of
+the features. Gradient flow of ||theta^T Phi - y||^2 / (2 m) from theta = 0 leaves, in the
+eigenbasis of Phi Phi^T / m, e^{-mu t} of theta* and takes on 1 - e^{-mu t} of Phi^+ Z. With
+gamma = d / m fixed and d, m -> infinity the eigenvalues mu follow the law F of Marchenko and
+Pastur, so that the expected excess risk E ||theta_t - theta*||^2 is
+
+    int e^{-2 mu t} dF  +  gamma E[Z^2] int (1 - e^{-mu t})^2 / mu dF,
+
+and in the limit of t gamma E[Z^2] / (1 - gamma) where gamma < 1, and
+1 - 1 / gamma + E[Z^2] / (gamma - 1) where gamma > 1: it is unbounded at d = m.
+
+Source: Liu et al. 2023, arXiv:2303.01475, section 4, for noise in mixed labels and its effect on
+gradient descent. The closed form is this project's, after Hastie et al. 2022, arXiv:1903.08560.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess, Arrays
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, Range
+
+FIRST_TIME = 2.0**-4
+"""Flow time of the first record."""
+_ANGLES = 20_000
+"""Nodes of the integrals over F."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianFeaturesConfig(Checked):
+    """One model that follows the flow; record e stands at the time 2^e / 16."""
+
+    problem: ClassVar = "gaussian-features"
+
+    law: Law = field(default_factory=Erm)
+    """Law of the weight lam, which makes the noise; there is none under ERM."""
+    ratio: Annotated[float, Range(0.01, 20)] = 0.5
+    """gamma = d / m; d is rounded."""
+    samples: Annotated[int, Range(10, 2000)] = 400
+    """m."""
+    inputs: Count = 5
+    """d0."""
+    epochs: Annotated[int, Range(1, 30)] = 25
+    """Records."""
+    seed: Seed = 0
+    """Names features, theta* and the noise."""
+
+    @property
+    def features(self) -> int:
+        """The number of features, d, at least 1."""
+        return max(1, round(self.ratio * self.samples))
+
+
+def noise_square(law: Law, inputs: int) -> float:
+    """Return E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4.
+
+    A coordinate of x - x' has the second moment 2/3 and the fourth 16/15.
+    """
+    nodes = law.nodes(4096)
+    fourth = inputs * 16 / 15 + inputs * (inputs - 1) * 4 / 9
+    return float(((nodes * (1 - nodes)) ** 2).mean()) * fourth
+
+
+def expected_excess(ratio: float, time: float, noise: float) -> float:
+    """Return the expected excess risk at a flow time in the limit of d and m.
+
+    Args:
+        ratio: gamma.
+        time: t.
+        noise: E[Z^2].
+    """
+    angles = (np.arange(_ANGLES) + 0.5) * math.pi / _ANGLES
+    values = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angles)
+    # dF = 2 sin^2(angle) / (pi mu) d angle, of mass min(1, 1 / gamma); the rest is at mu = 0.
+    weights = 2 * np.sin(angles) ** 2 / values / _ANGLES
+    left = (weights * np.exp(-2 * values * time)).sum() + max(0.0, 1 - 1 / ratio)
+    fitted = (weights * np.expm1(-values * time) ** 2 / values).sum()
+    return float(left + ratio * noise * fitted)
+
+
+def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return a run before its first record."""
+    del data_root, device
+    samples, features = config.samples, config.features
+    rng = stream(config.seed, "training points")
+    phi = rng.normal(size=(features, samples))
+    points = rng.uniform(-1, 1, (2, samples, config.inputs))
+    lam = config.law.draw(samples, stream(config.seed, "mixing"))
+    noise = lam * (1 - lam) * ((points[0] - points[1]) ** 2).sum(axis=1)
+    truth = stream(config.seed, "initial weights").normal(size=features) / math.sqrt(features)
+    basis, scales, inputs = np.linalg.svd(phi, full_matrices=False)
+    eigenvalues = scales**2 / samples
+    inside = basis.T @ truth
+    outside = max(0.0, float(truth @ truth - inside @ inside))
+    fitted = inputs @ noise / scales
+    square = noise_square(config.law, config.inputs)
+
+    def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
+        time = FIRST_TIME * 2.0**epoch
+        away = -np.exp(-eigenvalues * time) * inside - np.expm1(-eigenvalues * time) * fitted
+        risk = outside + float(away @ away)
+        state["best"] = np.minimum(state["best"], risk)
+        theory = expected_excess(features / samples, time, square)
+        return {
+            "flow/time": time,
+            "risk/excess": risk,
+            "risk/best": float(state["best"][0]),
+            "risk/rise": risk - float(state["best"][0]),
+            "risk/theory": theory,
+            "risk/theory_error": abs(risk - theory),
+        }
+
+    state = {"best": np.full(1, np.finfo(float).max)}
+    return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
+
+
+def setting(config: GaussianFeaturesConfig, metric: str) -> str:
+    """Return the size of the problem."""
+    del metric
+    return f"{config.samples} labels, {config.features} Gaussian features"
+
+
+GAUSSIAN_FEATURES = Problem(
+    name="gaussian-features",
+    title="linear models on noisy labels as d / m goes through 1 (Liu et al. 2023, section 4)",
+    config=GaussianFeaturesConfig,
+    process="mixup_core.theory.gaussian_features:start",
+    metrics={
+        "risk/excess": Metric(label="excess risk", least=0.0),
+        "risk/best": Metric(label="least excess risk so far", least=0.0),
+        "risk/rise": Metric(label="excess risk above the least so far", least=0.0),
+        "risk/theory": Metric(label="expected excess risk, closed form", least=0.0),
+        "risk/theory_error": Metric(
+            label="distance of the excess risk to the closed form", least=0.0
+        ),
+        "flow/time": Metric(label="flow time", least=0.0),
+    },
+    headline=("risk/excess",),
+    beside=("risk/theory", "risk/best", "risk/rise"),
+    curves=(("risk/theory",), ("risk/rise",)),
+    objectives=("risk/excess", "risk/best"),
+    axis=Axis(label="flow time", unit="doubling", scale="log", metric="flow/time"),
+    unsearchable=("inputs", "samples", "ratio"),
+    setting=setting,
+)
+"""The risk of gradient flow on features whose spectrum is known, and its closed form."""

@@ -1,0 +1,202 @@
+"""MIXUP_EXPANSION: mixup of a logistic model as a regulariser, and the rank that bounds its gap.
+
+n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in any space of r or more
+dimensions: a linear model sees the span of the points alone, so r coordinates are exact. With the
+scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and v = E[lam (1 - lam)], the mixed
+loss over all ordered pairs is, to second order in the distance of the partner,
+
+    L_mix = L + 2 v mean_i (h'(s_i) - y_i) (mean_j s_j - s_i)
+              + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
+
+where L is the loss of the points themselves. The second term shrinks the scores, the third their
+spread w^T Sigma w. A class {w: w^T Sigma w <= B^2} has a Rademacher complexity of at most
+B sqrt(rank(Sigma) / n), so that the gap of test and training loss is at most twice that, up to a
+term that does not depend on the rank.
+
+Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation; sizes are
+choices of this project. B is that of the minimiser itself, so that the class holds it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from mixup_core.arrays import Floats
+from mixup_core.laws import Erm, Law
+from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.rules import require
+from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess
+from mixup_core.theory.logistic import minimiser, slopes
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Count, NonNegative, Positive, Range
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixupExpansionConfig(Checked):
+    """The minimiser of one law's loss, on points whose number doubles from record to record."""
+
+    problem: ClassVar = "mixup-expansion"
+
+    law: Law = field(default_factory=Erm)
+    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
+    rank: Annotated[int, Range(1, 500)] = 10
+    """r, the dimension of the span of the points."""
+    separation: NonNegative = 1.0
+    """Half of the distance of the classes' means."""
+    first_points: Annotated[int, Range(4, 2000)] = 32
+    """n of the first record."""
+    decay: Positive = 1e-3
+    """Weight decay: decay/2 ||w||^2 is added to the loss."""
+    nodes: Annotated[int, Range(2, 1000)] = 8
+    """Quantiles that stand for a random law, an even number."""
+    test_points: Count = 20_000
+    """Fresh points that stand for the population."""
+    epochs: Annotated[int, Range(1, 12)] = 5
+    """Records."""
+    seed: Seed = 0
+    """Names the points."""
+
+    def check(self) -> None:
+        """Check what no limit says.
+
+        Raises:
+            RuleError: If the nodes are not even or do not stand for the law.
+        """
+        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
+        rule = "every share of a discrete law must be a multiple of 1/nodes"
+        require(self.law.has_nodes(self.nodes), rule, self, "nodes", "law")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expansion:
+    """The mixed loss of a linear model over all ordered pairs, and its expansion, in nats."""
+
+    plain: float
+    """Loss of the points themselves."""
+    first: float
+    """Term of first order."""
+    second: float
+    """Term of second order."""
+    mixed: float
+    """The mixed loss."""
+
+
+def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
+    """Return the mixed loss and its expansion.
+
+    Args:
+        scores: (n,), <w, x_i>.
+        labels: (n,), +-1.
+        lams: (nodes,), of equal weight; a half of a symmetric law may stand for it.
+    """
+    from scipy.special import expit
+
+    ones, away = (labels + 1) / 2, scores.mean() - scores
+    spread = away**2 + scores.var()
+    chance = expit(scores)
+    product = float((lams * (1 - lams)).mean())
+    return Expansion(
+        plain=slopes(scores, labels, np.ones(1))[0],
+        first=2 * product * float(((chance - ones) * away).mean()),
+        second=product / 2 * float((chance * (1 - chance) * spread).mean()),
+        mixed=slopes(scores, labels, lams)[0],
+    )
+
+
+def draw_points(
+    config: MixupExpansionConfig, points: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return points (points, r) and labels +-1 (points,), of both classes in turn."""
+    labels = np.where(np.arange(points) % 2, 1.0, -1.0)
+    inputs = rng.normal(size=(points, config.rank))
+    inputs[:, 0] += config.separation * labels
+    return inputs, labels
+
+
+def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
+    """Return the computation before its first record."""
+    del data_root, device
+    lams = config.law.nodes_of_pairs(config.nodes)
+    fresh, fresh_labels = draw_points(
+        config, config.test_points, stream(config.seed, "test points")
+    )
+
+    def record(epoch: int) -> Mapping[str, float]:
+        points = config.first_points * 2**epoch
+        inputs, labels = draw_points(config, points, stream(config.seed, "training points", epoch))
+        weights, left = minimiser(inputs, labels, lams, config.decay)
+        scores = inputs @ weights
+        found = expansion(scores, labels, lams)
+        test = slopes(fresh @ weights, fresh_labels, np.ones(1))[0]
+        bound = 2 * math.sqrt(float((scores**2).mean()) * min(config.rank, points) / points)
+        metrics = {
+            "points": float(points),
+            "loss/mixed": found.mixed,
+            "loss/plain": found.plain,
+            "loss/test": test,
+            "scores/spread": float(scores.std()),
+            "gap/measured": test - found.plain,
+            "gap/bound": bound,
+            "gap/slack": bound - (test - found.plain),
+            "solver/slope": left,
+        }
+        if not config.law.mixes:
+            return metrics
+        added = found.mixed - found.plain
+        return metrics | {
+            "expansion/added": added,
+            "expansion/left_by_first": abs(added - found.first),
+            "expansion/left_by_second": abs(added - found.first - found.second),
+            "expansion/share_left": abs(added - found.first - found.second) / abs(added),
+        }
+
+    return ArrayProcess.of_records(config.epochs, record)
+
+
+def setting(config: MixupExpansionConfig, metric: str) -> str:
+    """Return the data."""
+    del metric
+    return f"two Gaussians of rank {config.rank}, a linear model"
+
+
+MIXUP_EXPANSION = Problem(
+    name="mixup-expansion",
+    title="mixup as a regulariser of a logistic model (Zhang et al. 2021)",
+    config=MixupExpansionConfig,
+    process="mixup_core.theory.mixup_expansion:start",
+    metrics={
+        "loss/test": Metric(label="test NLL", unit="nats", least=0.0),
+        "loss/plain": Metric(label="training NLL", unit="nats", least=0.0),
+        "loss/mixed": Metric(label="mixed training loss", unit="nats", least=0.0),
+        "gap/measured": Metric(label="test NLL above training NLL", unit="nats"),
+        "gap/bound": Metric(label="bound by the rank", unit="nats", least=0.0),
+        "gap/slack": Metric(label="bound by the rank above the gap", unit="nats"),
+        "scores/spread": Metric(label="sd of the scores", least=0.0),
+        "expansion/added": Metric(label="mixed loss above the loss of the points", unit="nats"),
+        "expansion/left_by_first": Metric(
+            label="what the first order leaves of it", unit="nats", least=0.0
+        ),
+        "expansion/left_by_second": Metric(
+            label="what both orders leave of it", unit="nats", least=0.0
+        ),
+        "expansion/share_left": Metric(
+            label="share of it that both orders leave", unit="%", least=0.0, most=math.inf
+        ),
+        "solver/slope": Metric(label="largest slope left"),
+        "points": Metric(label="training points", least=0.0),
+    },
+    headline=("loss/test",),
+    beside=("gap/*", "expansion/share_left"),
+    curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
+    objectives=("loss/test",),
+    axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
+    unsearchable=("rank", "separation", "first_points", "test_points"),
+    setting=setting,
+    population=lambda config: config.separation,
+)
+"""The second-order form of mixup, and the bound that its regulariser gives."""

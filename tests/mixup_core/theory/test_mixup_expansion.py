@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from mixup_core.laws import Beta, Erm
+from mixup_core.rules import RuleError
+from mixup_core.theory.mixup_expansion import MixupExpansionConfig, expansion
+from tests.mixup_core.theory.processes import last
+
+RNG = np.random.default_rng(0)
+LABELS = np.where(np.arange(40) % 2, 1.0, -1.0)
+
+
+def test_the_expansion_misses_a_third_order_term_alone() -> None:
+    scores = RNG.normal(size=40) + LABELS
+    lams = Beta(alpha=1.0).nodes_of_pairs(32)
+    left = []
+    for scale in (0.2, 0.1, 0.05):
+        found = expansion(scale * scores, LABELS, lams)
+        left.append(abs(found.mixed - found.plain - found.first - found.second))
+    assert left[0] / left[1] == pytest.approx(2**4, rel=0.2)  # h''' is odd, so of order four
+    assert left[1] / left[2] == pytest.approx(2**4, rel=0.2)
+
+
+def test_without_mixing_nothing_is_added() -> None:
+    found = expansion(RNG.normal(size=40), LABELS, np.ones(1))
+    assert (found.first, found.second) == (0, 0)
+    assert found.mixed == found.plain
+
+
+def test_mixup_keeps_the_scores_closer_together_and_the_gap_below_the_bound() -> None:
+    erm, uniform = (
+        last(MixupExpansionConfig(law=law, rank=3, test_points=2000, epochs=1))
+        for law in (Erm(), Beta(alpha=1.0))
+    )
+    assert uniform["scores/spread"] < erm["scores/spread"]
+    assert "expansion/added" not in erm
+    assert uniform["gap/slack"] > 0
+
+
+def test_an_odd_number_of_nodes_is_refused() -> None:
+    with pytest.raises(RuleError, match="even"):
+        MixupExpansionConfig(nodes=7)
