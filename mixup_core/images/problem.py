@@ -242,6 +242,7 @@ IMAGES = Problem(
         config.data.val_size,
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),
+    redrawn=lambda config: (config.redraw, replace(config, redraw="nothing")),
     law_at=TrainConfig.law_at,
     method=method,
     data_paths=frozenset({"data.name", "data.folder", "data.digest"}),

@@ -162,6 +162,9 @@ class Problem:
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
     """The source of randomness that alone differs between the seeds of a configuration, and the
     configuration in which all of them do, `all`."""
+    redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
+    """The source of randomness that a configuration draws by its second seed, or `nothing` or
+    `all`, and the configuration that draws none by it: the lines of a crossed design."""
     dataset: Callable[[Any], str] = lambda config: ""
     """Name of the data set, which MLflow's tables can be grouped by."""
 

@@ -18,7 +18,9 @@ from reports.numbers.calibration import (
     probabilities,
     reliability,
 )
+from reports.numbers.ensembles import EnsembleSize, ensemble_sizes
 from reports.numbers.runs import counted_runs
+from reports.numbers.spread import Spread, split_spread
 from reports.numbers.statistics import CONFIDENCE
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Readout
@@ -81,6 +83,12 @@ class PredictedArm:
     together; empty with fewer than three seeds."""
     disagreement: Mapping[int, float]
     """Share of images on which two runs predict different classes, in the form of `pair_gain`."""
+    sizes: Mapping[int, EnsembleSize]
+    """Number of networks to what ensembles of so many reach."""
+    spread: Spread | None
+    """Spread of the error over seeds; None with one run."""
+    of_class: Sequence[int]
+    """Number of test images of each class."""
 
     @property
     def error(self) -> float:
@@ -206,6 +214,13 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
     spread = float(saved.std(ddof=1)) if len(saved) > 1 else 0.0
     quantile = float(special.ndtri((1 + CONFIDENCE) / 2))
     pair_gain, disagreement = _of_pairs(list(found), chances, predicted, labels)
+    held_out = {seed: p.splits["val"] for seed, p in found.items() if "val" in p.splits}
+    is_held_out = len(held_out) == len(found)
+    is_shared = is_held_out and len({split.images for split in held_out.values()}) == 1
+    shared = (
+        {seed: probabilities(split.logits[weights]) for seed, split in held_out.items()},
+        next(iter(held_out.values())).labels,
+    ) if is_shared else None  # fmt: skip
     return PredictedArm(
         images=splits[0].images,
         runs=runs,
@@ -214,6 +229,9 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         gain_half_width=quantile * spread / math.sqrt(len(saved)),
         pair_gain=pair_gain,
         disagreement=disagreement,
+        sizes=ensemble_sizes(dict(zip(found, chances, strict=True)), labels, shared),
+        spread=split_spread(predicted != labels) if len(found) > 1 else None,
+        of_class=np.bincount(labels, minlength=chances[0].shape[1]).tolist(),
     )
 
 

@@ -11,6 +11,7 @@ from reports.figures.canvas import Figure
 from reports.figures.colours import Look, arm_looks
 from reports.figures.curves import draw_curves
 from reports.figures.decisions import draw_decisions
+from reports.figures.ensembles import draw_ensembles
 from reports.figures.final import draw_finals
 from reports.figures.ranks import draw_ranks
 from reports.figures.reliability import draw_reliability
@@ -26,9 +27,16 @@ from reports.pages.files import Content, replace_files
 from reports.pages.page import Tracked, render_page
 from reports.pages.shelf import holds_report
 from reports.tables.captions import FIXED_ARMS, Selection
+from reports.tables.crossed import crossed_table
+from reports.tables.ensembles import size_table, spread_table
 from reports.tables.equivalences import equivalence_table
 from reports.tables.listings import Listing
-from reports.tables.predictive import calibration_table, class_table, ensemble_table
+from reports.tables.predictive import (
+    calibration_table,
+    class_differences,
+    class_table,
+    ensemble_table,
+)
 from reports.tables.references import reference_table
 from reports.tables.searched import Searched, gather, points_table, winner_table
 from reports.tables.seeds import seeds_table
@@ -43,12 +51,13 @@ from sweeps.study.search import CONFIRM, SearchHistory
 from sweeps.study.study import Study
 
 REPLACED_FIGURES = (
-    "learning_curves", "decisions", "final_error", "final_values", "ranks", "reliability",
-    "response", "phase_map", "schedules", "series_*", "search_*",
+    "learning_curves", "decisions", "ensembles", "final_error", "final_values", "ranks",
+    "reliability", "response", "phase_map", "schedules", "series_*", "search_*",
 )  # fmt: skip
 REPLACED_LISTINGS = (
-    "calibration", "classes", "confirmed", "ensembles", "equivalence", "points", "references",
-    "seeds", "sensitivity", "variation",
+    "calibration", "class_differences", "classes", "confirmed", "crossed", "ensemble_sizes",
+    "ensembles", "equivalence", "points", "references", "seeds", "sensitivity", "spread",
+    "variation",
 )  # fmt: skip
 """Files of an earlier report that go if this one has none; others in the folder are left."""
 
@@ -172,6 +181,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         reference_table(parts.study, arranged),
         points_table(parts.searched) if parts.searched else None,
         variation_table(parts.study, arranged),
+        crossed_table(parts.study, arranged),
         *(_of_predictions(predicted, table, parts.study) if predicted else ()),
     )
     listings = tuple(listing for listing in found if listing is not None)
@@ -249,6 +259,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         *draw_schedules(study, looks),
         *parts.figures,
         draw_reliability(predicted, looks) if predicted else None,
+        draw_ensembles(predicted, looks) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
 
@@ -271,11 +282,15 @@ def _read_of(
 
 
 def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[Listing | None, ...]:
-    classes = study.problem.classes
+    baseline, equal = table.baseline, table.equal
+    classes = {arm: study.problem.classes(study.arms[arm]) for arm in predicted.arms}
     return (
-        calibration_table(predicted, table.baseline, table.equal),
-        ensemble_table(predicted, table.baseline, table.equal),
-        class_table(predicted, {arm: classes(study.arms[arm]) for arm in predicted.arms}),
+        calibration_table(predicted, baseline, equal),
+        ensemble_table(predicted, baseline, equal),
+        size_table(predicted, baseline, equal),
+        spread_table(predicted),
+        class_table(predicted, classes),
+        class_differences(predicted, baseline, equal, classes),
     )
 
 

@@ -1,12 +1,14 @@
 """Tables of predictions: calibration, ensembles over seeds, error per class."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from mixup_core.problem import Metric
 from mixup_core.rules import printable
-from reports.numbers.families import BySeed, Family, Member, family_of
+from reports.numbers.families import BySeed, Family, Member, family_of, record_of
 from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
 from reports.numbers.statistics import SUMMARY_COLUMNS, Summary, summarise
 from reports.tables.captions import spell_family
@@ -197,6 +199,87 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
         ),
         is_long=True,
     )
+
+
+def class_differences(
+    predicted: Predicted,
+    baseline: str,
+    equal: Mapping[str, str],
+    names: Mapping[str, Sequence[str]],
+) -> Listing | None:
+    """Return the error of each class minus the baseline's, tested together; None without any.
+
+    Args:
+        predicted: What predictions say.
+        baseline: The arm that others are compared with.
+        equal: Arm to the arm that stands for all which compute the same.
+        names: Arm to the names of its classes; empty where they have only numbers.
+    """
+    if baseline not in predicted.arms:
+        return None
+    images = predicted.arms[baseline].images
+    arms = [arm for arm, of_arm in predicted.arms.items() if of_arm.images == images]
+    sizes = predicted.arms[baseline].of_class
+    values, measures, alike = {}, {}, {}
+    for arm, (label, size) in product(arms, enumerate(sizes)):
+        row = _of_class(arm, label)
+        runs = predicted.arms[arm].runs.items()
+        values[row] = {seed: float(run.classes[label]) for seed, run in runs} if size else {}
+        measures[row] = Measure(least=0.0, most=1.0, size=size or None)
+        alike[row] = _of_class(equal.get(arm, arm), label)
+    others = [arm for arm in arms if arm != baseline]
+    pairs = [
+        (_of_class(arm, label), _of_class(baseline, label))
+        for label in range(len(sizes))
+        for arm in others
+    ]
+    family = family_of(pairs, values, alike, measures)
+    if not family.members:
+        return None
+    shown = [printable(name) for name in names.get(baseline, ())]
+    named = [shown[label] if label < len(shown) else str(label) for label in range(len(sizes))]
+    told = {pair for pair, member in family.members.items() if member.is_told}
+    found = [family.members.get(pair) for pair in pairs]
+    width = len(others)
+    return Listing(
+        name="class_differences",
+        title=f"Error of each class, minus {baseline}",
+        header=("class", "test images", *others),
+        cells=tuple(
+            (
+                named[label],
+                str(sizes[label]),
+                *(_spell(member) for member in found[width * label : width * (label + 1)]),
+            )
+            for label in range(min(len(sizes), _MOST_CLASSES))
+        ),
+        caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
+        f"each class minus that of {baseline} at the same seed, in points. All classes and arms "
+        f"are one family: {spell_family(family)}. In bold: told from 0 "
+        f"({len(told)} of {family.size})."
+        + (f" The first {_MOST_CLASSES} classes." if len(sizes) > _MOST_CLASSES else ""),
+        records=tuple(
+            {
+                "class": place // width,
+                "name": shown[place // width] if place // width < len(shown) else "",
+                "images": sizes[place // width],
+                "arm": others[place % width],
+                "n": 0 if member is None else member.comparison.n,
+                **record_of(member),
+            }
+            for place, member in enumerate(found)
+        ),
+        bold=frozenset(
+            (place // width, 2 + place % width)
+            for place, pair in enumerate(pairs)
+            if pair in told and place // width < _MOST_CLASSES
+        ),
+        is_long=True,
+    )
+
+
+def _of_class(arm: str, label: int) -> str:
+    return f"{arm} of class {label}"
 
 
 def _summary(values: BySeed) -> Summary | None:

@@ -2,16 +2,16 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scipy import special
-
+from mixup_core.problem import Config
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import DASH, spell_interval, spell_number
-from reports.numbers.statistics import CONFIDENCE, chi_square_quantile, summarise
+from reports.numbers.spread import sd_interval, share_interval
+from reports.numbers.statistics import summarise
 from reports.tables.listings import Listing
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, Readout
@@ -20,35 +20,11 @@ from sweeps.study.study import Study
 _ALL = "all"
 
 
-def sd_interval(sd: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of the true sd behind one estimated from n normal values.
-
-    sd sqrt((n - 1) / q), q the 97.5 % and the 2.5 % quantile of chi-square with n - 1 degrees of
-    freedom. It leans on normality more than an interval of a mean does.
-    """
-    tail = (1 - CONFIDENCE) / 2
-    upper, lower = (chi_square_quantile(level, n - 1) for level in (1 - tail, tail))
-    return sd * math.sqrt((n - 1) / upper), sd * math.sqrt((n - 1) / lower)
-
-
-def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
-    """Return the 95 % interval of a ratio of two variances, from the F distribution.
-
-    Args:
-        share: Sample variance of n values over that of n_all others.
-        n: Number of values, at least 2.
-        n_all: Number of those below the line, at least 2.
-    """
-    tail = (1 - CONFIDENCE) / 2
-    upper, lower = (float(special.fdtri(n - 1, n_all - 1, level)) for level in (1 - tail, tail))
-    return share / upper, share / lower
-
-
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
     """Return the spread that each source makes alone; None if there is none to show."""
-    groups = _groups(study, tuple(arranged))
+    groups = settings_by_source(study, arranged, study.problem.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
     metric = study.problem.metric(study.headline)
@@ -86,23 +62,32 @@ def variation_table(
         cells=tuple(cells),
         caption=f"Standard deviation over seeds of the {metric.label} where the seed varies one "
         "source and all else is drawn as at seed 0, and where it varies all; 95 % intervals from "
-        "chi-square and F, which lean on normal values. Shares add up to 100 % only where sources "
-        "act independently and alike at every seed of the others. `rounding` moves one initial "
-        "weight by one unit in the last place. No interval holds what other test images "
+        "chi-square and F, which lean on normal values. This is no decomposition of the variance: "
+        "each line is one slice, in which all other sources stay as at seed 0, and shares need not "
+        "add up to 100 %; a crossed design (`redraw`) gives the parts. `rounding` moves one "
+        "initial weight by one unit in the last place. No interval holds what other test images "
         + (f"(sd {spell_number(metric.scale * noise, metric.digits)} {unit}) " if noise else "")
         + "or another processor would change.",
         records=tuple(records),
     )
 
 
-def _groups(study: Study, arms: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return setting to source to arm, each setting named by its plain method or its first arm."""
+def settings_by_source(
+    study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
+) -> dict[str, dict[str, str]]:
+    """Return setting to source to arm, each setting named by its plain method or its first arm.
+
+    Args:
+        study: Whose arms they are.
+        arms: Those to group.
+        source: Configuration to the source that it varies and to what is left of it.
+    """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
     for arm in arms:
-        source, plain = study.problem.source(study.arms[arm])
+        varied, plain = source(study.arms[arm])
         setting = json.dumps({**flatten(plain), "seed": 0}, sort_keys=True)
-        by_setting.setdefault(setting, {}).setdefault(source, arm)
+        by_setting.setdefault(setting, {}).setdefault(varied, arm)
         names.setdefault(setting, study.problem.method(plain) or arm)
     found: dict[str, dict[str, str]] = {}
     for setting, of_setting in by_setting.items():

@@ -109,9 +109,14 @@ def test_predictions_add_their_tables_and_figure_and_change_no_other(
         predictions=reader(),
     ).write(tmp_path / "more")
     more = read(report)
-    added = {f"{name}.{kind}" for name in ("calibration", "ensembles", "classes")
-             for kind in ("md", "csv")}  # fmt: skip
-    added |= {f"figures/reliability.{kind}" for kind in ("svg", "png", "csv", "txt")}
+    listings = ("calibration", "ensembles", "ensemble_sizes", "spread", "classes",
+                "class_differences")  # fmt: skip
+    added = {f"{name}.{kind}" for name in listings for kind in ("md", "csv")}
+    added |= {
+        f"figures/{name}.{kind}"
+        for name in ("reliability", "ensembles")
+        for kind in ("svg", "png", "csv", "txt")
+    }
     assert more.keys() - plain.keys() == added
     assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
 

@@ -5,7 +5,12 @@ import scipy.stats
 
 from reports.numbers.predicted import Predicted, gather_predictions
 from reports.numbers.runs import arrange
-from reports.tables.predictive import calibration_table, class_table, ensemble_table
+from reports.tables.predictive import (
+    calibration_table,
+    class_differences,
+    class_table,
+    ensemble_table,
+)
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Last
 from sweeps.study.study import Study
@@ -91,3 +96,27 @@ def test_classes_have_a_line_each_and_no_predictions_no_table(predicted: Predict
     assert class_table(none, {}) is None
     assert calibration_table(none, "erm", EQUAL) is None
     assert ensemble_table(none, "erm", EQUAL) is None
+
+
+def test_differences_of_classes_are_one_family(predicted: Predicted) -> None:
+    listing = class_differences(predicted, "erm", EQUAL, {})
+    assert listing is not None
+    assert listing.header == ("class", "test images", "midpoint", "uniform")
+    rows = rows_of(listing.csv())
+    assert len(rows) == 8
+    for row in rows:
+        ours, theirs = (
+            [float(run.classes[int(row["class"])]) for run in predicted.arms[arm].runs.values()]
+            for arm in (row["arm"], "erm")
+        )
+        assert float(row["difference"]) == pytest.approx((sum(ours) - sum(theirs)) / 5)
+        assert float(row["p"]) == pytest.approx(min(1, 8 * float(row["p_unadjusted"])))
+    assert sum(int(row["images"]) for row in rows) == 2 * 600
+    bold = {(int(row["class"]), row["arm"]) for row in rows if float(row["p"]) <= 0.05}
+    assert listing.bold == {(label, listing.header.index(arm)) for label, arm in bold}
+
+
+def test_classes_without_a_baseline_or_another_arm_are_not_compared(predicted: Predicted) -> None:
+    alone = replace(predicted, arms={"erm": predicted.arms["erm"]})
+    assert class_differences(alone, "erm", EQUAL, {}) is None
+    assert class_differences(alone, "midpoint", EQUAL, {}) is None

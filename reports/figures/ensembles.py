@@ -1,0 +1,76 @@
+"""The figure of ensembles: error, NLL, Brier score and calibration by the number of networks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.figures.canvas import Figure, finished, legend, panelled, styled
+from reports.figures.colours import Look
+from reports.numbers.ensembles import sizes_of
+from reports.numbers.predicted import Predicted
+from reports.numbers.spelling import spell_csv
+
+_MOST_ARMS = 8
+_PANELS = (
+    ("error", "error, %", 100.0),
+    ("nll", "NLL, nats", 1.0),
+    ("brier", "Brier score", 1.0),
+    ("calibration_error", "calibration error, %", 100.0),
+    ("scaled_nll", "NLL at fitted temperature, nats", 1.0),
+    ("scaled_calibration_error", "calibration error at fitted temperature, %", 100.0),
+)
+
+
+def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
+    """Return the measures of ensembles by their size; None if no arm has three runs.
+
+    The first eight arms are drawn; the numbers are of all.
+    """
+    arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
+    if not arms:
+        return None
+    records: list[dict[str, Any]] = [
+        {
+            "arm": arm, "networks": of_size.size, "ensembles": of_size.num_ensembles,
+            "measure": name, "mean": found.mean, "ci_low": found.low, "ci_high": found.high,
+            "image_low": found.image_low, "image_high": found.image_high,
+        }
+        for arm, of_size in sizes_of(arms)
+        for name, found in of_size.measures.items()
+    ]  # fmt: skip
+    known = {record["measure"] for record in records}
+    panels = [panel for panel in _PANELS if panel[0] in known]
+    shown = list(arms)[:_MOST_ARMS]
+    with styled():
+        canvas, drawn = panelled(len(panels), height=2.6)
+        for axes, (name, label, scale) in zip(drawn, panels, strict=True):
+            for arm in shown:
+                own = [r for r in records if (r["arm"], r["measure"]) == (arm, name)]
+                colour, dashes = looks[arm]
+                style: dict[str, Any] = {"color": colour, "linestyle": dashes}
+                across = [r["networks"] for r in own]
+                axes.plot(across, _scaled(own, "mean", scale), marker="o", markersize=3, label=arm,
+                          **style)  # fmt: skip
+                axes.fill_between(
+                    across, _scaled(own, "ci_low", scale), _scaled(own, "ci_high", scale),
+                    color=colour, alpha=0.15, linewidth=0,
+                )  # fmt: skip
+            axes.set(xlabel="networks", ylabel=label, xscale="log")
+            ticks = sorted({r["networks"] for r in records})
+            axes.set_xticks(ticks, [str(tick) for tick in ticks])
+            axes.minorticks_off()
+        legend(canvas, drawn[0])
+        left_out = len(arms) - len(shown)
+        return finished(
+            canvas,
+            name="ensembles",
+            title="Ensembles by their number of networks",
+            caption=f"From the {predicted.counts}, {predicted.weights}, test images: means over "
+            "ensembles of so many networks of one arm, which predict by the mean of their "
+            "probabilities. Bands: 95 % for other networks on these images (jackknife over seeds)."
+            + (f" {left_out} more arms are in the CSV." if left_out else ""),
+            numbers=spell_csv(records),
+        )
+
+
+def _scaled(records: list[dict[str, Any]], name: str, scale: float) -> list[float]:
+    return [scale * record[name] for record in records]

@@ -1,0 +1,220 @@
+"""Ensembles: what the networks of an arm reach together, by their number."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from reports.numbers.calibration import NUM_BINS, fitted_temperature, probabilities
+from reports.numbers.statistics import CONFIDENCE, t_quantile
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
+"""Numbers of networks that are shown, as far as an arm has them."""
+
+NAMES = ("error", "nll", "brier", "calibration_error")
+SCALED = ("scaled_nll", "scaled_brier", "scaled_calibration_error")
+"""At the temperature with the least NLL of the ensemble on the validation images."""
+
+_MOST_PER_SEED = 4
+"""Ensembles of one size per network; where there are more, that many are drawn."""
+
+_MOST_NUMBERS = 200_000_000
+"""Probabilities that are averaged for one size of one arm, about."""
+
+_GROUPS = 40
+"""Groups of test images, one of which is left out at a time."""
+
+_LEAST_PROBABILITY = 1e-300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """One measure of ensembles of one size."""
+
+    mean: float
+    """Over the ensembles."""
+    low: float | None
+    """Lower end of the 95 % interval for other networks, on the same images; None with fewer than
+    three networks."""
+    high: float | None
+    image_low: float
+    """Lower end of the 95 % interval for other images, of the same networks."""
+    image_high: float
+    by_seed: Mapping[int, float]
+    """Seed to its pseudo-value, whose mean is `mean`; empty with fewer than three networks."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EnsembleSize:
+    """Ensembles of so many networks of one arm. They predict by the mean of the probabilities."""
+
+    size: int
+    num_ensembles: int
+    is_complete: bool
+    """True if every choice of so many networks was measured."""
+    measures: Mapping[str, Measured]
+    """By name, see `NAMES` and `SCALED`."""
+
+
+def ensemble_sizes(
+    chances: Mapping[int, Array],
+    labels: Labels,
+    val: tuple[Mapping[int, Array], Labels] | None = None,
+) -> dict[int, EnsembleSize]:
+    """Return what ensembles of an arm reach, by their number of networks.
+
+    The interval over networks is of the jackknife: all ensembles without one network at a time. Its
+    variance is too large rather than too small on average (Efron and Stein 1981, The jackknife
+    estimate of variance). That over images leaves out one of 40 random groups of images at a time.
+
+    Args:
+        chances: Seed to probabilities of the test images, (images, classes).
+        labels: Of the test images.
+        val: The same of the validation images; None: no temperature is fitted.
+    """
+    seeds = list(chances)
+    groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
+    used = groups.max() + 1
+    found = {}
+    for size in sorted({*(k for k in SIZES if k < len(seeds)), len(seeds)}):
+        chosen = chosen_subsets(len(seeds), size, _most(len(seeds), size, chances[seeds[0]].size))
+        left_out = chosen
+        if size == len(seeds) > 1:
+            left_out = tuple(combinations(range(size), size - 1))
+        table = {
+            subset: _measure([seeds[place] for place in subset], chances, labels, val, groups, used)
+            for subset in {**dict.fromkeys(chosen), **dict.fromkeys(left_out)}
+        }
+        found[size] = EnsembleSize(
+            size=size,
+            num_ensembles=len(chosen),
+            is_complete=len(chosen) == math.comb(len(seeds), size),
+            measures=_summarised(seeds, chosen, left_out, table, has_scaled=val is not None),
+        )
+    return found
+
+
+def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
+    """Return subsets of n places: all of them, or about `most` in which each place is as often.
+
+    Those are runs of neighbours on random circles, the same ones each time.
+    """
+    if math.comb(n, size) <= most:
+        return tuple(combinations(range(n), size))
+    rng = np.random.default_rng([n, size])
+    circles = [rng.permutation(n).tolist() for _ in range(max(1, most // n))]
+    return tuple(
+        tuple(sorted((circle + circle)[start : start + size]))
+        for circle in circles
+        for start in range(n)
+    )
+
+
+def _most(n: int, size: int, numbers: int) -> int:
+    return max(n, min(_MOST_PER_SEED * n, _MOST_NUMBERS // (size * numbers)))
+
+
+def _measure(  # noqa: PLR0913  one ensemble on two sets of images
+    seeds: Sequence[int],
+    chances: Mapping[int, Array],
+    labels: Labels,
+    val: tuple[Mapping[int, Array], Labels] | None,
+    groups: NDArray[np.int64],
+    used: int,
+) -> Array:
+    """Return the measures of an ensemble (first row) and those without each group of images."""
+    together = _mean(seeds, chances)
+    columns = [_of_images(together, labels, groups, used)]
+    if val is not None:
+        logits = _logits(_mean(seeds, val[0]))
+        temperature = fitted_temperature(logits, val[1])
+        scaled = probabilities(_logits(together), temperature)
+        columns.append(_of_images(scaled, labels, groups, used)[:, 1:])
+    return np.concatenate(columns, axis=1)
+
+
+def _mean(seeds: Sequence[int], chances: Mapping[int, Array]) -> Array:
+    return sum((chances[seed] for seed in seeds[1:]), chances[seeds[0]]) / len(seeds)
+
+
+def _logits(chances: Array) -> Array:
+    logits: Array = np.log(np.maximum(chances, _LEAST_PROBABILITY))
+    return logits
+
+
+def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: int) -> Array:
+    """Return error, NLL, Brier score and calibration error: of all images, then without groups."""
+    own = chances[np.arange(len(labels)), labels]
+    predicted = chances.argmax(1)
+    confidence = chances[np.arange(len(labels)), predicted]
+    is_right = (predicted == labels).astype(np.float64)
+    brier = np.square(chances).sum(1) - 2 * own + 1
+    nll = -np.log(np.maximum(own, _LEAST_PROBABILITY))
+    sums = np.stack(
+        [np.bincount(groups, values, used) for values in (1 - is_right, nll, brier)], axis=1
+    )
+    bins = np.clip(np.ceil(confidence * NUM_BINS).astype(np.int64) - 1, 0, NUM_BINS - 1)
+    gaps = np.bincount(groups * NUM_BINS + bins, is_right - confidence, used * NUM_BINS)
+    gaps = gaps.reshape(used, NUM_BINS)
+    counts = np.bincount(groups, minlength=used)[:, None]
+    parts = [np.concatenate([whole.sum(0, keepdims=True), whole.sum(0) - whole]) for whole in
+             (sums, gaps, counts)]  # fmt: skip
+    errors = np.abs(parts[1]).sum(1, keepdims=True)
+    measured: Array = np.concatenate([parts[0], errors], axis=1) / np.maximum(parts[2], 1)
+    return measured
+
+
+def _summarised(
+    seeds: Sequence[int],
+    chosen: Sequence[tuple[int, ...]],
+    left_out: Sequence[tuple[int, ...]],
+    table: Mapping[tuple[int, ...], Array],
+    *,
+    has_scaled: bool,
+) -> dict[str, Measured]:
+    n = len(seeds)
+    measured = np.mean([table[subset] for subset in chosen], axis=0)
+    whole, by_group = measured[0], measured[1:]
+    num_groups = len(by_group)
+    spread = np.sqrt((num_groups - 1) / num_groups * np.square(by_group - by_group.mean(0)).sum(0))
+    image_half = float(special.ndtri((1 + CONFIDENCE) / 2)) * spread
+    without = (
+        np.array(
+            [
+                np.mean([table[subset][0] for subset in left_out if place not in subset], axis=0)
+                for place in range(n)
+            ]
+        )
+        if n >= 3
+        else np.empty((0, len(whole)))
+    )
+    pseudo = whole + (n - 1) * (without.mean(0) - without) if n >= 3 else without
+    found = {}
+    for column, name in enumerate((*NAMES, *(SCALED if has_scaled else ()))):
+        mean, values = float(whole[column]), pseudo[:, column]
+        half = None
+        if n >= 3:
+            half = t_quantile(n, CONFIDENCE) * float(values.std(ddof=1)) / math.sqrt(n)
+        found[name] = Measured(
+            mean=mean,
+            low=None if half is None else max(0.0, mean - half),
+            high=None if half is None else mean + half,
+            image_low=max(0.0, mean - float(image_half[column])),
+            image_high=mean + float(image_half[column]),
+            by_seed=dict(zip(seeds, values.tolist(), strict=True)) if n >= 3 else {},
+        )
+    return found
+
+
+def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
+    """Yield arm and ensembles, arm by arm, from the fewest networks to the most."""
+    for arm, by_size in found.items():
+        for of_size in by_size.values():
+            yield arm, of_size

@@ -1,0 +1,173 @@
+"""Tables of networks together: ensembles by their size, and the spread over seeds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mixup_core.problem import Metric
+from reports.numbers.ensembles import NAMES, SCALED, Measured, sizes_of
+from reports.numbers.families import Family, family_of, record_of
+from reports.numbers.predicted import Predicted
+from reports.numbers.spelling import DASH, spell_interval, spell_number
+from reports.tables.captions import spell_family
+from reports.tables.listings import Listing, spell_member
+
+_PERCENT = Metric(label="", unit="%")
+_PLAIN = Metric(label="")
+_SHOWN = {
+    "error": ("error, %", _PERCENT),
+    "nll": ("NLL, nats", _PLAIN),
+    "brier": ("Brier score", _PLAIN),
+    "calibration_error": ("calibration error, %", _PERCENT),
+    "scaled_nll": ("scaled NLL, nats", _PLAIN),
+    "scaled_brier": ("scaled Brier score", _PLAIN),
+    "scaled_calibration_error": ("scaled calibration error, %", _PERCENT),
+}
+
+
+def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
+    """Return what ensembles reach by their number of networks; None if no arm has two runs.
+
+    Args:
+        predicted: What predictions say.
+        baseline: The arm that others are compared with.
+        equal: Arm to the arm that stands for all which compute the same.
+    """
+    arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
+    if not arms:
+        return None
+    found = list(sizes_of({arm: of_arm.sizes for arm, of_arm in arms.items()}))
+    known = {name for _, of_size in found for name in of_size.measures}
+    names = [name for name in (*NAMES, *SCALED) if name in known]
+    families = {name: _families(predicted, name, baseline, equal) for name in names}
+    cells, records = [], []
+    for arm, of_size in found:
+        line = [arm, str(of_size.size), str(of_size.num_ensembles)]
+        record: dict[str, Any] = {
+            "arm": arm,
+            "n": len(arms[arm].runs),
+            "size": of_size.size,
+            "ensembles": of_size.num_ensembles,
+            "is_complete": of_size.is_complete,
+        }
+        for name in names:
+            measured = of_size.measures.get(name)
+            line.append(_spell(measured, _SHOWN[name][1]))
+            record |= _record(name, measured)
+            member = families[name].members.get(
+                (_row(arm, of_size.size), _row(baseline, of_size.size))
+            )
+            if name == "calibration_error":
+                line.append(DASH if member is None else spell_member(member, _PERCENT))
+            compared = record_of(member)
+            record |= {
+                f"{name}_{column}": compared[column]
+                for column in ("difference", "difference_ci_low", "difference_ci_high", "p")
+            }
+        cells.append(tuple(line))
+        records.append(record)
+    heads = [_SHOWN[name][0] for name in names]
+    heads.insert(names.index("calibration_error") + 1, f"its difference from {baseline}, points")
+    family = families["calibration_error"]
+    adjusted = f"; differences pair seeds, {spell_family(family)}" if family.size else ""
+    scaled = (
+        "Scaled: at the temperature of least NLL on the validation images, fitted to each "
+        "ensemble. "
+        if "scaled_nll" in names
+        else "No run held out validation images, so no temperature is fitted. "
+    )
+    return Listing(
+        name="ensemble_sizes",
+        title="Ensembles by their number of networks",
+        header=("arm", "networks", "ensembles", *heads),
+        cells=tuple(cells),
+        caption=f"From the {predicted.counts}, {predicted.weights}, test images: networks of one "
+        "arm predict by the mean of their probabilities; each line is the mean over the ensembles "
+        "of its size (all of them, or a balanced choice where there are many). "
+        f"{scaled}Intervals are 95 % for other networks on these images, of the "
+        f"jackknife over seeds{adjusted}. Intervals for other images, of these networks, are in "
+        "the CSV (`_image_low`, `_image_high`). Few images in a bin raise the calibration error.",
+        records=tuple(records),
+        is_long=True,
+    )
+
+
+def spread_table(predicted: Predicted) -> Listing | None:
+    """Return the spread of the error over seeds in two parts; None if no arm has two runs."""
+    found = {
+        arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None
+    }
+    if not found:
+        return None
+    scale = 100.0
+    return Listing(
+        name="spread",
+        title="Spread over seeds: test images and training",
+        header=(
+            "arm",
+            "n",
+            "test images",
+            "sd of the error, points",
+            "of it noise of the test images, points",
+            "sd on the distribution, points",
+        ),
+        cells=tuple(
+            (
+                arm,
+                str(spread.n),
+                str(spread.images),
+                spell_number(scale * spread.total, 2)
+                + spell_interval(spread.total_low, spread.total_high, scale, 2),
+                spell_number(scale * spread.noise, 2),
+                spell_number(scale * spread.distribution, 2)
+                + spell_interval(spread.distribution_low, spread.distribution_high, scale, 2),
+            )
+            for arm, spread in found.items()
+        ),
+        caption=f"From the {predicted.counts}, {predicted.weights}: the standard deviation over "
+        "seeds of the test error. Its square is the square of the noise, which the limited number "
+        "of test images makes, plus, but for a factor of 1 - 1 / images, the variance of the error "
+        "on the distribution that they are drawn from (Jordan 2023, arXiv:2304.01910); 0 where "
+        "noise explains all. 95 % intervals from chi-square, which lean on normal values.",
+        records=tuple(
+            {"arm": arm} | {name: getattr(spread, name) for name in spread.__slots__}
+            for arm, spread in found.items()
+        ),
+    )
+
+
+def _row(arm: str, size: int) -> str:
+    return f"{arm} x {size}"
+
+
+def _families(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, str]) -> Family:
+    """Return the comparisons with the baseline at each number of networks, as one family."""
+    images = predicted.arms[baseline].images if baseline in predicted.arms else None
+    values, pairs, alike = {}, [], {}
+    for arm, of_arm in predicted.arms.items():
+        for size, of_size in of_arm.sizes.items():
+            row, other = _row(arm, size), _row(baseline, size)
+            alike[row] = _row(equal.get(arm, arm), size)
+            if name in of_size.measures and of_arm.images == images:
+                values[row] = of_size.measures[name].by_seed
+                pairs += [(row, other)] if arm != baseline else []
+    return family_of([pair for pair in pairs if pair[1] in values], values, alike)
+
+
+def _spell(measured: Measured | None, metric: Metric) -> str:
+    if measured is None:
+        return DASH
+    interval = spell_interval(measured.low, measured.high, metric.scale, metric.digits)
+    return spell_number(measured.mean * metric.scale, metric.digits) + interval
+
+
+def _record(name: str, measured: Measured | None) -> dict[str, float | None]:
+    return {
+        f"{name}_{column}": getattr(measured, field, None)
+        for column, field in (
+            ("mean", "mean"),
+            ("ci_low", "low"),
+            ("ci_high", "high"),
+            ("image_low", "image_low"),
+            ("image_high", "image_high"),
+        )
+    }

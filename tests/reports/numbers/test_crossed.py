@@ -1,0 +1,73 @@
+"""Indices against functions whose parts of the variance are known."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reports.numbers.crossed import indices
+
+Array = NDArray[np.float64]
+
+ISHIGAMI = [(0.3139, 0.5576), (0.4424, 0.4424), (0.0, 0.2437)]
+"""First-order and total index of each input, a = 7, b = 0.1 (Saltelli et al. 2008, page 179)."""
+
+
+def ishigami(x: Array) -> Array:
+    value: Array = np.sin(x[0]) + 7 * np.sin(x[1]) ** 2 + 0.1 * x[2] ** 4 * np.sin(x[0])
+    return value
+
+
+def added(x: Array) -> Array:
+    value: Array = 10 + 3 * x[0] + 2 * x[1] + x[2]
+    return value
+
+
+def moved(a: Array, b: Array, place: int) -> Array:
+    x = a.copy()
+    x[place] = b[place]
+    return x
+
+
+def test_the_indices_of_ishigami_s_function_are_found() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-np.pi, np.pi, (2, 3, 2000))
+    for place, (first, total) in enumerate(ISHIGAMI):
+        found = indices(ishigami(a), ishigami(b), ishigami(moved(a, b, place)))
+        assert found.first.low <= first <= found.first.high
+        assert found.total.low <= total <= found.total.high
+        assert found.first.high - found.first.low < 0.12
+        assert found.total.high - found.total.low < 0.14
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_intervals_of_an_additive_function_cover_its_parts(n: int) -> None:
+    """Normal inputs: first-order and total index are 9/14, 4/14 and 1/14. 300 designs each."""
+    rng, hits = np.random.default_rng(n), np.zeros((3, 2))
+    for _ in range(300):
+        a, b = rng.normal(size=(2, 3, n))
+        for place, part in enumerate((9 / 14, 4 / 14, 1 / 14)):
+            found = indices(added(a), added(b), added(moved(a, b, place)))
+            hits[place] += [index.low <= part <= index.high for index in (found.first, found.total)]
+    assert (hits / 300 >= 0.9).all()
+    assert (hits / 300 <= 0.985).all()
+
+
+def test_the_estimates_are_the_published_sums() -> None:
+    a, b, m = [1.0, 3.0, 2.0, 6.0], [2.0, 5.0, 1.0, 4.0], [1.5, 3.5, 2.5, 5.0]
+    found = indices(a, b, m)
+    variance = (np.var(a, ddof=1) + np.var(b, ddof=1)) / 2
+    first = np.mean((np.array(b) - 3) * (np.array(m) - np.array(a))) / variance
+    total = np.mean((np.array(a) - np.array(m)) ** 2) / (2 * variance)
+    assert (found.first.value, found.total.value) == pytest.approx((first, total))
+
+
+def test_a_source_that_moves_nothing_has_no_part() -> None:
+    found = indices([1.0, 3.0, 2.0], [2.0, 5.0, 1.0], [1.0, 3.0, 2.0])
+    assert (found.first.value, found.total.value, found.total.high) == (0, 0, 0)
+
+
+def test_too_few_contexts_and_a_constant_metric_are_refused() -> None:
+    with pytest.raises(ValueError, match="contexts >= 3"):
+        indices([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match="must vary"):
+        indices([1.0] * 3, [1.0] * 3, [1.0, 2.0, 3.0])
