@@ -1,10 +1,11 @@
-"""Faults: errors that come from a machine and not from a run: no memory, or a sick device."""
+"""Faults: errors after which a process is of no use: no memory, a sick device, a broken kernel."""
 
 import re
 from collections.abc import Iterable
 from typing import Literal
 
-Fault = Literal["memory", "device"]
+Fault = Literal["memory", "device", "kernel"]
+"""What is to blame: the memory of the machine, its device, or a kernel that the run has started."""
 
 _MEMORY = (
     "can't allocate memory",  # PyTorch, of a CPU
@@ -13,18 +14,33 @@ _MEMORY = (
     "cuda out of memory",
     "cuda error: out of memory",
     "cudaerrormemoryallocation",
+    r"triton error \[cuda\]: out of memory",
     "hip out of memory",
-    r"cublas_status_(?:alloc_failed|not_initialized)",
+    r"(?:cublas|cusolver|cusparse)_status_(?:alloc_failed|not_initialized)",
+    r"cusparse_status_insufficient_resources",
+    "cufft_alloc_failed",
     r"cudnn_status_(?:alloc_failed|not_initialized|internal_error_host_allocation_failed)",
     "unable to find an engine",  # cuDNN, where no engine's workspace fits
     "running low on memory",  # Ray, of a process that it killed
 )
 """Patterns of texts, in small letters, that say that an allocation failed."""
+_KERNEL = (
+    "device-side assert",
+    r"cuda error: invalid (?:argument|configuration argument)",
+    r"cublas_status_(?:invalid_value|not_supported)",
+    r"cudnn_status_(?:bad_param|not_supported)",
+)
+"""Patterns of texts that say that a kernel was given what it does not take: no other device will."""
 _DEVICE = (
     r"cuda(?: driver)? error: ",
     r"cudaerror\w+",
-    r"cublas_status_\w+",
+    "cudagetdevicecount",
+    r"triton error \[cuda\]: ",
+    r"(?:cublas|cusolver|cusparse|curand)_status_\w+",
+    r"cufft_(?:internal|setup|exec)_\w+",
     r"cudnn_status_\w+",
+    r"nccl (?:error|\w*cudaerror)|nccl\w+error",
+    "cuda driver version is insufficient",
     "no cuda-capable device",
     "no cuda gpus are available",
     "found no nvidia driver",
@@ -36,7 +52,7 @@ _DEVICE = (
 
 
 def fault_of(error: BaseException | str) -> Fault | None:
-    """Return what a machine lacks according to an error or its text; None if the run is to blame.
+    """Return what is to blame for an error, by its type or text; None for an ordinary error.
 
     A process whose device reports a fault can use it no more, whatever the cause was.
     """
@@ -47,6 +63,8 @@ def fault_of(error: BaseException | str) -> Fault | None:
     text = str(error).lower()
     if _holds(text, _MEMORY):
         return "memory"
+    if _holds(text, _KERNEL):
+        return "kernel"
     return "device" if _holds(text, _DEVICE) else None
 
 

@@ -19,7 +19,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.running.retries import DeviceFaultError, device_id
+from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
 DONE = "done"
@@ -51,6 +51,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
     Raises:
         DeviceFaultError: If the GPU of the run is broken; this process cannot use it any more.
+        KernelFaultError: If the run has broken its process.
         Exception: If memory is lacking: another process, or another share of a GPU, may have it.
         KeyboardInterrupt: If a debugger is left.
     """
@@ -66,8 +67,10 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         fault = fault_of(error)
         if fault == "memory":
             raise
-        if fault == "device" and assignment.gpus:
+        if fault is not None and assignment.gpus:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            if fault == "kernel":
+                raise KernelFaultError(f"{type(error).__name__}: {cause}") from error
             raise DeviceFaultError(device_id(place), _device_name(place), cause) from error
         if not isinstance(error, _EXPLAINED):
             logging.getLogger(__name__).exception("run failed: %s", assignment.config)

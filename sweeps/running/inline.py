@@ -25,7 +25,7 @@ from sweeps.machine.signals import arrivals
 from sweeps.running.attempt import Driver, attempt, prepare_process
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
-from sweeps.running.retries import REDUCE, DeviceFaultError
+from sweeps.running.retries import REDUCE, DeviceFaultError, KernelFaultError
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Assignment, device_name
 from sweeps.searching.sources import RunSource
@@ -54,18 +54,32 @@ class Deadline:
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
-    def allows(self, planned: PlannedRun) -> bool:
-        """Return whether a run would end in time; a first run, of unknown speed, is begun."""
+    def allows(self, run: Run, epochs: int) -> bool:
+        """Return whether further epochs of a run would end in time.
+
+        A run of unknown speed is begun; its first epochs tell.
+        """
         if self.at is None:
             return True
         left = self.at - self.clock()
-        of_arm = self._per_work.get(planned.run.arm)
-        known = of_arm or [each for arm in self._per_work.values() for each in arm]
+        known = self._known(run)
         if not known:
             return left > 0
-        config = planned.run.config
-        work = problem_of(config).cost.work(config) * planned.epochs_to_train
+        work = problem_of(run.config).cost.work(run.config) * epochs
         return work * median(known) <= left
+
+    def must_measure(self, run: Run) -> bool:
+        """Return whether only the first epochs of a run can tell if it would end in time."""
+        return self.at is not None and not self._known(run)
+
+    def _known(self, run: Run) -> list[float]:
+        return self._per_work.get(run.arm) or [
+            each for arm in self._per_work.values() for each in arm
+        ]
+
+
+class _OutOfTime(BaseException):  # noqa: N818  no error: it passes through a run like an interrupt
+    """Raised where the first epochs of a run show that it would not end in time."""
 
 
 def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the caller
@@ -109,7 +123,7 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
     ):
         queue = RunQueue(source, monitor.join, source.more(()), by_seed=True, claims=claims)
         while monitor.stop is None and (planned := _awaited(queue, monitor)) is not None:
-            if not deadline.allows(planned):
+            if not deadline.allows(planned.run, planned.epochs_to_train):
                 monitor.note("no further run would end in time; the same command again goes on")
                 break
             assignment = Assignment.of(
@@ -122,8 +136,14 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
             )
             try:
                 failed = _train(planned, assignment, monitor, queue, deadline, is_interrupted)
-            except DeviceFaultError as error:
-                monitor.note(f"{error}; this process cannot use it any more, a new one may")
+            except _OutOfTime:
+                monitor.note(
+                    f"{planned.run.arm} seed {planned.run.seed} would not end in time, as its "
+                    "first epochs show; the same command again goes on"
+                )
+                break
+            except (DeviceFaultError, KernelFaultError) as error:
+                monitor.note(f"{error}; this process cannot use the GPU any more, a new one may")
                 break
             if failed is not None:
                 queue.end(planned.run.key, failed=failed)
@@ -154,12 +174,15 @@ def _train(  # noqa: PLR0913  what a run reports to
 
     Raises:
         DeviceFaultError: If the GPU is broken, for this process at least.
+        KernelFaultError: If the run has broken this process.
         KeyboardInterrupt: If the launch was interrupted; what an exception handler raised while a
             library was being called may have vanished there.
     """
     run = planned.run
+    is_unmeasured = deadline.must_measure(run)
 
     def take(report: dict[str, Any]) -> None:
+        nonlocal is_unmeasured
         rows = report["rows"]
         if report["trained"]:
             deadline.learn(run, [row["seconds"] for row in rows])
@@ -170,14 +193,22 @@ def _train(  # noqa: PLR0913  what a run reports to
         if is_interrupted():
             raise KeyboardInterrupt
         monitor.step()
+        if is_unmeasured and report["trained"] and rows:
+            is_unmeasured = False
+            if not deadline.allows(run, run.config.epochs - report["epochs"]):
+                raise _OutOfTime
 
     monitor.start(run)
     driver = Driver(take)
     with driver.hearing("mixup_core", "sweeps.running.storing"):
         try:
             last = attempt(assignment, driver, _place(assignment))
-        except DeviceFaultError:
+        except (DeviceFaultError, _OutOfTime):
             monitor.wait(run)
+            raise
+        except KernelFaultError as error:
+            take(driver.failure("failed", str(error)))
+            monitor.end(run)
             raise
         except Exception as error:  # of memory; another try in this process would lack it too
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]

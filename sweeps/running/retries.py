@@ -22,6 +22,7 @@ REDUCE = "reduce batch_size, the network or the image size, or use a machine wit
 """Advice for a run that lacks memory."""
 
 _DEVICE_FAULT = re.compile(r"DeviceFaultError: (.*?): (\[[^\]]*\]): (.*)")
+_KERNEL_FAULT = re.compile(r"KernelFaultError: (.*)")
 NODE_HAS_DIED = "its node has died"
 """In what Ray says of the processes of a lost node."""
 _NODE_DIED = (NODE_HAS_DIED, "node has died", "node was preempted", "NodeDiedError")
@@ -49,6 +50,10 @@ class DeviceFaultError(Exception):
         return type(self), (device.strip("[]"), name, cause)
 
 
+class KernelFaultError(Exception):
+    """Error of a run on a GPU after which its process is of no use; the run is to blame."""
+
+
 def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
     """Return the identity of the GPU that a run has, or of its whole node."""
     return place.get("node", "") if is_node else f"{place.get('node', '')}/{place.get('gpus', '')}"
@@ -56,9 +61,9 @@ def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineFault:
-    """A fault that ended a try of a run and is not the run's own error."""
+    """A fault that ended a try of a run, and its process."""
 
-    kind: Literal["memory", "device", "node", "process"]
+    kind: Literal["memory", "device", "node", "process", "kernel"]
     cause: str
     """One line."""
     device: str | None = None
@@ -78,6 +83,8 @@ class MachineFault:
         if found := _DEVICE_FAULT.search(text):
             name, device, cause = found.groups()
             return cls(kind="device", cause=cause, device=device.strip("[]"), name=name)
+        if own := _KERNEL_FAULT.search(text):
+            return cls(kind="kernel", cause=own[1])
         if any(words in text for words in _NODE_DIED):
             return cls(kind="node", cause="its node has gone")
         if killed := _KILLED_BY_RAY.search(text):
@@ -150,6 +157,8 @@ class Retries:
         match fault.kind:
             case "node":  # pre-empted or lost: never the run's failure
                 return RetryDecision(again=True, message=fault.cause)
+            case "kernel":
+                return RetryDecision(again=False, message=fault.cause)
             case "memory":
                 return self._judge_memory(counts["memory"], fault, beside)
             case "device":

@@ -68,16 +68,29 @@ def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) 
         records = first + list(fit(config, data, resumed, device=DEVICE, teacher=teacher))
         predicted = predict(config, data, resumed.networks(), DEVICE, resumed.logits).to_bytes()
         stored = resumed.to_bytes()
+    if config.model.name == "efficientnet-v2-s":
+        _first_step_is_equal(with_values(config, {"batch_size": len(data.train), "epochs": 1}), data)
+        return device
     state = TrainingState.initial(config, data.info, CPU)
     expected = list(fit(config, data, state, teacher=teacher))
-    if config.model.name == "efficientnet-v2-s":  # another order of sums in some of its kernels
-        losses = [each[0].metrics["train/loss"] for each in (records, expected)]
-        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
-        return device
     assert records == expected
     assert stored == state.to_bytes()
     assert predicted == predict(config, data, state.networks(), CPU, state.logits).to_bytes()
     return device
+
+
+def _first_step_is_equal(config: TrainConfig, data: Splits) -> None:
+    """Compare the loss of one batch, for a network whose further steps depend on rounding.
+
+    Images of 8 x 8 are one pixel in its last stages, whose BatchNorm then has one value per image:
+    one initial weight moved to the next float32 number changed the loss of the first epoch by up
+    to 0.2 on the CPU alone (batches of 5; by 0.01 in batches of 10).
+    """
+    with SecondDevice():
+        state = TrainingState.initial(config, data.info, DEVICE)
+        (there,) = fit(config, data, state, device=DEVICE)
+    (here,) = fit(config, data, TrainingState.initial(config, data.info, CPU))
+    assert there.metrics["train/loss"] == pytest.approx(here.metrics["train/loss"], rel=1e-6)
 
 
 def _steps_wait_for_nothing(

@@ -83,6 +83,43 @@ def test_a_run_that_fails_on_every_gpu_fails_alone(
 
 
 @pytest.mark.long
+def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_process(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    is_bad = "'Erm' in str(config.mix.law) and config.seed == 0"
+    error = "CUDA error: device-side assert triggered"
+    nodes.add(cpus=1, gpus=1, environment=_sabotaged(tmp_path / "node", is_bad, error))
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=2",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(1).stderr
+    outcomes = [result.outcome for result in task.results(launch.store)]
+    assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
+    (failure,) = Store(str(launch.store)).failures.read_all().values()
+    assert failure.message == f"RuntimeError: {error}"
+    assert "is tried again" not in said
+    assert "took no more runs" not in said
+
+
+@pytest.mark.long
+def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
+    command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
+) -> None:
+    no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
+    bad = nodes.add(cpus=1, gpus=1, environment=no_driver)
+    nodes.add(cpus=1, gpus=1)
+    mixsweep = command_line(**nodes.environment)
+    task = Task(MANY_RUNS, ("seeds=3",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(0).stderr
+    results = task.results(launch.store)
+    assert [result.outcome for result in results] == ["complete"] * len(results)
+    assert bad.node_id not in {gpu_of(result)[0] for result in results}
+    assert "Found no NVIDIA driver" in said
+    assert "took no more runs: GPU 0 of node" in said
+
+
+@pytest.mark.long
 def test_a_launch_whose_gpus_are_all_sick_ends_and_says_so(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:

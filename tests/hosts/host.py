@@ -81,22 +81,19 @@ class Host:
         ip = f"10.77.0.{number}"
         (folder / "ip").write_text(ip)
         namespaces = ("--net", "--pid", "--mount", "--uts", "--fork", "--mount-proc")
-        unshare = subprocess.Popen(
-            ["unshare", *namespaces, "--kill-child", "bash", "-c", _BOOT, "boot",
-             folder.name, str(folder), ip],
-            start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=(log := (folder / "boot.log").open("w")), stderr=log,
+        unshare = detach(
+            "unshare", *namespaces, "--kill-child", "bash", "-c", _BOOT, "boot",
+            folder.name, str(folder), ip, log=folder / "boot.log",
         )  # fmt: skip
-        log.close()
-        children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children")
-        while not (pid := children.read_text().strip()):
+        process = Path(f"/proc/{unshare}")
+        while not (pid := (process / f"task/{unshare}/children").read_text().strip()):
             time.sleep(0.01)
         (folder / "pid").write_text(pid)
         outside = f"host{number}"
         call("ip", "link", "add", outside, "type", "veth", "peer", "eth0", "netns", pid)
         call("ip", "link", "set", outside, "master", BRIDGE, "up")
         while not (folder / "up").exists():
-            assert unshare.poll() is None, (folder / "boot.log").read_text()
+            assert process.exists(), (folder / "boot.log").read_text()
             time.sleep(0.01)
         return host
 
@@ -130,6 +127,15 @@ def build_bridge(ray_folder: Path) -> None:
 def call(*command: str) -> None:
     """Run a command that must succeed, without output."""
     subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def detach(*command: str, log: Path, environment: Mapping[str, str] | None = None) -> int:
+    """Start a command that outlives whoever started it, and return its process id."""
+    started = subprocess.run(
+        ["setsid", "bash", "-c", '"$@" </dev/null >"$0" 2>&1 & echo $!', str(log), *command],
+        check=True, stdout=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    return int(started.stdout)
 
 
 def plain_environment(**variables: str) -> Mapping[str, str]:

@@ -12,12 +12,14 @@ from mixup_core.plugins.loading import use
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult, read_results
-from tests.hosts.host import plain_environment
+from tests.hosts.host import Host, plain_environment
 
 HERE = Path(__file__).parent
 STUDY = ("paced.yaml", "--plugin", "paced.py")
 REPOSITORY = HERE.parents[1]
 Facts = Mapping[str, tuple[object, ...]]
+Place = tuple[str, str]
+"""A node and the GPUs of it that a run has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,9 +28,11 @@ class Operator:
 
     folder: Path
     environment: Mapping[str, str]
+    host: Host | None = None
+    """The host the shell is on; None: the namespace around all hosts."""
 
     @classmethod
-    def arrives(cls, folder: Path, **environment: str) -> "Operator":
+    def arrives(cls, folder: Path, host: Host | None = None, **environment: str) -> "Operator":
         """Give an operator a folder with the study and its plugin."""
         work, home = folder / "work", folder / "laptop"
         for path in (work, home):
@@ -37,7 +41,7 @@ class Operator:
             shutil.copy(HERE / name, work)
         path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
         plain = plain_environment(HOME=str(home), PATH=path, PYTHONPATH=str(REPOSITORY))
-        return cls(folder=folder, environment={**plain, **environment})
+        return cls(folder=folder, environment={**plain, **environment}, host=host)
 
     @property
     def log(self) -> Path:
@@ -48,8 +52,8 @@ class Operator:
         """Run a command of the shell to its end and return all it printed."""
         began = time.monotonic()
         done = subprocess.run(
-            ["bash", "-c", command], cwd=self.folder / "work", env=self.environment, check=False,
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
+            self._shell(command), env=self.environment, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
         )  # fmt: skip
         seconds = time.monotonic() - began
         with self.log.open("a") as log:
@@ -60,9 +64,13 @@ class Operator:
     def begin(self, command: str) -> "subprocess.Popen[str]":
         """Start a command of the shell in the background."""
         return subprocess.Popen(
-            ["bash", "-c", command], cwd=self.folder / "work", env=self.environment, text=True,
+            self._shell(command), env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
+
+    def _shell(self, command: str) -> list[str]:
+        line = ["bash", "-c", f"cd {self.folder / 'work'} && {command}"]
+        return line if self.host is None else self.host.enter(*line)
 
 
 def results(store: Path, *overrides: str) -> tuple[RunResult, ...]:
@@ -72,10 +80,10 @@ def results(store: Path, *overrides: str) -> tuple[RunResult, ...]:
     return read_results(study.runs(), Store(str(store)))
 
 
-def nodes_in_use(found: tuple[RunResult, ...]) -> set[str]:
-    """Return the nodes on which runs that are not complete stored their last epoch."""
+def places_in_use(found: tuple[RunResult, ...]) -> set[Place]:
+    """Return nodes and their GPUs on which runs that are not complete stored their last epoch."""
     return {
-        result.stage.environment["node"]
+        (result.stage.environment["node"], result.stage.environment["gpus"])
         for result in found
         if result.stage is not None and result.outcome != "complete"
     }

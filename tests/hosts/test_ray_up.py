@@ -23,7 +23,7 @@ from tests.hosts.operators import (
     Operator,
     assert_nothing_trained_twice,
     facts,
-    nodes_in_use,
+    places_in_use,
     results,
 )
 
@@ -105,7 +105,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
         assert said.poll() is None, said.communicate()
         for host in hosts_in(cluster.hosts):
             joined.setdefault(host.name, round(time.monotonic() - sent, 1))
-        return len(nodes_in_use(results(cluster.store))) == 8
+        return len(places_in_use(results(cluster.store))) == 8
 
     wait_for(all_busy, timeout=600)
     eight_busy = time.monotonic() - sent

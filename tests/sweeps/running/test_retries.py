@@ -35,6 +35,7 @@ def _device(number: int) -> MachineFault:
         ("Traceback\n  x\nMemoryError: no\nmemory: std::bad_alloc", "memory", "std::bad_alloc"),
         ("Traceback\ntorch.OutOfMemoryError: CUDA out of memory.", "memory", "CUDA out of memory."),
         ("The actor died because its node has died. Node Id: 0x", "node", "its node has gone"),
+        ("x.KernelFaultError: RuntimeError: device-side assert\n", "kernel", "device-side assert"),
         ("The actor died unexpectedly.\nWorker exits.", "process", "Worker exits."),
         ("", "process", "Ray kept no reason"),
     ],
@@ -49,6 +50,14 @@ def test_a_fault_of_a_device_names_it() -> None:
     fault = _device(1)
     assert (fault.kind, fault.device) == ("device", "node/1")
     assert (fault.name, fault.cause) == ("GPU 1 of node a", ILLEGAL)
+
+
+def test_a_run_that_breaks_its_process_has_failed_and_no_device_is_to_blame() -> None:
+    retries, broken = Retries(limit=2), MachineFault.of("KernelFaultError: device-side assert triggered")
+    for run in RUNS:
+        decision = retries.judge(run, broken, beside=1, devices=2)
+        assert (decision.again, decision.message) == (False, "device-side assert triggered")
+    assert not retries.sick
 
 
 def test_a_killed_process_lacked_memory_if_the_system_says_so() -> None:

@@ -1,0 +1,222 @@
+"""`cluster/slurm.sbatch` as it is, under a real Slurm; nodes are namespaces, GPUs are files.
+
+A study asks for fewer GPUs and CPUs than a node has, by options of `sbatch`.
+"""
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.launches import wait_for
+from tests.faults.nodes import gpu_of
+from tests.hosts.conftest import Record
+from tests.hosts.operators import (
+    REPOSITORY,
+    STUDY,
+    Operator,
+    Place,
+    assert_nothing_trained_twice,
+    facts,
+    places_in_use,
+    results,
+)
+from tests.hosts.slurm import Slurm, missing_programs
+
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
+
+FILE = REPOSITORY / "cluster" / "slurm.sbatch"
+TWO_OF_FOUR = "--gpus-per-node=2 --cpus-per-task=2"
+RUNS = f"{' '.join(STUDY)} --device cpu"
+SHORT = "base.epochs=20"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Site:
+    """A Slurm cluster and a person on its login host."""
+
+    slurm: Slurm
+    operator: Operator
+    store: Path
+
+    def send(self, options: str, study: str = RUNS) -> str:
+        """Send a job and return its number."""
+        said = self.operator.type(f"sbatch {options} {FILE} {study}")
+        (number,) = re.findall(r"Submitted batch job (\d+)", said)
+        return str(number)
+
+    def output(self, name: str) -> str:
+        """Return what a job printed so far."""
+        path = self.operator.folder / "work" / f"slurm-{name}.out"
+        return path.read_text() if path.exists() else ""
+
+    def wait_for_end(self, number: str, timeout: float = 300) -> dict[str, str]:
+        """Return the last state of a job once no node is held."""
+        wait_for(lambda: number not in self.slurm.jobs("pending,running"), timeout)
+        wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=120)
+        return self.slurm.job(number)
+
+
+@pytest.fixture
+def site(hosts: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """Start a cluster with as many nodes as the test says, two without a number."""
+    if missing := missing_programs():
+        pytest.skip(f"not installed: {', '.join(missing)}; NO SLURM WAS STARTED")
+    home = tmp_path / "runs"
+    slurm = Slurm.start(hosts, getattr(request, "param", 2))
+    operator = Operator.arrives(
+        tmp_path, slurm.login, **slurm.environment, VENV=sys.prefix, MIXSWEEP_HOME=str(home)
+    )
+    yield Site(slurm=slurm, operator=operator, store=home / "store")
+    slurm.stop()
+
+
+def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
+    site: Site, record: Record
+) -> None:
+    began = time.monotonic()
+    study = f"{RUNS} --set {SHORT}"
+    number = site.send(TWO_OF_FOUR, study)
+    site.operator.type("sinfo; squeue")
+
+    def busy() -> set[Place]:
+        assert number in site.slurm.jobs("pending,running"), site.output(number)
+        return places_in_use(results(site.store, SHORT))
+
+    wait_for(lambda: len(busy()) == 4, timeout=180)
+    all_busy = time.monotonic() - began
+    steps = site.slurm.ask("scontrol", "show", "step", number)
+    assert "CPUs=4" in steps, f"a step has two nodes with two CPUs each\n{steps}"
+    state = site.wait_for_end(number)
+    idle = time.time()
+    found = results(site.store, SHORT)
+    assert [result.outcome for result in found] == ["complete"] * 8, site.output(number)
+    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
+    assert {gpu_of(result)[1] for result in found} == {"0", "1"}
+    last = max(fact.stored_at_ms for result in found for fact in result.facts) / 1000
+    assert idle - last < 45, "nodes were held after the study's end"
+    wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
+    site.operator.type(f"sinfo; tail -n 3 slurm-{number}.out")
+    again = site.send(TWO_OF_FOUR, study)
+    site.wait_for_end(again)
+    assert "8 runs are stored, nothing to train" in site.output(again)
+    record(
+        "slurm-two-nodes",
+        "cluster/slurm.sbatch under Slurm on hosts made of namespaces, 8 runs",
+        {
+            "GPUs of a node, of which the job asked for": "4, 2",
+            "seconds from sbatch until 4 GPUs were busy on 2 nodes": round(all_busy, 1),
+            "runs done": len(found),
+            "seconds from the last epoch until no node was held": round(idle - last, 1),
+            "the same command again": "8 runs are stored, nothing to train",
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
+    site: Site, record: Record
+) -> None:
+    began, longer = time.monotonic(), "base.epochs=150"
+    number = site.send(f"{TWO_OF_FOUR} --time=3", f"{RUNS} --set {longer} --set seeds=2")
+
+    def is_queued_again() -> bool:
+        return site.slurm.job(number)["Restarts"] == "1"
+
+    wait_for(is_queued_again, timeout=200)
+    queued = time.monotonic() - began
+    assert "the time is nearly up: queued again" in site.output(number)
+    before = results(site.store, longer, "seeds=2")
+    assert any(result.facts for result in before)
+    assert not all(result.outcome == "complete" for result in before)
+    site.operator.type("squeue")
+    wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
+    started_again = time.monotonic() - began
+    state = site.wait_for_end(number)
+    after = results(site.store, longer, "seeds=2")
+    assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
+    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
+    assert_nothing_trained_twice(facts(before), facts(after))
+    record(
+        "slurm-requeue",
+        "cluster/slurm.sbatch with a time limit of 3 minutes, 4 runs",
+        {
+            "seconds from sbatch until the job was queued again": round(queued, 1),
+            "epochs stored by then": sum(len(result.facts) for result in before),
+            "seconds from then until it ran again": round(started_again - queued, 1),
+            "runs done": len(after),
+            "epochs in all": sum(len(result.facts) for result in after),
+            "epochs trained twice of those seen as stored": 0,
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+@pytest.mark.parametrize("site", [3], indirect=True)
+def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record) -> None:
+    began, few = time.monotonic(), (SHORT.replace("20", "60"), "seeds=2")
+    number = site.send(TWO_OF_FOUR, f"{RUNS} --set {few[0]} --set {few[1]}")
+    wait_for(lambda: len(places_in_use(results(site.store, *few))) == 4, timeout=180)
+    before = results(site.store, *few)
+    lost = site.slurm.nodes[1]
+    lost.kill()
+    killed = time.monotonic()
+    wait_for(lambda: site.slurm.job(number).get("Restarts") == "1", timeout=200)
+    wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
+    moved = time.monotonic() - killed
+    site.operator.type("sinfo; squeue")
+    assert site.slurm.job(number)["NodeList"] == "n[1,3]"
+    state = site.wait_for_end(number)
+    after = results(site.store, *few)
+    assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
+    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
+    assert_nothing_trained_twice(facts(before), facts(after))
+    record(
+        "slurm-lost-node",
+        "cluster/slurm.sbatch on 2 of 3 nodes, one of which dies in training, 4 runs",
+        {
+            "node lost in training": lost.name,
+            "seconds until the job ran on other nodes": round(moved, 1),
+            "runs done": len(after),
+            "epochs trained twice of those seen as stored": 0,
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None:
+    began, work = time.monotonic(), site.operator.folder / "work"
+    text = (work / "paced.yaml").read_text()
+    for name in ("one", "two", "three"):
+        changed = text.replace("study: paced", f"study: {name}").replace("seeds: 4", "seeds: 1")
+        (work / f"{name}.yaml").write_text(changed)
+    options = "--plugin paced.py --device cpu --set base.epochs=5"
+    alone = f"--array=1-4%2 --nodes=1 {TWO_OF_FOUR}"
+    number = site.send(alone, f"one.yaml two.yaml three.yaml {options}")
+    wait_for(lambda: not site.slurm.jobs("pending,running"), timeout=400)
+    for task, name in enumerate(("one", "two", "three"), start=1):
+        said = site.output(f"{number}_{task}")
+        assert f"{name}: 2 runs" in said, said
+        assert said.endswith("exit code 0\n"), said
+    assert "no study has the number 4" in site.output(f"{number}_4")
+    record(
+        "slurm-array",
+        "cluster/slurm.sbatch as an array of three studies, two nodes at a time",
+        {
+            "studies done": 3,
+            "exit codes": "0, 0, 0",
+            "a fourth task": "ends with code 2: no study has its number",
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+def test_a_study_that_cannot_be_read_ends_the_job_with_its_code(site: Site) -> None:
+    number = site.send(TWO_OF_FOUR, "nowhere.yaml")
+    state = site.wait_for_end(number, timeout=120)
+    assert (state["JobState"], state["ExitCode"]) == ("FAILED", "2:0"), site.output(number)
+    wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
