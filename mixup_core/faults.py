@@ -30,7 +30,7 @@ _KERNEL = (
     r"cublas_status_(?:invalid_value|not_supported)",
     r"cudnn_status_(?:bad_param|not_supported)",
 )
-"""Patterns of texts that say that a kernel was given what it does not take: no other device will."""
+"""Patterns of texts that say that a kernel refuses its input, as it would on any device."""
 _DEVICE = (
     r"cuda(?: driver)? error: ",
     r"cudaerror\w+",

@@ -39,6 +39,10 @@ _LOOK_EVERY = 1.0
 """Seconds between two looks for a request to stop now."""
 
 
+class _OutOfTime(BaseException):
+    """Raised where the first epochs of a run show that it would not end in time."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Deadline:
     """The time by which every run of a launch is to have ended, judged by measured epochs."""
@@ -68,18 +72,26 @@ class Deadline:
         work = problem_of(run.config).cost.work(run.config) * epochs
         return work * median(known) <= left
 
-    def must_measure(self, run: Run) -> bool:
-        """Return whether only the first epochs of a run can tell if it would end in time."""
-        return self.at is not None and not self._known(run)
+    def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
+        """Learn from epochs, and end a run of unknown speed that they show to be too slow.
+
+        Args:
+            run: The run.
+            seconds: Durations of the epochs.
+            epochs: Epochs that the run has reached.
+
+        Raises:
+            _OutOfTime: If these are the first epochs measured and the run would not end in time.
+        """
+        was_known = bool(self._known(run))
+        self.learn(run, seconds)
+        if self._known(run) and not was_known and not self.allows(run, run.config.epochs - epochs):
+            raise _OutOfTime
 
     def _known(self, run: Run) -> list[float]:
         return self._per_work.get(run.arm) or [
             each for arm in self._per_work.values() for each in arm
         ]
-
-
-class _OutOfTime(BaseException):  # noqa: N818  no error: it passes through a run like an interrupt
-    """Raised where the first epochs of a run show that it would not end in time."""
 
 
 def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the caller
@@ -177,15 +189,12 @@ def _train(  # noqa: PLR0913  what a run reports to
         KernelFaultError: If the run has broken this process.
         KeyboardInterrupt: If the launch was interrupted; what an exception handler raised while a
             library was being called may have vanished there.
+        _OutOfTime: If its first epochs show that it would not end in time.
     """
     run = planned.run
-    is_unmeasured = deadline.must_measure(run)
 
     def take(report: dict[str, Any]) -> None:
-        nonlocal is_unmeasured
         rows = report["rows"]
-        if report["trained"]:
-            deadline.learn(run, [row["seconds"] for row in rows])
         monitor.report(run, report)
         queue.lose(run.key, report["lost"])
         if rows:
@@ -193,10 +202,8 @@ def _train(  # noqa: PLR0913  what a run reports to
         if is_interrupted():
             raise KeyboardInterrupt
         monitor.step()
-        if is_unmeasured and report["trained"] and rows:
-            is_unmeasured = False
-            if not deadline.allows(run, run.config.epochs - report["epochs"]):
-                raise _OutOfTime
+        if report["trained"]:
+            deadline.check(run, [row["seconds"] for row in rows], report["epochs"])
 
     monitor.start(run)
     driver = Driver(take)

@@ -69,7 +69,9 @@ def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) 
         predicted = predict(config, data, resumed.networks(), DEVICE, resumed.logits).to_bytes()
         stored = resumed.to_bytes()
     if config.model.name == "efficientnet-v2-s":
-        _first_step_is_equal(with_values(config, {"batch_size": len(data.train), "epochs": 1}), data)
+        _first_step_is_equal(
+            with_values(config, {"batch_size": len(data.train.labels), "epochs": 1}), data
+        )
         return device
     state = TrainingState.initial(config, data.info, CPU)
     expected = list(fit(config, data, state, teacher=teacher))

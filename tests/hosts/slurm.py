@@ -111,9 +111,13 @@ class Slurm:
 
     def processes(self, name: str) -> list[str]:
         """Return the nodes on which a process of that name runs."""
-        found = (subprocess.run(node.enter("pgrep", name), check=False, stdout=subprocess.DEVNULL)
-                 for node in self.nodes)
-        return [node.name for node, done in zip(self.nodes, found, strict=True) if not done.returncode]
+        found = (
+            subprocess.run(node.enter("pgrep", name), check=False, stdout=subprocess.DEVNULL)
+            for node in self.nodes
+        )
+        return [
+            node.name for node, done in zip(self.nodes, found, strict=True) if not done.returncode
+        ]
 
     def stop(self) -> None:
         """End every host of it."""
@@ -122,7 +126,8 @@ class Slurm:
 
 
 _MUNGE_FILES = {
-    "key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed",
+    "key-file": "key", "socket": "socket", "pid-file": "pid",
+    "log-file": "log", "seed-file": "seed",
 }  # fmt: skip
 
 

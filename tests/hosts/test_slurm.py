@@ -122,12 +122,12 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site: Site, record: Record
 ) -> None:
     began, longer = time.monotonic(), "base.epochs=150"
-    number = site.send(f"{TWO_OF_FOUR} --time=3", f"{RUNS} --set {longer} --set seeds=2")
+    number = site.send(f"{TWO_OF_FOUR} --time=4", f"{RUNS} --set {longer} --set seeds=2")
 
     def is_queued_again() -> bool:
         return site.slurm.job(number)["Restarts"] == "1"
 
-    wait_for(is_queued_again, timeout=200)
+    wait_for(is_queued_again, timeout=300)
     queued = time.monotonic() - began
     assert "the time is nearly up: queued again" in site.output(number)
     before = results(site.store, longer, "seeds=2")
@@ -143,7 +143,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     assert_nothing_trained_twice(facts(before), facts(after))
     record(
         "slurm-requeue",
-        "cluster/slurm.sbatch with a time limit of 3 minutes, 4 runs",
+        "cluster/slurm.sbatch with a time limit of 4 minutes, 4 runs",
         {
             "seconds from sbatch until the job was queued again": round(queued, 1),
             "epochs stored by then": sum(len(result.facts) for result in before),
@@ -181,6 +181,38 @@ def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record
         {
             "node lost in training": lost.name,
             "seconds until the job ran on other nodes": round(moved, 1),
+            "runs done": len(after),
+            "epochs trained twice of those seen as stored": 0,
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
+
+
+def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
+    site: Site, record: Record
+) -> None:
+    began, few = time.monotonic(), (SHORT, "seeds=2")
+    study = f"{RUNS} --set {few[0]} --set {few[1]}"
+    number = site.send(TWO_OF_FOUR, study)
+    wait_for(lambda: len(places_in_use(results(site.store, *few))) == 4, timeout=180)
+    site.operator.type(f"scancel {number}")
+    cancelled = time.monotonic()
+    state = site.wait_for_end(number)
+    freed = time.monotonic() - cancelled
+    assert state["JobState"] == "CANCELLED"
+    before = results(site.store, *few)
+    again = site.send(TWO_OF_FOUR, study)
+    state = site.wait_for_end(again)
+    after = results(site.store, *few)
+    assert [result.outcome for result in after] == ["complete"] * 4, site.output(again)
+    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(again)}"
+    assert_nothing_trained_twice(facts(before), facts(after))
+    record(
+        "slurm-cancelled",
+        "cluster/slurm.sbatch cancelled in training and sent again, 4 runs",
+        {
+            "seconds from scancel until no node was held": round(freed, 1),
+            "epochs stored by then": sum(len(result.facts) for result in before),
             "runs done": len(after),
             "epochs trained twice of those seen as stored": 0,
             "seconds in all": round(time.monotonic() - began, 1),
