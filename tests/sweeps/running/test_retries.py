@@ -53,7 +53,10 @@ def test_a_fault_of_a_device_names_it() -> None:
 
 
 def test_a_run_that_breaks_its_process_has_failed_and_no_device_is_to_blame() -> None:
-    retries, broken = Retries(limit=2), MachineFault.of("KernelFaultError: device-side assert triggered")
+    retries, broken = (
+        Retries(limit=2),
+        MachineFault.of("KernelFaultError: device-side assert triggered"),
+    )
     for run in RUNS:
         decision = retries.judge(run, broken, beside=1, devices=2)
         assert (decision.again, decision.message) == (False, "device-side assert triggered")
