@@ -254,11 +254,13 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
     """With programs in the place of Slurm's, which say what they were asked."""
     asked, started = tmp_path / "asked", tmp_path / "started"
     given = tmp_path / "given"
-    srun = (
-        'case "$*" in *hostname*) echo 10.0.0.1;; '
-        f'*) command -v ray >{given}; echo "$@" >>{given}; touch {started}; sleep 3; exit 7;; esac'
-    )
-    for name, text in (("srun", srun), ("scontrol", f'echo "$@" >>{asked}; echo node-1')):
+    srun = f'command -v ray >{given}; echo "$@" >>{given}; touch {started}; sleep 3; exit 7'
+    programs = {
+        "srun": srun,
+        "scontrol": f'echo "$@" >>{asked}',
+        "hostname": 'case "$1" in *all*) echo ::1 10.0.0.1 10.0.0.2;; *) echo 127.0.1.1;; esac',
+    }
+    for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     slurm = {"NODELIST": "n", "NUM_NODES": "1", "ID": "42"}
@@ -277,7 +279,7 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
     assert "queued again" in err
     assert asked.read_text().splitlines()[-1] == "requeue 42"
     assert process.returncode == 7
-    ray_program, command = given.read_text().splitlines()
+    ray_program, command = given.read_text().rstrip().split("\n", 1)
     assert ray_program == f"{sys.prefix}/bin/ray", "symmetric-run starts it by its name"
     assert "--kill-on-bad-exit=1" in command
     assert "--num-gpus 4 --" in command, "those the job has, not those of the node"
