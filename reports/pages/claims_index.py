@@ -106,7 +106,7 @@ def _rows(
 
 def _rerun(found: Published | None, first: Published | None, claim: Claim) -> str:
     """Return whether a claim was run again since its first report, and with which settings."""
-    if found is None or first is None or found is first:
+    if found is None or first is None or found.ended_at_ms == first.ended_at_ms:
         return ""
     changed = [
         arm for arm in claim.that.terms if found.setting(arm) != first.setting(arm)

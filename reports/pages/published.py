@@ -30,6 +30,8 @@ class Published:
     """The rows of `runs.csv`; none of a first report that was replaced."""
     folder: Path | None = None
     """None for a first report that was replaced."""
+    ended_at_ms: int | None = None
+    """Time at which the last epoch of its runs was stored; two reports of one training share it."""
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
@@ -78,11 +80,13 @@ def latest_report(published: Path, study: str) -> Published | None:
 
 def read_report(folder: Path) -> Published:
     """Return the report of a folder that has `provenance.json` and `verdicts.csv`."""
+    provenance = provenance_of(folder)
     return Published(
         told={row["says"]: row for row in rows_of(folder / "verdicts.csv")},
-        source=_study_file(provenance_of(folder).get("source")),
+        source=_study_file(provenance.get("source")),
         runs=tuple(rows_of(folder / "runs.csv")),
         folder=folder,
+        ended_at_ms=provenance["last_epoch_stored_at_ms"],
     )
 
 
@@ -91,7 +95,9 @@ def first_reports(published: Path) -> dict[str, Published]:
     lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
     return {
         line["study"]: Published(
-            told={row["says"]: row for row in line["verdicts"]}, source=_study_file(line["source"])
+            told={row["says"]: row for row in line["verdicts"]},
+            source=_study_file(line["source"]),
+            ended_at_ms=line["last_epoch_stored_at_ms"],
         )
         for line in lines
     }

@@ -185,3 +185,25 @@ def test_the_tuned_arms_of_equal_budget_are_the_winners_of_searches_of_equal_siz
         assert [values[path] for path in paths] == [float(winner[path]) for path in paths]
     assert tried["erm"] == tried["uniform"]
     assert len(tried["erm"]) == 10
+
+
+ENSEMBLES = sorted((ROOT / "reports" / "published").glob("*/ensemble_sizes.csv"))
+
+
+@pytest.mark.parametrize("file", ENSEMBLES, ids=lambda file: file.parent.name)
+def test_published_ensembles_of_one_and_of_all_networks_have_the_errors_of_the_runs(
+    file: Path,
+) -> None:
+    runs, all_n = (_rows(file.with_name(name)) for name in ("runs.csv", "ensembles.csv"))
+    together = {row["arm"]: float(row["ensemble_error"]) for row in all_n}
+    for row in _rows(file):
+        if row["size"] == row["n"]:
+            assert float(row["error_mean"]) == pytest.approx(together[row["arm"]])
+        if row["size"] == "1":
+            values = list(_by_seed(runs, row["arm"], "test/error").values())
+            low, high = scipy.stats.t.interval(
+                0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
+            )
+            assert float(row["error_mean"]) == pytest.approx(np.mean(values))
+            assert float(row["error_ci_low"]) == pytest.approx(low)
+            assert float(row["error_ci_high"]) == pytest.approx(high)

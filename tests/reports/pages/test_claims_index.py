@@ -3,7 +3,7 @@
 import pytest
 
 from reports.pages.claims_index import claims_index
-from reports.pages.published import PUBLISHED
+from reports.pages.published import PUBLISHED, first_reports, latest_report
 from sweeps.reading.study_file import bundled_studies, load_study
 
 
@@ -35,3 +35,13 @@ def test_every_bundled_study_that_claims_has_three_seeds_or_more() -> None:
     for name in bundled_studies():
         study = load_study(name)
         assert not study.claims or len(study.seeds) >= 3, name
+
+
+def test_runs_that_were_only_reported_again_are_not_said_to_be_run_again(index: str) -> None:
+    firsts = first_reports(PUBLISHED)
+    for name in bundled_studies():
+        latest, first = latest_report(PUBLISHED, name), firsts.get(name)
+        part = index.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        if latest is not None and first is not None:
+            is_same = latest.ended_at_ms == first.ended_at_ms
+            assert not (is_same and "run again" in part), name
