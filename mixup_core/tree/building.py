@@ -72,7 +72,13 @@ def parsed(hint: Any, value: Any) -> Any:
     kinds = {kind_name(kind): kind for kind in members(hint) if dataclasses.is_dataclass(kind)}
     if value is None and type(None) in members(hint):
         return None
-    return _parsed_choice(hint, kinds, value) if kinds else _parsed_plain(hint, value)
+    if not kinds:
+        return _parsed_plain(hint, value)
+    for member in members(hint):
+        if not dataclasses.is_dataclass(member) and member is not type(None):
+            with suppress(SpellingError):
+                return parsed(member, value)
+    return _parsed_choice(hint, kinds, value)
 
 
 class _Given:

@@ -67,7 +67,7 @@ class _Limited:
         Raises:
             RuleError: If it is beyond a limit.
         """
-        if value is None and self.may_be_none:
+        if (value is None and self.may_be_none) or isinstance(value, Checked):
             return
         is_list = self.takes == "list" or (
             self.takes == "either" and isinstance(value, list | tuple)

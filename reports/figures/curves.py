@@ -139,7 +139,11 @@ def draw_curves(
             caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many)
             + _spell_left_out(left_out, problem)
             + spell_scales(canvas.axes),
-            numbers=_curve_numbers(curves, problem.axis, study.seeds),
+            numbers=_curve_numbers(
+                curves,
+                problem.axis,
+                [s for s in study.seeds if any(s in study.seeds_of(arm) for arm in study.arms)],
+            ),
         )
 
 
@@ -354,7 +358,7 @@ def _curve_numbers(
     return spell_csv(
         {"metric": metric, "arm": arm, axis.metric or axis.unit: place}
         | numbers_of(curve.summaries.get(place))
-        | {f"seed_{seed}": curve.seeds[seed].get(place) for seed in seeds}
+        | {f"seed_{seed}": curve.seeds.get(seed, {}).get(place) for seed in seeds}
         for metric, by_arm in curves.items()
         for arm, curve in by_arm.items()
         for place in sorted(set().union(*curve.seeds.values()))

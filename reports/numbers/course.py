@@ -13,6 +13,7 @@ too far from zero on average, as seeds end earlier where luck made it large.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 from scipy import special
@@ -25,6 +26,9 @@ _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200
 """Values of the last mean that futility is judged by, at equal steps of probability."""
 
+Decides = Callable[[float, float], bool]
+"""Whether an interval with these two ends decides a claim."""
+
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
 """Reason why a question gets no more seeds: it is decided, the last look would hardly decide it,
 the last look has passed, or a run diverged or measured nothing. `open`: it gets more."""
@@ -34,7 +38,7 @@ the last look has passed, or a run diverged or measured nothing. `open`: it gets
 class Question:
     """A question about some arms, and their numbers so far."""
 
-    is_decided: Callable[[float, float], bool]
+    is_decided: Decides
     """Test of the two ends of an interval; an interval inside a decided one is decided."""
     has_ended: Callable[[int], bool]
     """True if all runs of so many seeds are complete, or one of them never will be."""
@@ -61,8 +65,8 @@ class Answer:
 
 def take_looks(
     until: UntilDecided, questions: Sequence[Question], plans: int = 1
-) -> tuple[Answer, ...]:
-    """Return the answer to each question, from the runs that there are.
+) -> list[tuple[Answer, ...]]:
+    """Return the answers to all questions after each look that has been taken.
 
     A look is taken once all runs of the open questions have ended, so it says the same whatever
     was killed before, and whichever runs of later seeds are stored.
@@ -74,6 +78,7 @@ def take_looks(
             the 5 %.
     """
     answers = [Answer(ending="open") for _ in questions]
+    taken: list[tuple[Answer, ...]] = []
     for number, seeds in enumerate(until.sizes, 1):
         asked = [place for place, answer in enumerate(answers) if answer.ending == "open"]
         if not asked or not all(questions[place].has_ended(seeds) for place in asked):
@@ -83,7 +88,8 @@ def take_looks(
             ending: CourseEnding = "lost" if found is None else "open"
             answers[place] = Answer(ending=ending, look=number, seeds=seeds, comparison=found)
         _decide(until, questions, answers, asked, plans)
-    return tuple(answers)
+        taken.append(tuple(answers))
+    return taken
 
 
 def _decide(
@@ -141,20 +147,47 @@ def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
 def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: float) -> bool:
     """Return whether the last look decides with less probability than `until.futility`.
 
-    The mean of the seeds to come is foreseen from those so far, with their sd (Student t, flat
-    prior); the sd at the last look is taken to be that of now. A claim that is given up is never
-    decided, so this can only lower the error rate.
+    A claim that is given up is never decided, so this can only lower the error rate.
     """
     comparison = answer.comparison
     assert comparison is not None
     if not until.futility or comparison.spread is None or comparison.is_exact:
         return False
-    n, last = answer.seeds, until.sizes[-1]
-    steps = special.stdtrit(n - 1, [(k + 0.5) / _FORESEEN for k in range(_FORESEEN)])
-    rest = last - n
-    scale = comparison.spread * math.sqrt(1 / n + 1 / rest) * rest / last
     nominal = nominal_levels(until.sizes, until.spending, level)[-1]
-    half = -special.stdtrit(last - 1, nominal / 2) * comparison.spread / math.sqrt(last)
-    means = (float(comparison.difference + scale * step) for step in steps)
-    decided = sum(question.is_decided(mean - half, mean + half) for mean in means)
-    return decided / _FORESEEN < until.futility
+    difference, spread = float(comparison.difference), float(comparison.spread)
+    decide = question.is_decided
+    return chance_at_the_end(until, decide, answer.seeds, difference, spread, nominal) < (
+        until.futility
+    )
+
+
+def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
+    until: UntilDecided, decide: Decides, n: int, mean: float, spread: float, nominal: float
+) -> float:
+    """Return the probability that the last look decides a claim, given its seeds so far.
+
+    The mean of the seeds to come is foreseen from those so far, with their sd (Student t, flat
+    prior); the sd at the last look is taken to be that of now.
+
+    Args:
+        until: The looks.
+        decide: Whether an interval with these ends decides the claim.
+        n: Seeds so far.
+        mean: Of the claim over them.
+        spread: Likewise its sd.
+        nominal: Level of the test at the last look.
+    """
+    last = until.sizes[-1]
+    if n == last:
+        return 0.0
+    scale = spread * math.sqrt(1 / n + 1 / (last - n)) * (last - n) / last
+    half = -special.stdtrit(last - 1, nominal / 2) * spread / math.sqrt(last)
+    means = (mean + scale * step for step in _steps(n))
+    return sum(decide(at - half, at + half) for at in means) / _FORESEEN
+
+
+@cache
+def _steps(n: int) -> tuple[float, ...]:
+    """Return quantiles of Student's t with n - 1 degrees of freedom."""
+    chances = ((k + 0.5) / _FORESEEN for k in range(_FORESEEN))
+    return tuple(float(special.stdtrit(n - 1, chance)) for chance in chances)

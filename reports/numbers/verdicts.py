@@ -1,48 +1,28 @@
-"""Verdict: what the runs say of each claim of a study; the claims are a family of their own."""
+"""Verdicts: what the runs say of each claim of a study; the claims are a family of their own."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from reports.numbers.claim_looks import Ends, ends_if_measured, ends_of, verdicts_by_looks
 from reports.numbers.predicted import Predicted
-from reports.numbers.runs import arrange, measures_of, values_of
-from reports.numbers.statistics import CONFIDENCE, Comparison, contrast
+from reports.numbers.runs import arrange
+from reports.numbers.statistics import CONFIDENCE, Comparison
+from reports.numbers.verdict import (
+    ClaimTest,
+    Numbers,
+    Verdict,
+    claim_test,
+    difference_of_references,
+    measured,
+    numbers_by,
+)
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
-from sweeps.study.claims import Claim, Decision, StatedComparison
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 
-VerdictName = Decision | Literal["unfinished"]
-
 _LEVEL = 1 - CONFIDENCE
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """A claim and what the runs say of it. Numbers as stored, errors as fractions."""
-
-    claim: Claim
-    verdict: VerdictName
-    """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
-    runs tell neither way."""
-    value: float | None = None
-    """Left minus right of two arms (the right times its factor), else the mean of the left."""
-    low: float | None = None
-    """Lower end of the interval of `value`, at the level `confidence`."""
-    high: float | None = None
-    reference: float | None = None
-    """The source's value: the number that the claim is about, or the difference of
-    the study's references; None if it gives none."""
-    n: int = 0
-    """Number of seeds."""
-    p: float | None = None
-    """The error level of the whole family of claims at which this one is decided, after Holm: at
-    most 5 % exactly where the verdict is `holds` or `fails`. None without an interval."""
-    confidence: float | None = None
-    """Level of the interval: what Holm's procedure gives this claim."""
-    stated: str = ""
-    """Text that says if it was stated before its runs; empty: not known."""
 
 
 def verdicts_of(
@@ -68,14 +48,8 @@ def verdicts_of(
             difference some look decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
             20,000 simulated studies, against 8.3 % and 11.9 % unpaid.
     """
-
-    def values(claim: Claim) -> Mapping[str, Mapping[int, float]]:
-        that = claim.that
-        if that.metric in study.problem.predicted:
-            return predicted.values(that.metric) if predicted else {}
-        return values_of(arranged, that.metric, that.readout or study.readout)
-
-    return judge(study, values, statements or {})
+    numbers = numbers_by(study, arranged, predicted)
+    return judge(study, numbers, statements, ends=ends_of(arranged))
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
@@ -123,45 +97,39 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
 
 def judge(
     study: Study,
-    values: Callable[[Claim], Mapping[str, Mapping[int, float]]],
+    numbers: Numbers,
     statements: Mapping[Claim, Statement] | None = None,
+    *,
+    ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each claim from the numbers of the runs that it is about.
 
     Args:
         study: Its claims are judged, as `verdicts_of` says.
-        values: Returns arm to seed to number, of the metric and in the read-out of a claim.
+        numbers: Of its runs.
         statements: As for `verdicts_of`.
+        ends: How far its runs are, for planned looks; None: those that have a number are complete.
     """
     known = statements or {}
+    if study.until is not None:
+        ends = ends_if_measured(study, numbers) if ends is None else ends
+        return verdicts_by_looks(study, numbers, ends, known)
     looks = 1 + max((statement.extended for statement in known.values()), default=0)
-    measured = [_measured(study, claim, values(claim)) for claim in study.claims]
-    levels: dict[_Test, float] = {}
-    for claim, comparison in zip(study.claims, measured, strict=True):
-        test = _test(study, claim)
+    compared = [measured(study, claim, numbers(claim)) for claim in study.claims]
+    levels: dict[ClaimTest, float] = {}
+    for claim, comparison in zip(study.claims, compared, strict=True):
+        test = claim_test(study, claim)
         levels.setdefault(test, 1.0)
         if comparison is not None and comparison.n >= _seeds_needed(study, claim):
             levels[test] = min(1.0, looks * _level(claim.that, comparison))
     steps = _holm_steps(levels, looks)
     return tuple(
         replace(
-            _verdict(study, claim, comparison, *steps[_test(study, claim)]),
+            _verdict(study, claim, comparison, *steps[claim_test(study, claim)]),
             stated=str(known[claim]) if claim in known else "",
         )
-        for claim, comparison in zip(study.claims, measured, strict=True)
+        for claim, comparison in zip(study.claims, compared, strict=True)
     )
-
-
-def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return what the references say of a claim; they are of the study's own read-out."""
-    that = claim.that
-    if that.readout not in (None, study.readout) or that.times != 1:
-        return None
-    found = [study.references.get(arm, {}).get(that.metric) for arm in that.terms]
-    if that.number is not None or any(value is None for value in found):
-        return that.number
-    factors = that.terms.values()
-    return math.fsum(f * v for f, v in zip(factors, found, strict=True) if v is not None)
 
 
 def verdict_records(
@@ -175,6 +143,7 @@ def verdict_records(
         {
             "says": verdict.claim.says,
             **{name: getattr(verdict, name) for name in COLUMNS[1:]},
+            **({"looks": verdict.looks} if verdict.looks else {}),
             **({"variants": spell_variants(verdict, varied)} if varied else {}),
         }
         for verdict in verdicts
@@ -186,57 +155,14 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return whether a claim is about arms that the study has, measured on the same data."""
-    arms = claim.that.arms
-    if not study.arms.keys() >= set(arms):
-        return False
-    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
-
-
-def family_size(study: Study) -> int:
-    """Return the number of different tests among the claims of a study."""
-    return len({_test(study, claim) for claim in study.claims})
-
-
-_Test = tuple[object, ...]
-
-
-def _test(study: Study, claim: Claim) -> _Test:
-    """Return what tells tests apart: the same arms against the same values are one test."""
-    that = claim.that
-    terms = sorted(that.terms.items())
-    sign = 1.0 if terms[0][1] > 0 else -1.0
-    ends = sorted(sign * end for end in that.allowed if math.isfinite(end))
-    factors = tuple((arm, sign * factor) for arm, factor in terms)
-    return that.metric, that.readout or study.readout, factors, tuple(ends)
-
-
-def _measured(
-    study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
-) -> Comparison | None:
-    """Return the value of a claim over the seeds that all of its arms have; None without one."""
-    that = claim.that
-    if not can_be_judged(claim, study):
-        return None
-    measures = measures_of(study, that.metric, that.readout or study.readout)
-    shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
-    if not shared:
-        return None
-    return contrast(
-        [
-            (factor, {seed: values[arm][seed] for seed in shared}, measures[arm])
-            for arm, factor in that.terms.items()
-        ],
-    )
-
-
 def _level(that: StatedComparison, comparison: Comparison) -> float:
     level = comparison.level(lambda low, high: that.judge(low, high) != "undecided")
     return 1.0 if level is None else level
 
 
-def _holm_steps(levels: Mapping[_Test, float], looks: int) -> dict[_Test, tuple[float, float]]:
+def _holm_steps(
+    levels: Mapping[ClaimTest, float], looks: int
+) -> dict[ClaimTest, tuple[float, float]]:
     """Return test to its p after Holm and the level of its own interval.
 
     The levels are multiplied by the number of looks, so the intervals are wider by as much.
@@ -244,7 +170,7 @@ def _holm_steps(levels: Mapping[_Test, float], looks: int) -> dict[_Test, tuple[
     Sorted upwards, the i-th of m (from 0) is decided at 5 % / (m - i) if all before it are; those
     that are not decided keep the level at which the first of them was not.
     """
-    steps: dict[_Test, tuple[float, float]] = {}
+    steps: dict[ClaimTest, tuple[float, float]] = {}
     reached, own = 0.0, None
     for place, test in enumerate(sorted(levels, key=lambda test: levels[test])):
         left = len(levels) - place

@@ -31,6 +31,7 @@ from reports.tables.crossed import crossed_table
 from reports.tables.ensembles import size_table, spread_table
 from reports.tables.equivalences import equivalence_table
 from reports.tables.listings import Listing
+from reports.tables.looks import looks_table
 from reports.tables.predictive import (
     calibration_table,
     class_differences,
@@ -175,6 +176,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     claims = (verdict_table(parts.study, verdicts, varied),) if verdicts else ()
     found = (
         winner_table(parts.searched, table) if parts.searched and parts.selection.winner else None,
+        looks_table(parts.study, arranged, predicted, statements),
         sensitivity_table(parts.study, arranged, table),
         seeds_table(arranged, table),
         equivalence_table(table, study.equivalence),

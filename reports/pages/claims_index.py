@@ -18,7 +18,8 @@ import yaml
 
 from mixup_core.problem import problem_named
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid, spell_p
-from reports.numbers.verdicts import Verdict, judge
+from reports.numbers.verdict import Verdict
+from reports.numbers.verdicts import judge
 from reports.pages.published import PUBLISHED, Published, first_reports, latest_report
 from reports.tables.verdicts import spell_compared, spell_numbers
 from sweeps.reading.study_file import bundled_studies, load_study

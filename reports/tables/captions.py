@@ -70,7 +70,7 @@ def caption_of(table: Captioned) -> str:
     settings = spell_settings(study, study.headline)
     parts = [
         *([settings] if settings else []),
-        f"mean ± 95 % t interval over {spell_seeds(study.seeds)}",
+        f"mean ± 95 % t interval over {spell_seeds_of(study)}",
         (f"{table.selection.found}; {readout}" if table.selection.found else "")
         or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
         f"{study.headline.partition('/')[0]} results choose nothing)",
@@ -210,6 +210,17 @@ def spell_seeds(seeds: Sequence[int]) -> str:
     if ordered == list(range(ordered[0], ordered[-1] + 1)):
         return f"seeds {ordered[0]}-{ordered[-1]}"
     return "seeds " + ", ".join(map(str, ordered))
+
+
+def spell_seeds_of(study: Study) -> str:
+    """Return the seeds of a study for a caption, with its looks if it has planned some."""
+    if study.until is None:
+        return spell_seeds(study.seeds)
+    sizes = ", ".join(map(str, study.until.sizes))
+    return (
+        f"the seeds of each arm, added at looks at {sizes} seeds until the claims were decided "
+        "(intervals of the verdicts allow for the looks, those of this table do not)"
+    )
 
 
 def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:

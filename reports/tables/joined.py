@@ -29,13 +29,14 @@ from reports.numbers.spelling import (
     upper_first,
 )
 from reports.numbers.statistics import Comparison, compare
-from reports.numbers.verdicts import Verdict, verdict_records, verdicts_of
+from reports.numbers.verdict import Verdict
+from reports.numbers.verdicts import verdict_records, verdicts_of
 from reports.tables.captions import (
     SELECTION_RULE,
     few_seeds,
     spell_family,
     spell_power,
-    spell_seeds,
+    spell_seeds_of,
     spell_settings,
 )
 from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
@@ -241,7 +242,7 @@ class Joined:
             told = [
                 study.name,
                 spell_settings(study, study.headline),
-                spell_seeds(study.seeds),
+                spell_seeds_of(study),
                 spell_origin(facts),
             ]
             parts.append(f"{head}: {', '.join(filter(None, told))}")
@@ -257,7 +258,8 @@ class Joined:
             line = [f"{arm} minus {against}"]
             for head, column, table in zip(self.heads, self.columns, self.tables, strict=True):
                 member = table.family.members.get((arm, against))
-                expected = len(column.study.seeds)
+                sides = (arm, against)
+                expected = min(len(column.study.seeds_of(side)) for side in sides)
                 line += [
                     _spell_member(member, table, expected),
                     spell_p(None if member is None else member.p),

@@ -5,13 +5,8 @@ from collections.abc import Mapping
 
 from mixup_core.problem import Metric
 from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_number, spell_p
-from reports.numbers.verdicts import (
-    COLUMNS,
-    Verdict,
-    family_size,
-    spell_variants,
-    verdict_records,
-)
+from reports.numbers.verdict import Verdict, family_size
+from reports.numbers.verdicts import COLUMNS, spell_variants, verdict_records
 from reports.tables.listings import Listing
 from sweeps.study.claims import Claim, Relation, Side
 from sweeps.study.study import Study
@@ -47,7 +42,7 @@ def verdict_table(
         cells=tuple(
             (
                 f"{verdict.claim.says} ({verdict.claim.source})",
-                verdict.verdict,
+                verdict.spelled,
                 spell_compared(study, verdict.claim),
                 *spell_numbers(study, verdict),
                 str(verdict.n),
@@ -60,7 +55,8 @@ def verdict_table(
         caption="Computed from the runs, never written by hand; paired by seed, "
         f"{study.readout}. A claim holds if the whole interval lies among the values that it "
         "allows, its margin included; it fails if the whole interval lies outside of them; else it "
-        f"is undecided. {spell_claims_family(study)} The tables are a family apart."
+        f"is undecided. {spell_claims_family(study)}{_spell_looks(study)} The tables are a "
+        "family apart."
         + (
             " Under other settings (`sensitivity:`) each claim is judged again at the same "
             "seeds: same sign and decision, or what differs."
@@ -68,6 +64,24 @@ def verdict_table(
             else ""
         ),
         records=tuple(verdict_records(verdicts, found)),
+    )
+
+
+def _spell_looks(study: Study) -> str:
+    """Return how the verdicts allow for planned looks; empty without them."""
+    if study.until is None:
+        return ""
+    sizes = ", ".join(map(str, study.until.sizes))
+    equal = (
+        " A claim is equivalent if the whole interval lies within the margin of the study."
+        if study.equivalence is not None
+        else ""
+    )
+    return (
+        f" Seeds were added at looks planned at {sizes} seeds, at levels that keep 5 % over all "
+        f"looks together.{equal} Intervals are repeated confidence intervals: those of all looks "
+        "together hold the true value. The value itself is the plain mean, which is too far from "
+        "the bound on average where an early look decided."
     )
 
 

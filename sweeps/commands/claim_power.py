@@ -1,42 +1,96 @@
-"""Claim power: what difference each claim of a study can decide with its seeds, before training."""
+"""Claim power: what differences the claims of a study can decide, and the seeds they need."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 
-def claim_powers(study: Study) -> list[dict[str, Any]]:
+def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim, its number of seeds and the smallest differences that it can decide.
 
     `found_sd` is the distance from the nearest end of the allowed values that is found 4 times in
     5, in standard deviations over seeds of what is judged. `never_below` is a difference that no
     runs can decide, as counting alone varies more; in the unit of the metric, None where nothing is
     counted. Both are None with fewer than two seeds.
+
+    `sd` is the standard deviation over the `pilot` paired seeds that are stored, `sd_upper` its
+    upper 95 % limit; `needed` is the number of seeds at that sd which decide a difference as large
+    as the `margin` of the claim, or of the study, 4 times in 5. None where nothing is stored, or
+    no margin is stated.
+
+    Args:
+        study: With the claims.
+        results: What is stored of its runs.
     """
     if not study.claims:
         return []
-    from reports.numbers.runs import measures_of
+    from reports.numbers.power import found_by_looks
+    from reports.numbers.runs import arrange, measures_of
     from reports.numbers.statistics import CONFIDENCE, detectable_difference, t_quantile
-    from reports.numbers.verdicts import family_size
+    from reports.numbers.verdict import family_size
 
-    size = family_size(study)
+    size, arranged = family_size(study), arrange(study, results)
     powers = []
     for claim in study.claims:
         that = claim.that
         n = len(set.intersection(*(set(study.seeds_of(arm)) for arm in that.terms)))
+        n = n if study.until is None else study.until.sizes[-1]
         measures = measures_of(study, that.metric, that.readout or study.readout)
         sizes = [measures[arm].size for arm in that.terms]
         found = never = None
         if n >= 2:
-            found = detectable_difference(n, size)
+            until = study.until
+            found = detectable_difference(n, size) if until is None else found_by_looks(until, size)
             counted = [count for count in sizes if count is not None]
             if len(that.terms) > 1 and len(counted) == len(sizes):
                 never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counted))
         powers.append(
             {"says": claim.says, "n": n, "tests": size, "found_sd": found, "never_below": never}
             | {"metric": that.metric}
+            | _from_pilot(study, claim, paired_values(study, claim, arranged), size)
         )
     return powers
+
+
+def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
+    """Return seed to what a claim is about, for the stored seeds that all of its arms have.
+
+    Claims about predictions have none here: reading those takes long.
+    """
+    from reports.numbers.verdict import can_be_judged, numbers_by
+
+    if not can_be_judged(claim, study):
+        return {}
+    terms = claim.that.terms
+    values = numbers_by(study, {arm: arranged.get(arm, {}) for arm in terms})(claim)
+    shared = set.intersection(*(set(values.get(arm, {})) for arm in terms))
+    return {
+        seed: sum(factor * values[arm][seed] for arm, factor in terms.items())
+        for seed in sorted(shared)
+    }
+
+
+def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int) -> dict[str, Any]:
+    from reports.numbers.power import sd_of, seeds_to_find
+    from reports.numbers.statistics import upper_sd
+
+    that, sd = claim.that, sd_of(list(values.values()))
+    margin = that.margin
+    if margin is None and that.metric == study.headline:
+        margin = study.equivalence
+    needed = None
+    if sd is not None and margin is not None:
+        needed = seeds_to_find(margin / sd, size, is_between=that.relation == "within")
+    return {
+        "pilot": len(values),
+        "sd": sd,
+        "sd_upper": None if sd is None else upper_sd(sd, len(values)),
+        "margin": margin,
+        "needed": needed,
+    }
 
 
 def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
@@ -44,12 +98,29 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
     lines = []
     for power in powers:
         metric = study.problem.metric(power["metric"])
+
+        def shown(value: float, metric: Any = metric) -> str:
+            return f"{value * metric.scale:.2g} {metric.difference_unit}".rstrip()
+
+        n, sd = power["n"], power["sd"]
         if power["found_sd"] is None:
-            told = f"n = {power['n']} decides nothing; give two seeds or more, better five"
+            told = f"n = {n} decides nothing; give two seeds or more, better five"
         else:
-            told = f"n = {power['n']} finds {power['found_sd']:.2g} sd over seeds 4 times in 5"
+            seeds = f"n = {n}" if study.until is None else f"at most {n} seeds"
+            finds = "finds" if study.until is None else "find"
+            told = f"{seeds} {finds} {power['found_sd']:.2g} sd over seeds 4 times in 5"
+            if sd is not None:
+                told += (
+                    f", which is {shown(power['found_sd'] * sd)} at the sd of {power['pilot']} "
+                    f"stored seeds (at most {shown(power['found_sd'] * power['sd_upper'])} with "
+                    "95 %)"
+                )
         if power["never_below"] is not None:
-            unit = metric.difference_unit
-            told += f", and nothing below {power['never_below'] * metric.scale:.2g} {unit}".rstrip()
+            told += f", and nothing below {shown(power['never_below'])}"
+        if power["margin"] is not None and sd is not None:
+            needed = power["needed"]
+            told += f"; a margin of {shown(power['margin'])} needs " + (
+                "more than 10,000 seeds" if needed is None else f"{needed} seeds"
+            )
         lines.append(f"{power['says']}: {told}")
     return lines

@@ -170,8 +170,16 @@ class Request:
 
     @property
     def grown(self) -> Study:
-        """The study with the points and the confirmation that it has by now."""
+        """The study with the points, the confirmation and the seeds that it has by now."""
+        if self.study.until is not None:
+            return self._reached
         return grown_study(self.study, self.history, self.store)
+
+    @cached_property
+    def _reached(self) -> Study:
+        from reports.numbers.claim_looks import reached_study
+
+        return reached_study(self.study, self.store)
 
     @property
     def store(self) -> Store:
@@ -266,7 +274,7 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return the request without what it remembers of its search, which has gone on."""
+        """Return the request without what it remembers of its results, which have grown."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:

@@ -126,6 +126,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         clear_scratch()
         if again:
             _forget_divergence(request)
+        state(study, store)
+        request = request.refreshed()
         plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
         if let_results_stay(plan.finished, store):
             plan = plan_study(request.grown, store, keep_final_states=keep_final_states)
@@ -141,9 +143,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             _look_at_data(study)
         if not plan.finished:
             request.say_elsewhere()
-        state(request.grown, store)
         begun_ms = enter(request.grown, store, command_line())
-        source = _source(request, plan)
+        source = _source(request, plan, keep_final_states)
         tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)
         with settled_if_cut(tracker, store):
             if not is_over and not is_inline:
@@ -322,7 +323,7 @@ def _opened_tracker(
 def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
     request = request.refreshed()
     plan = plan_study(request.grown, request.store, keep_final_states=keep_final_states)
-    return _source(request, plan)
+    return _source(request, plan, keep_final_states)
 
 
 def with_room(
@@ -424,10 +425,16 @@ def _look_at_data(study: Study) -> None:
             needs.open(config)
 
 
-def _source(request: Request, plan: Plan) -> "RunSource":
+def _source(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource":
+    from sweeps.searching.looks_source import LooksSource
     from sweeps.searching.search_source import SearchSource
     from sweeps.searching.sources import BudgetedSource, FixedSource
 
+    if request.study.until is not None:
+        from reports.numbers.claim_looks import reached_study
+
+        reach = partial(reached_study, request.study, request.store)
+        return LooksSource(request.study, request.store, reach, keep_final_states=keep_final_states)
     if request.study.search is None:
         if request.study.budget.limits:
             return BudgetedSource(request.study, plan, request.store)
@@ -457,7 +464,10 @@ def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
     if not plan.pending:
         return f"{study.name}: {len(plan.finished)} runs are stored, nothing to train"
     shared = plan.epochs_naive - plan.epochs_planned
+    sizes = [] if study.until is None else study.until.sizes
     return (
         f"{study.name}: {len(plan.pending)} runs to train, {len(plan.finished)} stored; "
-        f"{plan.epochs_planned} epochs" + (f" ({shared} stored or shared)" if shared else "")
+        f"{plan.epochs_planned} epochs"
+        + (f" ({shared} stored or shared)" if shared else "")
+        + (f"; looks at {', '.join(map(str, sizes))} seeds" if sizes else "")
     )

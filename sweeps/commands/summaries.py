@@ -14,6 +14,7 @@ from sweeps.commands.costs import (
     used_gpus,
     work_to_train,
 )
+from sweeps.commands.planned_looks import add_hours, foresee_looks, spell_looks
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.running.console import spell_duration
 from sweeps.searching.selection import foreseen_study
@@ -72,7 +73,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
         "memory_bytes": _memory(study),
         "remarks": list(study.remarks()),
-        "claims": (powers := claim_powers(study)),
+        "claims": (powers := claim_powers(study, results)),
         "claims_decide": spell_powers(study, powers),
         "diverged": [
             {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
@@ -92,6 +93,10 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     if gpus_per_run is None and used_gpus(results):
         gpus_per_run = 1.0
     hours = None if busy is None else busy / SECONDS_PER_HOUR * (gpus_per_run or 1.0)
+    if study.until is not None:
+        looks = foresee_looks(study, store, slots)
+        add_hours(looks, slots, gpus_per_run, price)
+        summary["looks"] = looks
     return summary | {
         "gpu_hours": hours if gpus_per_run else None,
         "cost": None if price is None or hours is None else hours * price,
@@ -184,6 +189,8 @@ def spell_plan(summary: dict[str, Any]) -> str:
     search = summary.get("search")
     lines = [] if search is None else _spell_search(search)
     most = "" if search is None else "at most "
+    if "looks" in summary and summary["looks"]["open"]:
+        most = "at least "
     if budget := summary.get("budget"):
         lines = [_spell_budget(budget)]
         most = "at most "
@@ -206,6 +213,7 @@ def spell_plan(summary: dict[str, Any]) -> str:
                 for arm, row in summary["arms"].items()
             ),
             *lines,
+            *(spell_looks(summary["looks"], summary["slots"]) if "looks" in summary else []),
             f"epochs    {most}{naive} naive, {most}{planned} to train",
             f"time      {time}",
             *_spell_money(summary),

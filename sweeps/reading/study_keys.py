@@ -14,6 +14,7 @@ from sweeps.study.budget import Budget
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.search import SearchStrategy, SeedList
 from sweeps.study.space import GridValues, Integer, Real
+from sweeps.study.until_decided import UntilDecided
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
@@ -129,8 +130,10 @@ class StudyKeys(Checked):
     """Combinations of grid, zip and arms that are left out: path to value."""
     search: object = None
     """A space that Optuna searches beside the arms."""
-    seeds: Count | SeedList | SeedRange
-    """A number of seeds, counted from 0; a list of them; or `FIRST..LAST`, both included."""
+    seeds: Count | SeedList | SeedRange | UntilDecided
+    """A number of seeds, counted from 0; a list of them; `FIRST..LAST`, both included; or a range
+    of numbers with `until: decided`: seeds are added at planned looks until every claim is
+    decided."""
     budget: Budget | None = None
     """Limit after which no more seeds begin; running seeds finish. A search has its own."""
     baseline: str | None = None
@@ -162,10 +165,19 @@ class StudyKeys(Checked):
         if isinstance(self.seeds, str):
             fits = bool(seeds := self.listed_seeds()) and seeds[-1] <= MAX_SEED
             require(fits, f"FIRST <= LAST <= {MAX_SEED}", self, "seeds")
+        if isinstance(self.seeds, UntilDecided):
+            rule = "`until: decided` needs claims"
+            require(self.claims is not None, rule, self, "seeds", "claims")
+            rule = "`until: decided` must have no search: points are not claims"
+            require(self.search is None, rule, self, "search", "seeds")
+            rule = "`until: decided` must have no budget: at_most is the largest number of seeds"
+            require(self.budget is None, rule, self, "budget", "seeds")
 
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a count stays a range, so that a huge one costs nothing."""
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))
             return range(first, last + 1)
+        if isinstance(self.seeds, UntilDecided):
+            return self.seeds.seeds()
         return self.seeds if isinstance(self.seeds, tuple) else range(self.seeds)

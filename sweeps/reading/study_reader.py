@@ -22,6 +22,7 @@ from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.budget import Budget
 from sweeps.study.search import Search, confirming
 from sweeps.study.study import Study
+from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 10_000
 """Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
@@ -105,6 +106,7 @@ class StudyReader:
             differs=keys.differs,
             equivalence=keys.equivalence,
             budget=keys.budget or Budget(),
+            until=keys.seeds if isinstance(keys.seeds, UntilDecided) else None,
             folder=str(self._folder),
         )
 

@@ -63,8 +63,11 @@ class TreeReader:
         """
         if hint is object:
             return value
-        kind, *others = [member for member in members(hint) if member is not type(None)]
-        if value is not None and not others and is_dataclass(kind) and not kind_name(kind):
+        kinds = [member for member in members(hint) if member is not type(None)]
+        plain = [kind for kind in kinds if is_dataclass(kind) and not kind_name(kind)]
+        is_one = len(kinds) == 1 and value is not None
+        if plain and (is_one or isinstance(value, dict)):
+            kind: Any = plain[0]
             before = len(self.faults)
             tree, gone = TreeReader(self.document, TreePaths(kind)).section(value, at)
             return REFUSED if gone or len(self.faults) > before else tree

@@ -38,7 +38,9 @@ class Statement:
     seen: int = 0
     """Finished runs that the last of those reports had."""
     extended: int = 0
-    """Launches with more seeds after a look."""
+    """Launches with more seeds, or with other planned looks, after a look."""
+    plan: str = ""
+    """The looks that are planned, where seeds are added until claims are decided."""
 
     def __str__(self) -> str:
         """Return what tables say: `before the runs`, or `after 3 of 10 runs`."""
@@ -47,7 +49,7 @@ class Statement:
             text = f"after {self.finished} of {self.runs} runs"
         if self.extended:
             times = "once" if self.extended == 1 else f"{self.extended} times"
-            text += f"; seeds added {times} after a look"
+            text += f"; {_spell_change(self.plan)} {times} after a look"
         return text
 
 
@@ -67,6 +69,7 @@ def state(study: Study, store: Store) -> None:
     known = dict(_read(study, store))
     stored: frozenset[str] | None = None
     now = time.time_ns() // 1_000_000
+    plan = "" if study.until is None else study.until.plan
     for claim in study.claims:
         key = statement_key(study, claim)
         before = known.get(key)
@@ -79,10 +82,12 @@ def state(study: Study, store: Store) -> None:
                 for run in study.runs_of(arm)
             ]
             finished = sum(end in stored for end in ends)
-            known[key] = Statement(at_ms=now, finished=finished, runs=len(ends), seeds=study.seeds)
-        elif set(study.seeds) > set(before.seeds):
+            known[key] = Statement(
+                at_ms=now, finished=finished, runs=len(ends), seeds=study.seeds, plan=plan
+            )
+        elif plan != before.plan or set(study.seeds) > set(before.seeds):
             more = before.extended + (before.looks > 0)
-            known[key] = replace(before, seeds=study.seeds, extended=more)
+            known[key] = replace(before, seeds=study.seeds, plan=plan, extended=more)
     _write(study, store, known)
 
 
@@ -117,10 +122,15 @@ def spell_statements(statements: Iterable[Statement]) -> str:
     late = sum(statement.finished > 0 for statement in known)
     parts = [f"{late} of {len(known)} after the runs began" if late else "before the runs"]
     if any(statement.extended for statement in known):
-        parts.append("seeds added after a look")
+        changed = next(s for s in known if s.extended)
+        parts.append(f"{_spell_change(changed.plan)} after a look")
     if looks := max(statement.looks for statement in known):
         parts.append(f"{looks} look{'s' if looks > 1 else ''}")
     return ", ".join(parts)
+
+
+def _spell_change(plan: str) -> str:
+    return "planned looks changed" if plan else "seeds added"
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:

@@ -15,6 +15,7 @@ from sweeps.study.budget import Budget
 from sweeps.study.claims import Claim
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.search import CONFIRM, Point, Search, confirming
+from sweeps.study.until_decided import UntilDecided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +86,10 @@ class Study:
     budget: Budget = field(default_factory=Budget)
     """Limit after which no more seeds begin (`sweeps.state.results.ended_on_budget`); of a search,
     none."""
+    until: UntilDecided | None = None
+    """Looks at which seeds are added while claims are open; None: every arm gets all seeds."""
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """Arm to how many of `seeds` it gets by now; an arm that is absent gets all."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Arms that joined the study while it ran, in the order of joining, to the seeds they have
     instead of `seeds`."""
@@ -122,7 +127,7 @@ class Study:
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
-        return self.own_seeds.get(arm, self.seeds)
+        return self.own_seeds.get(arm, self.seeds[: self.reached.get(arm)])
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in an order in which an arm that joins changes no other's place.
@@ -139,7 +144,10 @@ class Study:
     @cached_property
     def _runs(self) -> tuple[Run, ...]:
         together = [
-            (arm, seed) for seed in self.seeds for arm in self.arms if arm not in self.own_seeds
+            (arm, seed)
+            for place, seed in enumerate(self.seeds)
+            for arm in self.arms
+            if arm not in self.own_seeds and place < self.reached.get(arm, len(self.seeds))
         ]
         joined = [(arm, seed) for arm, seeds in self.own_seeds.items() for seed in seeds]
         return tuple(self._run(arm, seed) for arm, seed in together + joined)
@@ -222,6 +230,7 @@ class Study:
             references={},
             variants=(),
             beside=(),
+            reached={a: self.reached[v] for a, v in variant.arms.items() if v in self.reached},
         )
 
     def part(self, arms: Iterable[str]) -> "Study":
@@ -232,6 +241,7 @@ class Study:
             arms={arm: self.arms[arm] for arm in arms},
             baseline=self.baseline if self.baseline in arms else arms[0],
             own_seeds={arm: self.own_seeds[arm] for arm in arms if arm in self.own_seeds},
+            reached={arm: self.reached[arm] for arm in arms if arm in self.reached},
             outside={**self.outside, **self.arms},
         )
 

@@ -58,6 +58,11 @@ class UntilDecided(Checked):
             return self.looks
         return _spread(self.at_least, self.at_most, self.looks)
 
+    @property
+    def plan(self) -> str:
+        """What decides the levels of all looks, as text: another plan gives other levels."""
+        return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
+
     def seeds(self) -> Sequence[int]:
         """Return every seed that an arm may get."""
         return range(self.at_most)

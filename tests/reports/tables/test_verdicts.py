@@ -9,7 +9,8 @@ import scipy.stats
 
 from reports.numbers.predicted import MEASURES, gather_predictions
 from reports.numbers.runs import arrange, primary_of
-from reports.numbers.verdicts import Verdict, varied_verdicts, verdicts_of
+from reports.numbers.verdict import Verdict
+from reports.numbers.verdicts import varied_verdicts, verdicts_of
 from reports.pages.build import draft_report
 from reports.tables.table import tabulate
 from reports.tables.verdicts import verdict_table, verdicts_csv

@@ -2,12 +2,13 @@ from dataclasses import replace
 
 import pytest
 
+from reports.numbers.power import seeds_to_find
 from reports.numbers.shares import Measure
 from reports.numbers.statistics import compare, detectable_difference
 from sweeps.commands.claim_power import claim_powers, spell_powers
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
-from tests.reports.synthetic import make_study
+from tests.reports.synthetic import ended, make_study
 
 
 def claiming(study: Study, *comparisons: StatedComparison) -> Study:
@@ -49,3 +50,19 @@ def test_one_seed_decides_nothing_and_the_line_says_so() -> None:
 @pytest.mark.parametrize("study", [make_study()])
 def test_a_study_without_claims_has_no_line(study: Study) -> None:
     assert claim_powers(study) == []
+
+
+def test_a_pilot_gives_the_difference_in_the_unit_and_the_seeds_of_a_margin() -> None:
+    within = StatedComparison(metric="test/error", within=("uniform", "erm"), margin=0.01)
+    study = claiming(make_study(), LESS, within)
+    first, second = claim_powers(study, ended(study, {}))
+    assert first["pilot"] == 5
+    assert first["margin"] is None
+    assert first["needed"] is None
+    assert second["needed"] == seeds_to_find(0.01 / second["sd"], 2, is_between=True)
+    lines = spell_powers(study, [first, second])
+    found = 100 * first["found_sd"] * first["sd"]
+    assert f"which is {found:.2g} points at the sd of 5 stored seeds" in lines[0]
+    assert lines[1].endswith(f"a margin of 1 points needs {second['needed']} seeds")
+    (equal, _) = claim_powers(replace(study, equivalence=0.005), ended(study, {}))
+    assert equal["needed"] == seeds_to_find(0.005 / first["sd"], 2)

@@ -49,7 +49,7 @@ BAD = {
     "=": "=: --set needs PATH=VALUE, for example seeds=6",
     "=6": "=6: --set needs PATH=VALUE, for example seeds=6",
     "seeds: 6": "seeds: 6: --set needs PATH=VALUE, for example seeds=6",
-    "seeds=": "seeds=: seeds: expected an integer, a list of integers or text, got null",
+    "seeds=": "seeds=: seeds: expected an integer, a list of integers, *, got null",
     " seeds=6": " seeds=6:  seeds: unknown key ' seeds' (did you mean seeds?)",
     "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",

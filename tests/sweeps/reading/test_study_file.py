@@ -179,8 +179,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "evaluation out of step": (base("eval_every: 3"),
                                "2: base.eval_every: eval_every must divide epochs, *"),
     "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
-                   "3: seeds: expected an integer, a list of integers or text, got the boolean "
-                   "true"),
+                   "3: seeds: expected an integer, *{at_least: *, got the boolean true"),
     "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
                     "3: seeds: items of seeds must be distinct, at least one, *got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),

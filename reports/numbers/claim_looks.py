@@ -1,0 +1,247 @@
+"""Claim looks: verdicts and seeds of a study that adds seeds until its claims are decided."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from mixup_core.store.checkpoints import Store
+from reports.numbers.course import Answer, Question, take_looks
+from reports.numbers.predicted import gather_predictions
+from reports.numbers.runs import arrange
+from reports.numbers.statistics import Comparison
+from reports.numbers.verdict import (
+    ClaimTest,
+    Numbers,
+    Verdict,
+    VerdictName,
+    claim_test,
+    difference_of_references,
+    measured,
+    numbers_by,
+)
+from sweeps.state.results import Outcome, RunResult, read_predictions, read_results
+from sweeps.state.statements import Statement, statements_of
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+Ends = Mapping[str, Mapping[int, Outcome]]
+"""Arm to seed to how far its run is."""
+
+
+def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
+    """Return how far the runs of some results are."""
+    return {
+        arm: {seed: result.outcome for seed, result in by_seed.items()}
+        for arm, by_seed in arranged.items()
+    }
+
+
+def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
+    """Return the ends of runs that count as complete if they have a number of some claim."""
+    ends: dict[str, dict[int, Outcome]] = {}
+    for claim in study.claims:
+        for arm, by_seed in numbers(claim).items():
+            ends.setdefault(arm, {}).update(dict.fromkeys(by_seed, "complete"))
+    return ends
+
+
+def verdicts_by_looks(
+    study: Study,
+    numbers: Numbers,
+    ends: Ends,
+    statements: Mapping[Claim, Statement],
+) -> tuple[Verdict, ...]:
+    """Return the verdict of each claim as the looks at it decide (`reports.numbers.course`)."""
+    answers = _answers(study, numbers, ends, statements)
+    return tuple(
+        replace(
+            _verdict_of(study, claim, answers[claim_test(study, claim)]),
+            stated=str(statements[claim]) if claim in statements else "",
+        )
+        for claim in study.claims
+    )
+
+
+def verdicts_of_looks(
+    study: Study,
+    numbers: Numbers,
+    ends: Ends,
+    statements: Mapping[Claim, Statement],
+) -> list[tuple[Verdict | None, ...]]:
+    """Return the verdict of each claim at each look taken; None where it had ended before."""
+    taken = _taken(study, numbers, ends, statements)
+    return [
+        tuple(
+            _verdict_of(study, claim, answer) if answer.look == look else None
+            for claim in study.claims
+            for answer in (answers[claim_test(study, claim)],)
+        )
+        for look, answers in enumerate(taken, 1)
+    ]
+
+
+def _answers(
+    study: Study,
+    numbers: Numbers,
+    ends: Ends,
+    statements: Mapping[Claim, Statement],
+) -> dict[ClaimTest, Answer]:
+    """Return each test among the claims of a study to its answer after the last look taken."""
+    taken = _taken(study, numbers, ends, statements)
+    tests = {claim_test(study, claim) for claim in study.claims}
+    return taken[-1] if taken else dict.fromkeys(tests, Answer(ending="open"))
+
+
+def _taken(
+    study: Study,
+    numbers: Numbers,
+    ends: Ends,
+    statements: Mapping[Claim, Statement],
+) -> list[dict[ClaimTest, Answer]]:
+    """Return, for each look taken, each test among the claims to its answer."""
+    assert study.until is not None
+    tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
+    plans = 1 + max((statement.extended for statement in statements.values()), default=0)
+    questions = [_question(study, claim, numbers(claim), ends) for claim in tested.values()]
+    taken = take_looks(study.until, questions, plans)
+    return [dict(zip(tested, answers, strict=True)) for answers in taken]
+
+
+def _question(
+    study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
+) -> Question:
+    """Return a claim as a question that is asked of more and more seeds."""
+
+    def has_ended(num: int) -> bool:
+        outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
+        return "diverged" in outcomes or set(outcomes) == {"complete"}
+
+    def compare(num: int) -> Comparison | None:
+        seeds = study.seeds[:num]
+        first = {
+            arm: {seed: numbers[arm][seed] for seed in seeds if seed in numbers.get(arm, {})}
+            for arm in claim.that.arms
+        }
+        comparison = measured(study, claim, first)
+        return comparison if comparison is not None and comparison.n == num else None
+
+    return Question(
+        is_decided=lambda low, high: outcome_of(study, claim, low, high) != "undecided",
+        has_ended=has_ended,
+        compare=compare,
+    )
+
+
+def _verdict_of(study: Study, claim: Claim, answer: Answer) -> Verdict:
+    """Return the verdict of a claim after the looks at it.
+
+    Args:
+        study: The study.
+        claim: One of its claims.
+        answer: To the test that it is.
+    """
+    assert study.until is not None
+    found = Verdict(
+        claim=claim,
+        verdict="unfinished",
+        reference=difference_of_references(study, claim),
+        n=answer.seeds,
+    )
+    comparison, at = answer.comparison, f"look {answer.look} of {len(study.until.sizes)}"
+    if comparison is None:
+        return found
+    found = replace(found, value=comparison.difference, n=comparison.n)
+    interval = None if answer.confidence is None else comparison.interval(answer.confidence)
+    said: VerdictName = "undecided"
+    if interval is not None:
+        low, high = interval
+        said = outcome_of(study, claim, low, high)
+        found = replace(found, low=low, high=high, p=answer.p, confidence=answer.confidence)
+    match answer.ending:
+        case "decided":
+            return replace(found, verdict=said, looks=f"at {at}")
+        case "futile":
+            return replace(found, verdict="undecided", looks=f"at {at}, given up")
+        case "last":
+            return replace(found, verdict="undecided", looks=f"at {answer.seeds} seeds, {at}")
+        case _:
+            return replace(found, looks=f"after {at}")
+
+
+def reached(
+    study: Study,
+    numbers: Numbers,
+    ends: Ends,
+    statements: Mapping[Claim, Statement] | None = None,
+) -> Study:
+    """Return a study whose seeds are added until its claims are decided, with those it gets by now.
+
+    An arm gets the seeds of the next look while a claim about it is open. An arm of no claim gets
+    those of the first look; one that is trained for a variant, those of the arm that it varies; a
+    teacher, those of its pupils.
+
+    Args:
+        study: With `until`, and every seed that it may get.
+        numbers: Of its runs.
+        ends: How far its runs are.
+        statements: As for `verdicts_of`.
+    """
+    assert study.until is not None
+    answers = _answers(study, numbers, ends, statements or {})
+    sizes = study.until.sizes
+    wanted = dict.fromkeys(study.arms, sizes[0])
+    for claim in study.claims:
+        answer = answers[claim_test(study, claim)]
+        seeds = sizes[answer.look] if answer.ending == "open" else answer.seeds
+        for arm in claim.that.arms:
+            wanted[arm] = max(wanted[arm], seeds)
+    return replace(study, reached=with_companions(study, wanted))
+
+
+def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return arm to seeds, with those that variants and teachers need beside the arms of claims."""
+    wanted = dict(wanted)
+    for variant in study.variants:
+        for arm, varied in variant.arms.items():
+            wanted[varied] = max(wanted[varied], wanted[arm])
+    teaching = study.problem.teaching
+    pupils = {} if teaching is None else {a: teaching.arm(c) for a, c in study.arms.items()}
+    for _ in pupils:  # chains of teachers are no longer than that
+        for arm, teacher in pupils.items():
+            if teacher in wanted:
+                wanted[teacher] = max(wanted[teacher], wanted[arm])
+    return wanted
+
+
+def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
+    """Return the claims, one for each test, that get more seeds."""
+    answers = _answers(study, *_stored(study, store))
+    tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
+    return tuple(claim for test, claim in tested.items() if answers[test].ending == "open")
+
+
+def reached_study(study: Study, store: Store) -> Study:
+    """Return `reached` from what a store holds of a study with `until`."""
+    return reached(study, *_stored(study, store))
+
+
+def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Statement]]:
+    """Return the numbers and ends of the runs that are stored, and when claims were stated."""
+    arranged = arrange(study, read_results(study.runs(), store))
+    predicted = None
+    if any(claim.that.metric in study.problem.predicted for claim in study.claims):
+        read = partial(read_predictions, store=store)
+        predicted = gather_predictions(arranged, study.readout, read)
+    numbers = numbers_by(study, arranged, predicted)
+    return numbers, ends_of(arranged), statements_of(study, store)
+
+
+def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
+    """Return what an interval says of a claim, or that it lies within the margin of the study."""
+    that, margin = claim.that, study.equivalence
+    said: VerdictName = that.judge(low, high)
+    is_margined = margin is not None and that.margin is None and that.metric == study.headline
+    if said != "undecided" or margin is None or not is_margined:
+        return said
+    middle = that.number or 0.0
+    return "equivalent" if middle - margin <= low and high <= middle + margin else "undecided"

@@ -1,0 +1,81 @@
+"""Power: numbers of seeds and differences that a claim needs, before or after a pilot."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+from scipy import special
+
+from reports.numbers.foresight import draw_effects, foresee
+from reports.numbers.statistics import CONFIDENCE, POWER
+from sweeps.study.until_decided import UntilDecided
+
+MOST_SEEDS = 10_000
+"""Numbers of seeds above it are not looked for."""
+_STUDIES = 200
+"""Simulated studies per difference; a difference found 4 times in 5 is exact to 5 % then."""
+
+
+def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) -> int | None:
+    """Return the fewest seeds with which a claim is decided 4 times in 5.
+
+    Two-sided paired t test at 5 % over the tests (Bonferroni). Between two ends the power is at
+    least one minus both misses, so the number is at most a little too large.
+
+    Args:
+        distance: From the true value to the end of the allowed values, in sd over seeds.
+        tests: Size of the family of claims.
+        is_between: True if the value lies in the middle between two ends at this distance.
+
+    Returns:
+        None if it takes more than `MOST_SEEDS`.
+    """
+    missed = (1 - POWER) / 2 if is_between else 1 - POWER
+
+    def finds(n: int) -> bool:
+        critical = special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / (2 * tests))
+        return not special.nctdtr(n - 1, distance * math.sqrt(n), critical) > missed  # or no number
+
+    if not finds(MOST_SEEDS):
+        return None
+    low, high = 1, MOST_SEEDS  # power rises with the number of seeds
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return high
+
+
+@cache
+def found_by_looks(until: UntilDecided, tests: int) -> float:
+    """Return the difference that planned looks find 4 times in 5, in sd over seeds; simulated.
+
+    Args:
+        until: The looks.
+        tests: Size of the family of claims.
+    """
+    drawn = draw_effects(until, [0.0], _STUDIES)
+
+    def power(difference: float) -> float:
+        found = foresee(until, [_is_told], drawn + difference, tests=tests)
+        return float(found.is_decided.mean())
+
+    low, high = 0.0, 1.0
+    while power(high) < POWER and high < 64:
+        low, high = high, 2 * high
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle) < POWER else (low, middle)
+    return high
+
+
+def sd_of(values: Sequence[float]) -> float | None:
+    """Return the sd of paired values; None with fewer than two, or if all are equal."""
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return spread or None
+
+
+def _is_told(low: float, high: float) -> bool:
+    return low > 0 or high < 0

@@ -1,0 +1,128 @@
+"""Verdict: what the runs say of one claim, and the test that the claim is."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from reports.numbers.predicted import Predicted
+from reports.numbers.runs import measures_of, values_of
+from reports.numbers.statistics import Comparison, contrast
+from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, Decision
+from sweeps.study.study import Study
+
+VerdictName = Decision | Literal["equivalent", "unfinished"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A claim and what the runs say of it. Numbers as stored, errors as fractions."""
+
+    claim: Claim
+    verdict: VerdictName
+    """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
+    runs tell neither way; `equivalent`, where seeds are added until claims are decided, if the
+    whole interval lies within the margin of the study around the bound of the claim."""
+    value: float | None = None
+    """Left minus right of two arms (the right times its factor), else the mean of the left."""
+    low: float | None = None
+    """Lower end of the interval of `value`, at the level `confidence`."""
+    high: float | None = None
+    reference: float | None = None
+    """The source's value: the number that the claim is about, or the difference of
+    the study's references; None if it gives none."""
+    n: int = 0
+    """Number of seeds."""
+    p: float | None = None
+    """The error level of the whole family of claims at which this one is decided, after Holm: at
+    most 5 % exactly where the verdict is `holds` or `fails`. None without an interval."""
+    confidence: float | None = None
+    """Level of the interval: what Holm's procedure gives this claim. Where seeds are added until
+    claims are decided, that of the test at its look: the intervals of all looks hold together."""
+    looks: str = ""
+    """When it was decided or given up, where seeds are added until claims are decided."""
+    stated: str = ""
+    """Text that says if it was stated before its runs; empty: not known."""
+
+    @property
+    def spelled(self) -> str:
+        """What tables say: `holds`, or `holds at look 3 of 6`."""
+        return f"{self.verdict} {self.looks}".rstrip()
+
+
+Numbers = Callable[[Claim], Mapping[str, Mapping[int, float]]]
+"""Returns arm to seed to number, of the metric and in the read-out of a claim."""
+
+
+def numbers_by(
+    study: Study,
+    arranged: Mapping[str, Mapping[int, RunResult]],
+    predicted: Predicted | None = None,
+) -> Numbers:
+    """Return the numbers of some results and of their predictions."""
+
+    def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
+        that = claim.that
+        if that.metric in study.problem.predicted:
+            return predicted.values(that.metric) if predicted else {}
+        return values_of(arranged, that.metric, that.readout or study.readout)
+
+    return numbers
+
+
+def difference_of_references(study: Study, claim: Claim) -> float | None:
+    """Return what the references say of a claim; they are of the study's own read-out."""
+    that = claim.that
+    if that.readout not in (None, study.readout) or that.times != 1:
+        return None
+    found = [study.references.get(arm, {}).get(that.metric) for arm in that.terms]
+    if that.number is not None or any(value is None for value in found):
+        return that.number
+    factors = that.terms.values()
+    return math.fsum(f * v for f, v in zip(factors, found, strict=True) if v is not None)
+
+
+def can_be_judged(claim: Claim, study: Study) -> bool:
+    """Return whether a claim is about arms that the study has, measured on the same data."""
+    arms = claim.that.arms
+    if not study.arms.keys() >= set(arms):
+        return False
+    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
+
+
+def family_size(study: Study) -> int:
+    """Return the number of different tests among the claims of a study."""
+    return len({claim_test(study, claim) for claim in study.claims})
+
+
+ClaimTest = tuple[object, ...]
+
+
+def claim_test(study: Study, claim: Claim) -> ClaimTest:
+    """Return what tells tests apart: the same arms against the same values are one test."""
+    that = claim.that
+    terms = sorted(that.terms.items())
+    sign = 1.0 if terms[0][1] > 0 else -1.0
+    ends = sorted(sign * end for end in that.allowed if math.isfinite(end))
+    factors = tuple((arm, sign * factor) for arm, factor in terms)
+    return that.metric, that.readout or study.readout, factors, tuple(ends)
+
+
+def measured(
+    study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
+) -> Comparison | None:
+    """Return the value of a claim over the seeds that all of its arms have; None without one."""
+    that = claim.that
+    if not can_be_judged(claim, study):
+        return None
+    measures = measures_of(study, that.metric, that.readout or study.readout)
+    shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
+    if not shared:
+        return None
+    return contrast(
+        [
+            (factor, {seed: values[arm][seed] for seed in shared}, measures[arm])
+            for arm, factor in that.terms.items()
+        ],
+    )

@@ -1,0 +1,176 @@
+"""Planned looks: what a study that adds seeds until its claims are decided may still cost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixup_core.store.checkpoints import Store
+from sweeps.commands.claim_power import paired_values
+from sweeps.commands.costs import work_to_train
+from sweeps.running.console import spell_duration
+from sweeps.state.results import read_results
+from sweeps.state.stages import plan_study
+from sweeps.study.budget import SECONDS_PER_HOUR
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    from reports.numbers.course import Decides
+
+EFFECTS = (0.0, 0.5, 1.0, 2.0)
+"""True differences, in sd over seeds, that are tried where no spread is stored."""
+
+
+def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
+    """Return expected and largest number of runs and seconds, by simulation of the looks to come.
+
+    Where two paired seeds of every open claim are stored, further seeds are drawn as those vary.
+    Else the true difference of every claim is taken to be 0, 0.5, 1 and 2 sd in turn.
+
+    Args:
+        study: With the seeds that its arms get by now.
+        store: Where results are.
+        slots: Runs trained side by side.
+    """
+    from reports.numbers.claim_looks import open_claims, with_companions
+    from reports.numbers.foresight import STUDIES
+
+    assert study.until is not None
+    bare = replace(study, reached={})
+    largest, results = plan_study(bare, store), read_results(bare.runs(), store)
+    claims = open_claims(bare, store)
+    most = dict(study.reached) | {
+        arm: study.until.sizes[-1] for claim in claims for arm in claim.that.arms
+    }
+    work = work_to_train(largest, results)
+    seconds = None if work is None else {
+        (planned.run.arm, planned.run.seed): each
+        for planned, each in zip(largest.pending, work, strict=True)
+    }  # fmt: skip
+    pending = [(planned.run.arm, planned.run.seed) for planned in largest.pending]
+    places = {seed: place for place, seed in enumerate(bare.seeds)}
+
+    def counted(reached: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+        chances = {run: float((reached[run[0]] > places[run[1]]).mean()) for run in pending}
+        busy = None if seconds is None else sum(seconds[r] * c for r, c in chances.items())
+        return {
+            "runs": sum(float(reached[arm].mean()) for arm in bare.arms),
+            "to_run": sum(chances.values()),
+            "seconds": None if busy is None else busy / slots,
+        }
+
+    fixed = {arm: np.array([number]) for arm, number in with_companions(bare, most).items()}
+    found: dict[str, Any] = {
+        "at": list(study.until.sizes),
+        "open": len(claims),
+        "most": counted(fixed),
+        "simulated": STUDIES,
+    }
+    pilot = _pilot(bare, store, claims)
+    if not claims or pilot is not None:
+        return found | {"expected": counted(_ends(study, claims, pilot))}
+    by_effect = {f"{effect:g}": counted(_ends(study, claims, effect)) for effect in EFFECTS}
+    return found | {"expected_by_sd": by_effect}
+
+
+def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
+    """Return seed to value of each open claim over the seeds of all; None with fewer than two."""
+    from reports.numbers.runs import arrange
+
+    arranged = arrange(bare, read_results(bare.runs(), store))
+    values = [paired_values(bare, claim, arranged) for claim in claims]
+    shared: set[int] = set.intersection(*map(set, values)) if values else set()
+    first: list[int] = []
+    for seed in bare.seeds:  # what follows a gap is drawn
+        if seed not in shared:
+            break
+        first.append(seed)
+    if len(first) < 2:
+        return None
+    return [{seed: of_claim[seed] for seed in first} for of_claim in values]
+
+
+def _ends(
+    study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
+) -> dict[str, NDArray[np.int64]]:
+    """Return arm to its seeds in each simulated study."""
+    from reports.numbers.claim_looks import with_companions
+    from reports.numbers.foresight import draw_after, draw_effects, foresee
+    from reports.numbers.verdict import family_size
+
+    if pilot is None:
+        return {arm: np.array([number]) for arm, number in study.reached.items()}
+    assert study.until is not None
+    decides: list[Decides] = [_is_told] * len(claims)
+    if isinstance(pilot, float):
+        drawn, after = draw_effects(study.until, [pilot] * len(claims)), 0
+    else:
+        decides = [partial(_decides, study, claim) for claim in claims]
+        sizes = [n for n in study.until.sizes if n < max(study.reached.values())]
+        drawn, after = draw_after(study.until, pilot), max(sizes, default=0)
+    foreseen = foresee(study.until, decides, drawn, tests=family_size(study), after=after)
+    arms = [frozenset(claim.that.arms) for claim in claims]
+    of_arm = {arm: foreseen.reached(arms, arm, number) for arm, number in study.reached.items()}
+    studies = [
+        with_companions(study, {arm: int(seeds[place]) for arm, seeds in of_arm.items()})
+        for place in range(len(foreseen.seeds))
+    ]
+    return {arm: np.array([each[arm] for each in studies]) for arm in study.arms}
+
+
+def _is_told(low: float, high: float) -> bool:
+    return low > 0 or high < 0
+
+
+def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
+    from reports.numbers.claim_looks import outcome_of
+
+    return outcome_of(study, claim, low, high) != "undecided"
+
+
+def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
+    """Add GPU-hours and cost to each number of seconds.
+
+    Args:
+        looks: From `foresee_looks`.
+        slots: Runs trained side by side.
+        gpus: GPUs of a run; None: it uses none.
+        price: Of a GPU-hour; of an hour of a slot where runs use no GPU.
+    """
+    for found in (
+        looks["most"],
+        *([looks["expected"]] if "expected" in looks else looks["expected_by_sd"].values()),
+    ):
+        if found["seconds"] is not None:
+            hours = found["seconds"] * slots / SECONDS_PER_HOUR * (gpus or 1.0)
+            found["gpu_hours"] = hours if gpus else None
+            found["cost"] = None if price is None else hours * price
+
+
+def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
+    """Return the lines of a plan about planned looks."""
+    most = looks["most"]
+    lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {looks['open']} claims open"]
+    if "expected" in looks:
+        if looks["open"]:
+            lines.append(f"expected  {_spell(looks['expected'], slots)}, if seeds go on as stored")
+    else:
+        lines += [
+            f"expected  {_spell(found, slots)}, if every claim differs by {effect} sd over seeds"
+            for effect, found in looks["expected_by_sd"].items()
+        ]
+    return [*lines, f"at most   {_spell(most, slots)}"] if looks["open"] else lines
+
+
+def _spell(found: dict[str, Any], slots: int) -> str:
+    text = f"{found['runs']:.0f} runs, {found['to_run']:.0f} to run"
+    if found["seconds"] is None:
+        return text
+    money = "" if found.get("cost") is None else f", cost {found['cost']:.2f}"
+    hours = found.get("gpu_hours")
+    used = "" if hours is None else f", {hours:.2f} GPU-hours"
+    return f"{text}, {spell_duration(found['seconds'])} on {slots} slots{used}{money}"

@@ -1,0 +1,97 @@
+"""LooksSource: the runs of a study that adds seeds, at planned looks, until its claims are decided.
+
+The results decide which seeds come next, and nothing else: a driver that was killed anywhere is
+followed by one that trains the same seeds.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+
+from mixup_core.store.checkpoints import Store
+from mixup_core.store.errors import StoreError
+from sweeps.searching.outlook import Outlook
+from sweeps.state.passing import let_results_stay
+from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.study.search import SearchError
+from sweeps.study.study import Run, Study
+
+
+class LooksSource:
+    """The seeds of the first look for every arm, then those of each look that open claims need."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        reach: Callable[[], Study],
+        *,
+        keep_final_states: bool = False,
+    ) -> None:
+        """Take the looks that the stored results allow.
+
+        Args:
+            study: With every seed that it may get.
+            store: The checkpoint store.
+            reach: Returns the study with the seeds that its arms get by now
+                (`reports.numbers.claim_looks.reached`).
+            keep_final_states: Whether every run is to have its last state stored.
+        """
+        assert study.until is not None
+        self.gpus_per_run = 0.0
+        self.lacked_memory = False
+        self.is_stopped = False
+        self.trouble: SearchError | StoreError | None = None
+        self._store = store
+        self._reach = reach
+        self._keeps = keep_final_states
+        self._failed: set[str] = set()
+        self._outstanding: set[str] = set()
+        self._study = reach()
+        self._sizes = study.until.sizes
+        self._pending = self._planned()
+        steps = [later - sooner for sooner, later in pairwise((0, *self._sizes))]
+        self.num_waiting = max(len(self._pending), max(steps) * len(study.arms))
+
+    @property
+    def study(self) -> Study:
+        """The study with the seeds that its arms get by now."""
+        return self._study
+
+    def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
+        """Return the runs of the next look once all of the last one have ended."""
+        del underway
+        if self._outstanding or self.trouble is not None:
+            return ()
+        if not self._pending:
+            try:
+                grown = self._reach()
+                if grown.reached != self._study.reached:
+                    self._study = grown
+                    self._pending = self._planned()
+            except StoreError as error:
+                self.trouble = error
+        pending, self._pending = self._pending, ()
+        self._outstanding = {planned.run.key for planned in pending}
+        return pending
+
+    def end(self, run: Run, *, failed: bool) -> None:
+        """Note that a run has ended; the look is taken when the next run is wanted."""
+        self._outstanding.discard(run.key)
+        if failed:
+            self._failed.add(run.key)
+
+    def outlook(self, slots: int) -> Outlook:
+        """Return the runs of arms that the last look gave seeds to, if they get all others too."""
+        del slots
+        if self._failed:  # the look is not taken before they are trained
+            return Outlook(num_runs=len(self._pending))
+        reached = max(self._study.reached.values())
+        open_arms = sum(number == reached for number in self._study.reached.values())
+        to_come = open_arms * (self._sizes[-1] - reached)
+        return Outlook(num_runs=len(self._pending) + to_come, at_once=open_arms)
+
+    def _planned(self) -> tuple[PlannedRun, ...]:
+        plan = plan_study(self._study, self._store, keep_final_states=self._keeps)
+        if let_results_stay(plan.finished, self._store):
+            plan = plan_study(self._study, self._store, keep_final_states=self._keeps)
+        return tuple(p for p in plan.pending if p.run.key not in self._failed)

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from reports.numbers.power import found_by_looks, sd_of, seeds_to_find
+from reports.numbers.statistics import detectable_difference
+from sweeps.study.until_decided import UntilDecided
+
+
+@pytest.mark.parametrize("tests", [1, 5])
+@pytest.mark.parametrize("n", [3, 5, 16, 200])
+def test_the_seeds_for_a_difference_are_the_inverse_of_the_difference_for_seeds(
+    n: int, tests: int
+) -> None:
+    assert seeds_to_find(detectable_difference(n, tests) * 1.0001, tests) == n
+
+
+def test_seeds_beyond_the_largest_number_are_not_named() -> None:
+    assert seeds_to_find(1e-4) is None
+    assert seeds_to_find(1e6) == 2
+
+
+def test_a_value_between_two_ends_is_shown_there_four_times_in_five() -> None:
+    n = seeds_to_find(0.7, is_between=True)
+    assert n is not None
+    drawn = np.random.default_rng(0).standard_normal((20_000, n))
+    critical = {21: 2.086, 22: 2.080, 23: 2.074, 24: 2.069}[n]
+    reach = np.abs(drawn.mean(1)) + critical * drawn.std(1, ddof=1) / n**0.5
+    assert 0.79 <= (reach < 0.7).mean() <= 0.84
+
+
+def test_looks_find_a_little_more_than_a_fixed_design_of_their_last_number() -> None:
+    until = UntilDecided(at_most=20, until="decided")
+    fixed = detectable_difference(20)
+    assert fixed < found_by_looks(until, 1) < 1.3 * fixed
+    assert found_by_looks(until, 3) > found_by_looks(until, 1)
+
+
+def test_the_sd_of_paired_values_needs_two_that_differ() -> None:
+    assert sd_of([1.0]) is None
+    assert sd_of([1.0, 1.0]) is None
+    assert sd_of([1.0, 2.0, 4.0]) == pytest.approx(np.std([1, 2, 4], ddof=1))
