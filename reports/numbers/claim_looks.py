@@ -55,7 +55,7 @@ def verdicts_by_looks(
     answers = _answers(study, numbers, ends, statements)
     return tuple(
         replace(
-            _verdict_of(study, claim, answers[claim_test(study, claim)]),
+            _verdict_of(study, claim, answers[claim_test(study, claim)], numbers),
             stated=str(statements[claim]) if claim in statements else "",
         )
         for claim in study.claims
@@ -72,7 +72,7 @@ def verdicts_of_looks(
     taken = _taken(study, numbers, ends, statements)
     return [
         tuple(
-            _verdict_of(study, claim, answer) if answer.look == look else None
+            _verdict_of(study, claim, answer, numbers) if answer.look == look else None
             for claim in study.claims
             for answer in (answers[claim_test(study, claim)],)
         )
@@ -116,29 +116,34 @@ def _question(
         outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
         return "diverged" in outcomes or set(outcomes) == {"complete"}
 
-    def compare(num: int) -> Comparison | None:
-        seeds = study.seeds[:num]
-        first = {
-            arm: {seed: numbers[arm][seed] for seed in seeds if seed in numbers.get(arm, {})}
-            for arm in claim.that.arms
-        }
-        comparison = measured(study, claim, first)
-        return comparison if comparison is not None and comparison.n == num else None
-
     return Question(
         is_decided=lambda low, high: outcome_of(study, claim, low, high) != "undecided",
         has_ended=has_ended,
-        compare=compare,
+        compare=partial(_first, study, claim, numbers),
     )
 
 
-def _verdict_of(study: Study, claim: Claim, answer: Answer) -> Verdict:
+def _first(
+    study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], num: int
+) -> Comparison | None:
+    """Return the value of a claim over so many seeds; None if one of them has no number."""
+    first = {
+        arm: {seed: numbers[arm][seed] for seed in study.seeds[:num] if seed in by_seed}
+        for arm in claim.that.arms
+        for by_seed in (numbers.get(arm, {}),)
+    }
+    comparison = measured(study, claim, first)
+    return comparison if comparison is not None and comparison.n == num else None
+
+
+def _verdict_of(study: Study, claim: Claim, answer: Answer, numbers: Numbers) -> Verdict:
     """Return the verdict of a claim after the looks at it.
 
     Args:
         study: The study.
         claim: One of its claims.
-        answer: To the test that it is.
+        answer: To the test that it is. Claims that mirror each other are one test.
+        numbers: Of the runs.
     """
     assert study.until is not None
     found = Verdict(
@@ -147,7 +152,8 @@ def _verdict_of(study: Study, claim: Claim, answer: Answer) -> Verdict:
         reference=difference_of_references(study, claim),
         n=answer.seeds,
     )
-    comparison, at = answer.comparison, f"look {answer.look} of {len(study.until.sizes)}"
+    comparison = _first(study, claim, numbers(claim), answer.seeds)
+    at = f"look {answer.look} of {len(study.until.sizes)}"
     if comparison is None:
         return found
     found = replace(found, value=comparison.difference, n=comparison.n)
