@@ -53,7 +53,7 @@ class Results:
     """One per run, in the order of the study: records, facts, outcome."""
 
     def __init__(self, request: Request) -> None:
-        """Read it; use `load`."""
+        """Read the results of a study; call `load` instead."""
         self.study = request.grown
         self.stored = request.results()
         self._request = request
@@ -161,7 +161,7 @@ def run(
 def load(
     study: Reference, *overrides: str, home: str | Path = "runs", store: str | None = None
 ) -> Results:
-    """Return what is stored of a study, finished or not.
+    """Return the stored results of a study, finished or not.
 
     Args:
         study: Name of a bundled study, the path of a study file, or the name of a study that was

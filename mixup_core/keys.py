@@ -74,7 +74,7 @@ def stage_keys(config: Config) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def _spelled_epochs(config: Config) -> tuple[str, ...]:
-    """Return what decides each epoch, as it enters the keys of stages; the same at every seed."""
+    """Return the settings of each epoch as they enter stage keys; equal for every seed."""
     keying = problem_of(config).keying
     decided, spelled = None, ""
     found = []
@@ -136,7 +136,7 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return what a key is made of: the first fields, and of the others those set otherwise.
+    """Return the content of a key: the first fields, and others that differ from their defaults.
 
     Raises:
         RuleError: If what stands for a path is not filled in yet.

@@ -102,7 +102,7 @@ def _record(folder: Path) -> dict[str, str | int]:
 
 
 def _is_of(lock: int, folder: Path) -> bool:
-    """Return whether an open lock file was written for this folder, which nobody else can enter."""
+    """Return whether an open lock file was written for this folder of this user."""
     there, own = folder.lstat(), os.fstat(lock)
     is_private = stat.S_ISDIR(there.st_mode) and there.st_mode & 0o077 == 0
     is_ours = there.st_uid == own.st_uid == os.geteuid() and stat.S_ISREG(own.st_mode)

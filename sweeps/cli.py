@@ -174,7 +174,7 @@ def _require_home() -> None:
 
 
 def _spell(error: OSError) -> str:
-    """Return what the system refused, and where."""
+    """Return the system's error with the path where it happened."""
     is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     reason = "disk full" if is_full else error.strerror or str(error)
     if not error.filename:
@@ -186,7 +186,7 @@ def _spell(error: OSError) -> str:
 
 
 def _mistake(error: Exception) -> str:
-    """Return a line on an error that nobody foresaw, and where its traceback is."""
+    """Return a line on an unexpected error, and where its traceback is."""
     told = "".join(traceback.format_exception(error))
     reason = (str(error).strip().splitlines() or ["no message"])[0]
     said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"

@@ -72,7 +72,7 @@ class Batch:
         return self.mixed if self.unmixed is None else self.unmixed()
 
     def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
-        """Return what a network makes of the mixed images, (batch, classes).
+        """Return the logits of the mixed images, (batch, classes).
 
         Args:
             network: Any that has the layer of `hidden`, if that is given.
@@ -112,7 +112,7 @@ class Draws:
     def for_training(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
-        """Return what training draws for a 0-based epoch, on the device of the images."""
+        """Return the random draws of a 0-based training epoch, on the device of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
         gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
         streams = _streams(config, epoch, TRAINING)

@@ -126,7 +126,7 @@ class DataConfig(Checked):
     stands for `folder` in the keys."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If a value contradicts another or belongs to another data set.
@@ -253,7 +253,7 @@ class MixConfig(Checked):
     what the label keeps."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If a switch is given twice, a second law has no switch, or both a law and a
@@ -362,7 +362,7 @@ class TrainConfig(Checked):
     """Names the random draws of the run."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the parts contradict each other.
@@ -376,7 +376,7 @@ class TrainConfig(Checked):
         )
         require(
             self.vary == "all" or self.redraw == "nothing",
-            "vary is all where a source is redrawn",
+            "vary must be all where a source is redrawn",
             self,
             "redraw",
             "vary",
@@ -466,7 +466,7 @@ class TrainConfig(Checked):
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> Epoch:
-        """Return what decides a 0-based epoch."""
+        """Return the settings that decide a 0-based epoch."""
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:

@@ -21,7 +21,7 @@ class HiddenMix:
     """Weight of each image, (images,); as many partners follow the images."""
 
     def of(self, hidden: Tensor) -> Tensor:
-        """Return what comes before as it is, then the mixed pairs.
+        """Return the plain images as they are, then the mixed pairs.
 
         Args:
             hidden: (others + 2 images, ...).

@@ -26,7 +26,7 @@ class Mixer:
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor
     ) -> tuple[Tensor, Tensor, HiddenMix | None]:
-        """Return what the network takes, the weight of each label, and what it mixes inside.
+        """Return the network's input, the weight of each label, and the mixing inside the network.
 
         Args:
             own: (batch, channels, height, width), float32.

@@ -112,7 +112,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield what must be said of the images of some runs (`Problem.remarks`)."""
+    """Yield remarks on the images of some runs, for plans and captions (`Problem.remarks`)."""
     yield from shared_images(config.data)
     yield from lacking_classes(config, seeds)
 

@@ -37,7 +37,7 @@ class SufficiencyConfig(Checked):
     """Names the subset and the mixed images."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the images are others than can be measured, or the law does not mix.

@@ -9,7 +9,7 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return path to whether it says that the run learns from test images: itself, its teacher."""
+    """Return, by path, whether a setting makes the run or its teacher learn from test images."""
     own, objective = {"data.oracle": config.data.oracle}, config.objective
     return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
 

@@ -244,7 +244,7 @@ def fit(
 def _taught_by(
     teacher: Teacher, config: TrainConfig, info: DatasetInfo, device: torch.device
 ) -> Forward:
-    """Return what a teacher makes of images.
+    """Return a function that gives the teacher's logits of images.
 
     Raises:
         RuleError: If the run cannot learn from it.

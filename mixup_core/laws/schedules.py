@@ -89,7 +89,7 @@ class _PowerRamp(Checked):
     """Exponent of the greatest alpha, above `low`."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the ends are not in order, or alpha would leave the range of `Beta`.

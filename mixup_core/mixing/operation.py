@@ -34,7 +34,7 @@ class Operation(Checked, ABC):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return what is random beside the weights, one row for each: (weights, ...).
+        """Return the random draws beside the weights, one row per weight: (weights, ...).
 
         Args:
             lam: (weights,), in [0, 1], as the images are to be mixed.

@@ -51,7 +51,7 @@ _MOST_TRAINED = 3
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
-    """Yield what each check finds of each entry of a plugin."""
+    """Yield the findings of each check for each entry of a plugin."""
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
         try:

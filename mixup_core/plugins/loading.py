@@ -148,7 +148,7 @@ def _compiled(source: Source) -> CodeType:
 
 
 def _what_happened(error: BaseException, source: Source) -> str:
-    """Return what ended the loading of a file, with the line of the file at which it did."""
+    """Return the error that ended the loading of a file, with its line."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == source.place]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
@@ -163,7 +163,7 @@ def _what_happened(error: BaseException, source: Source) -> str:
 
 
 def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any], Any]]:
-    """Yield what a module defines for our registers: public classes, and data sets."""
+    """Yield the entries that a module defines: public classes, and datasets."""
     for value in values:
         if isinstance(value, Dataset):
             yield PUBLISHED, value

@@ -67,20 +67,20 @@ class DataNeeds(Protocol):
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
-        """Return digest to what a store keeps of the data of a prepared configuration, as JSON."""
+        """Return the facts of a prepared configuration's data by digest, as JSON for a store."""
 
     def missing(self, config: Any) -> str | None:
-        """Return what this machine lacks of the data, and how to get it, in one line."""
+        """Return one line on data that are missing on this machine and how to get them."""
 
     def check(self, config: Any) -> None:
-        """Check data that nobody has checked yet, as far as that takes no time; write nothing.
+        """Check data that were not checked yet, where that is quick; write nothing.
 
         Raises:
             DataError: If it cannot be used.
         """
 
     def open(self, config: Any) -> None:
-        """Look at data that nobody has checked yet, before any run does.
+        """Open data that were not checked yet, before any run starts.
 
         Raises:
             DataError: If it cannot be used.

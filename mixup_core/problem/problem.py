@@ -227,7 +227,7 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return name of problem to what it needs, the first of those that need the same data sets."""
+    """Return the data needs by problem name; problems that need the same datasets appear once."""
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
         if problem.data is not None:

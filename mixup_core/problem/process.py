@@ -50,7 +50,7 @@ class Process(Protocol):
         """
 
     def to_bytes(self) -> bytes:
-        """Return what the next epochs need; equal states give equal bytes on a CPU."""
+        """Return the state that the next epochs need; equal states give equal bytes on a CPU."""
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
         """Take the state that `to_bytes` wrote and the records that belong to it.
@@ -64,4 +64,4 @@ class Predicting(Process, Protocol):
     """A run under way that leaves predictions (`Problem.prediction_bytes`)."""
 
     def predictions(self) -> bytes:
-        """Return what the run predicts as it is now, from `Predictions.to_bytes`."""
+        """Return the present predictions of the run, as `Predictions.to_bytes` writes them."""

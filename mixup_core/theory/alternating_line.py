@@ -51,7 +51,7 @@ class AlternatingLineConfig(Checked):
     """Names weights, partners and lam."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If there are more classes than points.

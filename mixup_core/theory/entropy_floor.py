@@ -85,7 +85,7 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
 
 
 def setting(config: EntropyFloorConfig, metric: str) -> str:
-    """Return what the pairs are drawn from."""
+    """Return a phrase on the points that the pairs are drawn from."""
     del metric
     return f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
 

@@ -104,7 +104,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: LabelNoiseBoundConfig, metric: str) -> str:
-    """Return what is drawn."""
+    """Return a phrase on the points that are drawn."""
     del metric
     return f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
 

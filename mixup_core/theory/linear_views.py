@@ -89,7 +89,7 @@ class LinearViewsConfig(Checked):
     """Names the points and draws."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the nodes do not stand for the law.

@@ -62,7 +62,7 @@ class MixupExpansionConfig(Checked):
     """Names the points."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the nodes are not even or do not stand for the law.

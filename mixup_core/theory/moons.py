@@ -72,7 +72,7 @@ class MoonsConfig(Checked):
     """Names points, weights, partners and lam."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the points are not even.

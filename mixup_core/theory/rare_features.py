@@ -101,7 +101,7 @@ class RareFeaturesConfig(Checked):
     """Names points, weights and mixing."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the parts contradict each other.
@@ -303,7 +303,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return what decides a record: how it mixes, nothing more under ERM."""
+    """Return the settings that decide a record: its mixing; empty under ERM."""
     law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
     if not law.mixes:

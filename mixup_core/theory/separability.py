@@ -56,7 +56,7 @@ class SeparabilityConfig(Checked):
     """Names the points."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the first points are too few, or the nodes do not stand for the law.

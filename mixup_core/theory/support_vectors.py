@@ -55,7 +55,7 @@ class SupportVectorsConfig(Checked):
     """Names the points."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the points are not even, or the nodes do not stand for the law.

@@ -35,7 +35,7 @@ class Checked:
         self.check()
 
     def check(self) -> None:
-        """Check what no limit says, with `mixup_core.rules.require`; nothing by default."""
+        """Check the rules that join several fields, with `require`; does nothing by default."""
 
 
 @cached_until_growth

@@ -20,7 +20,7 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 
 
 def carried(old: Any, kind: type) -> dict[str, Any]:
-    """Return what another kind takes over of a named choice: the values of fields that both have.
+    """Return the field values that another kind of a choice takes over: those of shared fields.
 
     Fields of one name but of different types are not taken over. The values are unchecked: what is
     given besides may replace them.

@@ -35,7 +35,7 @@ class SpellingError(ValueError):
 
 
 def expected(hint: Any) -> str:
-    """Return what a value of a type looks like, for messages: `an integer or null`."""
+    """Return a description of a type's values, for messages: `an integer or null`."""
     if known := words(hint):
         return f"one of {', '.join(map(str, known))}"
     hint = unmarked(hint)

@@ -122,7 +122,7 @@ class Figure:
         return f"<Figure {self.name}: {self.title}>"
 
     def _repr_png_(self) -> bytes:
-        """Return what a notebook shows."""
+        """Return the PNG that a notebook shows."""
         return self.png
 
 

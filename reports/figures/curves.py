@@ -172,7 +172,7 @@ def _together(
 
 
 def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
-    """Return place to the means and intervals of all arms there, in lines under what it is."""
+    """Return the means and intervals of all arms by place, as lines of text."""
     lines: dict[float, list[str]] = {}
     for arm, curve in by_arm.items():
         for place, summary in curve.summaries.items():

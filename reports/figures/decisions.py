@@ -131,7 +131,7 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
 def _boundaries(
     results: Mapping[int, RunResult], plane: DecisionPlane
 ) -> dict[int, dict[float, float]]:
-    """Return seed to the boundary after its last record, height to place; nothing if one lacks."""
+    """Return the last boundary of each seed, as height to place; empty if a seed has none."""
     head = f"{plane.head}/"
     found = {
         seed: {

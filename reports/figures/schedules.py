@@ -49,7 +49,7 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
 
 
 def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
-    """Return what a caption says of the bands: which laws are not symmetric, if any."""
+    """Return the caption of the bands: which laws are not symmetric, if any."""
     mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
     skewed = [law.caption for law in mixing if not law.is_symmetric]
     if skewed:

@@ -167,7 +167,7 @@ def _along_parts(
 def _curves(
     series: Series, records: Sequence[EpochRecord], table: Table
 ) -> dict[str, dict[float, float]]:
-    """Return part to place on the axis to value."""
+    """Return the values by part and place on the axis."""
     curves: dict[str, dict[float, float]] = {}
     for record in records:
         place = place_of(record, table.problem.axis)

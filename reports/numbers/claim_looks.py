@@ -205,7 +205,7 @@ def reached(
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return arm to seeds, with those that variants and teachers need beside the arms of claims."""
+    """Return the seeds of each arm, those that variants and teachers need included."""
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -243,7 +243,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return what an interval says of a claim, or that it lies within the margin of the study."""
+    """Return the verdict for an interval, or that it lies within the margin of the study."""
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)
     is_margined = margin is not None and that.margin is None and that.metric == study.headline

@@ -27,7 +27,7 @@ _FORESEEN = 200
 """Values of the last mean that futility is judged by, at equal steps of probability."""
 
 Decides = Callable[[float, float], bool]
-"""Whether an interval with these two ends decides a claim."""
+"""Function that returns whether an interval with these two ends decides a claim."""
 
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
 """Reason why a question gets no more seeds: it is decided, the last look would hardly decide it,

@@ -24,7 +24,7 @@ class Index:
     """A part of the variance that a source makes, with a 95 % interval."""
 
     value: float
-    """It estimates a number in [0, 1], and noise can bring it outside."""
+    """Estimate of a number in [0, 1]; noise can bring it outside."""
     low: float
     high: float
 

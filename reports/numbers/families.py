@@ -178,7 +178,7 @@ def compare_pair(
 
 
 def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
-    """Return what tells tests apart: two arms or an arm and a number; one if they are equal."""
+    """Return the identity of a test: two arms, or an arm and a number."""
     return frozenset(equal.get(side, side) if isinstance(side, str) else side for side in pair)
 
 

@@ -110,7 +110,7 @@ class Predicted:
     """Weights that made the predictions, for captions."""
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return arm to seed to a measure of its runs; a run that has none is left out.
+        """Return a measure of each run by arm and seed; runs without it are left out.
 
         Args:
             metric: `predicted/NAME` of one of `MEASURES`.
@@ -130,7 +130,7 @@ class Predicted:
 def gather_predictions(
     arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
 ) -> Predicted:
-    """Return what the predictions of complete runs say; those of one arm at a time are in memory.
+    """Return the measures of complete runs' predictions; one arm at a time is held in memory.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

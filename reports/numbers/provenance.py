@@ -174,7 +174,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files differ from it; None if nobody knows.
+    """Return commit, branch and whether tracked files differ from it; None if unknown.
 
     The repository is the one this program runs from or was built from; without one, the one that a
     job was submitted from, or that of the working directory.
@@ -214,7 +214,7 @@ def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
 
 
 def origin_tags() -> dict[str, str]:
-    """Return what each run in MLflow says of its code and job.
+    """Return the tags of code and job for each run in MLflow.
 
     A client of MLflow sets none of its own tags of the commit.
     """
@@ -254,7 +254,7 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
-    """Return what computed: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if nobody knows."""
+    """Return the machine: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown."""
     limit = environment.get("onednn_at_most")
     settings = " ".join(
         part
@@ -278,7 +278,7 @@ def public(text: str) -> str:
 
 
 def _written_by_user(text: str) -> str:
-    """Return what a study file says, whose addresses are citations, without logins."""
+    """Return the text of a study file, whose addresses are citations, without logins."""
     return _without_home(re.sub(r"(?<=://)[^\s\"']*@", "", text))
 
 

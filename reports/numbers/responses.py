@@ -102,7 +102,7 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
 
 def ascending(place: Coordinates) -> list[tuple[bool, float]]:
-    """Return what places are sorted by: values ascending, what is not set last."""
+    """Return the sort key of coordinates: values ascending, unset ones last."""
     return [(value is None, value or 0.0) for value in place]
 
 

@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
-    """Return arm to seed to result, both in the order of the study; a run without one is missing.
+    """Return the results by arm and seed, in the order of the study; a run without one is missing.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -49,7 +49,7 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 def values_of(
     arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
-    """Return arm to seed to the number of each run that may be shown and measured the metric."""
+    """Return the value of a metric by arm and seed, for runs that may be shown and measured it."""
     return {
         arm: {
             seed: value
@@ -61,7 +61,7 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return arm to what the number of one of its runs can be."""
+    """Return, by arm, the values that the metric of one run can take."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1)
     return {

@@ -24,7 +24,7 @@ class Spread:
     noise: float
     """The part made by there being so few test images."""
     distribution: float
-    """What would be left of `total` on infinitely many test images; 0 where noise explains all."""
+    """Part of `total` that infinitely many test images would leave; 0 where noise explains all."""
     distribution_low: float
     distribution_high: float
 

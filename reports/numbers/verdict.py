@@ -41,13 +41,13 @@ class Verdict:
     """Level of the interval: what Holm's procedure gives this claim. Where seeds are added until
     claims are decided, that of the test at its look: the intervals of all looks hold together."""
     looks: str = ""
-    """When it was decided or given up, where seeds are added until claims are decided."""
+    """Look at which the claim was decided or given up, if seeds are added until then."""
     stated: str = ""
     """Text that says if it was stated before its runs; empty: not known."""
 
     @property
     def spelled(self) -> str:
-        """What tables say: `holds`, or `holds at look 3 of 6`."""
+        """Words of tables: `holds`, or `holds at look 3 of 6`."""
         return f"{self.verdict} {self.looks}".rstrip()
 
 
@@ -72,7 +72,7 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return what the references say of a claim; they are of the study's own read-out."""
+    """Return the difference of references for a claim; they are of the study's own read-out."""
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
         return None

@@ -53,7 +53,7 @@ def verdicts_of(
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
-    """Return label of each variant to the verdicts of its claims, those about predictions left out.
+    """Return the verdicts by label of the variant; claims about predictions are left out.
 
     Each variant is judged as a study of its own, so its claims are a family of their own.
     """
@@ -163,7 +163,7 @@ def _level(that: StatedComparison, comparison: Comparison) -> float:
 def _holm_steps(
     levels: Mapping[ClaimTest, float], looks: int
 ) -> dict[ClaimTest, tuple[float, float]]:
-    """Return test to its p after Holm and the level of its own interval.
+    """Return, for each test, p after Holm's correction and the level of its interval.
 
     The levels are multiplied by the number of looks, so the intervals are wider by as much.
 

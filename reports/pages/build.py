@@ -87,7 +87,7 @@ class Draft:
     """Keys of the runs whose predictions it is made from."""
 
     def write(self, out: Path) -> Report:
-        """Write it. Each file appears whole; one of an earlier report stays until it is replaced.
+        """Write the report. Each file appears whole; an earlier one stays until it is replaced.
 
         Files of an earlier report that this one lacks are removed only where a report was: anywhere
         else, files of these names are somebody else's.

@@ -118,7 +118,7 @@ def _rerun(found: Published | None, first: Published | None, claim: Claim) -> st
 def _paired(
     now: Mapping[str, Mapping[str, Any]], before: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Return sentence of today to the sentence it was: the same, or one on the same left side."""
+    """Pair the claims of today with earlier ones: the same sentence, or the same left side."""
     pairs = {says: says for says in now if says in before}
     for says, that in now.items():
         for old, claim in before.items():
@@ -158,7 +158,7 @@ def _why(  # noqa: PLR0913  each is a thing of its own
 
 
 def _weakness(study: Study, that: Mapping[str, Any], row: Mapping[str, str] | None) -> str:
-    """Return what was wrong with a claim as it was published, if anything was."""
+    """Return the weakness of a claim as it was published, if it had one."""
     relation = next(key for key in that if key not in _BESIDE)
     number = that[relation][1]
     least, most = problem_named(study.problem.name).metric(that["metric"]).bounds

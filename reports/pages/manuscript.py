@@ -340,7 +340,7 @@ def _spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str
 
 
 def _read(cell: str) -> Any:
-    """Return what a cell of a CSV was written from."""
+    """Return the value that a cell of a CSV was written from."""
     try:
         return json.loads(cell)
     except ValueError:
@@ -364,7 +364,7 @@ def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
 
 
 def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
-    """Return what a claim compares, and the difference of two arms that a source gives, if any."""
+    """Return the comparison of a claim as text, with the difference that its source gives."""
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared

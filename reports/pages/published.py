@@ -29,7 +29,7 @@ class Published:
     runs: tuple[Mapping[str, str], ...] = ()
     """The rows of `runs.csv`; none of a first report that was replaced."""
     folder: Path | None = None
-    """None for a first report that was replaced."""
+    """Folder of the report; None for a first report that was replaced."""
     ended_at_ms: int | None = None
     """Time at which the last epoch of its runs was stored; two reports of one training share it."""
 
@@ -39,7 +39,7 @@ class Published:
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return what the study file says of all arms, and of one."""
+        """Return the settings of all arms in the study file, and those of one."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
@@ -48,7 +48,7 @@ class Published:
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
-        """Return arm to seed to the number that `runs.csv` has; nothing in another read-out."""
+        """Return the values in `runs.csv` by arm and seed; empty for another read-out."""
         that = claim.that
         if that.readout not in (None, study.readout):
             return {}
@@ -120,7 +120,7 @@ def record_first(published: Path, folder: Path) -> None:
 
 
 def provenance_of(folder: Path) -> dict[str, Any]:
-    """Return what `provenance.json` of a folder says."""
+    """Return the content of `provenance.json` of a folder."""
     found: dict[str, Any] = json.loads((folder / "provenance.json").read_text("utf-8"))
     return found
 

@@ -38,7 +38,7 @@ _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
 """Files of which one at least is there where a report was."""
 _UNKNOWN = frozenset({""})
-"""Stands for runs that nobody knows: no report has all of them."""
+"""Placeholder for unknown runs: no report has all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +247,7 @@ def _remains(folder: Path) -> Standing:
 
 
 def _listed(file: Path) -> dict[str, str]:
-    """Return key to outcome of the runs of a `runs.csv`; empty if it is not as it was written."""
+    """Return the outcome of each run of a `runs.csv` by key; empty if the file was changed."""
     try:
         lines = list(csv.DictReader(StringIO(read_regular(file, LARGEST).decode())))
         found = {line["run_key"]: line["outcome"] for line in lines}

@@ -148,7 +148,7 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return what differences are found 4 times in 5, in one phrase for all comparisons.
+    """Return one phrase on the differences that all comparisons detect with power 0.8.
 
     The least and the largest of them, by the observed sd and at its upper 95 % limit; nothing where
     no difference varies.
@@ -183,7 +183,7 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return what the arms of a study are measured on, and by how many examples.
+    """Return the data that the arms of a study are measured on, and the number of examples.
 
     What settings have in common is said once: `k = 4/6/8, flow time 1e+07`.
     """

@@ -60,7 +60,7 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 def prediction_frames(
     study: Study, results: Iterable[RunResult], read: ReadPredictions
 ) -> Iterator[pd.DataFrame]:
-    """Yield what each run predicts, one row per image, runs in the order of arms and seeds.
+    """Yield the predictions of each run, one row per image, in the order of arms and seeds.
 
     Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`, or
     `averaged` where a run averaged its weights), `images` (a digest: predictions are of the same

@@ -24,7 +24,7 @@ class StudyArm:
     """Results of every run of the study."""
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """Return seed to the number of each finished run, by the read-out of the study."""
+        """Return the value of each finished run by seed, in the read-out of the study."""
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
 

@@ -66,10 +66,10 @@ class JoinedColumn:
     data_checksums: Mapping[str, Mapping[str, str]]
     """Data set to file to checksum, for the provenance."""
     predictions: ReadPredictions | None = None
-    """Reads what a complete run predicts, for claims about that; None: nobody knows of any."""
+    """Function that reads the predictions of a complete run; None if there are none."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return what the runs say of each claim of the study, as its own report does."""
+        """Return the verdict of each claim of the study, as its own report does."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
@@ -148,7 +148,7 @@ class Joined:
         return "\n".join(texts)
 
     def files(self) -> dict[str, str]:
-        """Return name to content of the files of a joined table."""
+        """Return the content of the files of a joined table by name."""
         told = self._verdict_records()
         by_column = zip(self.heads, self.provenances, strict=True)
         provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
@@ -235,7 +235,7 @@ class Joined:
         )
 
     def _settings(self) -> list[str]:
-        """Return what each column was measured on, and what made it."""
+        """Return the data and the machine of each column."""
         parts = []
         for head, column, facts in zip(self.heads, self.columns, self.provenances, strict=True):
             study = column.study
@@ -504,7 +504,7 @@ def _heads(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
 
 
 def _faults(first: Study, other: Study) -> list[str]:
-    """Return what the protocols of two studies differ in, one text each."""
+    """Return the differences between the protocols of two studies, one text each."""
     names = (first.name, other.name)
     general = {
         "problem": (first.problem.name, other.problem.name),
@@ -551,7 +551,7 @@ def _plain(value: Any) -> str:
 def _paired_runs(
     first: JoinedColumn, other: JoinedColumn, table: Table
 ) -> dict[str, dict[int, tuple[float, float]]]:
-    """Return arm to seed to the values of a run that both columns have, by its key."""
+    """Return the values of the runs that both columns have, by arm and seed."""
     found: dict[str, dict[int, tuple[float, float]]] = {}
     arranged = [arrange(column.study, column.results) for column in (first, other)]
     ours, theirs = (values_of(of, table.metric, table.readout) for of in arranged)
@@ -590,5 +590,5 @@ def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, st
 
 
 def _numbers(member: Member | None) -> dict[str, Any]:
-    """Return what a comparison is in full, None everywhere without one."""
+    """Return all numbers of a comparison; None everywhere without one."""
     return {"n": member and member.comparison.n, **record_of(member)}

@@ -84,7 +84,7 @@ def calibration_table(
 
 
 def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return what the seeds of an arm gain together; None if no arm has two runs."""
+    """Return the table of ensembles over the seeds of each arm; None if no arm has two runs."""
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None

@@ -63,7 +63,7 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return what a study does otherwise than the source of its references; empty if nothing."""
+    """Return the differences between a study and the source of its references; empty if none."""
     if not study.differs:
         return ""
     return f" Otherwise than in the source: {'; '.join(study.differs)}."

@@ -136,7 +136,7 @@ _RULES = {
 def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
-    """Return what a winner is, path by path, and how many other points have its mean.
+    """Return the parameters of a winner, path by path, and how many other points have its mean.
 
     Args:
         arm: Name of the point.
@@ -153,7 +153,7 @@ def spell_winner(
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
-    """Return what a search has found.
+    """Return the results of a search.
 
     Args:
         study: A study with a search, grown by the points of the history.

@@ -74,7 +74,7 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return what the caption of the main table says of a sensitivity table."""
+    """Return the caption's phrase on a sensitivity table."""
     if listing is None or listing.caption.endswith("changes."):
         return []
     return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]

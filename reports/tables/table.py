@@ -206,7 +206,7 @@ class Table:
         return spell_member(row.compared, self.shown) + shared
 
     def title_of(self, arm: str) -> str:
-        """Return what figures call an arm: its name and its tags."""
+        """Return the title of an arm in figures: its name and its tags."""
         return next(row.title for row in self.rows if row.arm == arm)
 
     def _name_of(self, row: ArmRow) -> str:

@@ -75,7 +75,7 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Return setting to source to arm, each setting named by its plain method or its first arm.
+    """Return the arms by setting and source; a setting is named by its plain or first arm.
 
     Args:
         study: Whose arms they are.

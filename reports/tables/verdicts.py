@@ -111,7 +111,7 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
 
 
 def spell_compared(study: Study, claim: Claim) -> str:
-    """Return what a claim says: `test error, %: uniform less than erm`."""
+    """Return a claim as text: `test error, %: uniform less than erm`."""
     that = claim.that
     shown = study.problem.metric(that.metric)
     margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
@@ -123,7 +123,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
-    """Return what the value of a verdict is: `uniform minus erm`, or the arm it is the mean of."""
+    """Return the meaning of a verdict's value: `uniform minus erm`, or the arm of the mean."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
     return left if claim.that.number is not None else f"{left} minus {right}"

@@ -56,7 +56,7 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return seed to what a claim is about, for the stored seeds that all of its arms have.
+    """Return the value of a claim by seed, for the stored seeds that all of its arms have.
 
     Claims about predictions have none here: reading those takes long.
     """

@@ -92,7 +92,7 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
 
 @contextmanager
 def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFrame], object]]":
-    """Yield what appends a frame with the columns of the first to a new file."""
+    """Yield a function that appends frames to a new file; all have the columns of the first."""
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             first.head(0).to_csv(file, index=False)

@@ -45,7 +45,7 @@ def state_bytes(stages: Iterable[Stage]) -> int:
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return what a store holds of each study, then what belongs to none of them.
+    """Return the stored files per study, then those that belong to no study.
 
     A stage that several studies share is listed with the first of them.
 

@@ -81,7 +81,7 @@ def status(request: Request, as_json: bool) -> int:
 @home_option
 @loading_option
 def doctor(home: Path) -> int:
-    """Say what this machine has and lacks."""
+    """Report what this machine has and what is missing for training."""
     from sweeps.commands.doctor import findings
 
     for line in findings(Home(folder=home)):

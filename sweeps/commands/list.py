@@ -106,7 +106,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
 
 
 def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
-    """Return what tells the settings of a launch from others of its study."""
+    """Return the settings in which a launch differs from others of its study."""
     same = [other for other in others if other.study == launch.study]
     flats = [
         {

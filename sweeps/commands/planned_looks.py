@@ -78,7 +78,7 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 
 
 def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
-    """Return seed to value of each open claim over the seeds of all; None with fewer than two."""
+    """Return the values of each open claim by seed; None with fewer than two seeds."""
     from reports.numbers.runs import arrange
 
     arranged = arrange(bare, read_results(bare.runs(), store))
@@ -97,7 +97,7 @@ def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int,
 def _ends(
     study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
 ) -> dict[str, NDArray[np.int64]]:
-    """Return arm to its seeds in each simulated study."""
+    """Return the seeds of each arm in each simulated study."""
     from reports.numbers.claim_looks import with_companions
     from reports.numbers.foresight import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size

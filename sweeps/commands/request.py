@@ -187,7 +187,7 @@ class Request:
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
-        """Return what is stored of each run."""
+        """Return the stored result of each run."""
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
@@ -408,7 +408,7 @@ _PLACEMENT = (
 
 
 def program() -> str:
-    """Return what a user types for this program: its path where the shell does not find it."""
+    """Return the command name of this program, or its path where the shell does not find it."""
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"

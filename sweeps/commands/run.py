@@ -329,7 +329,7 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield what to train and where; again, with more of a GPU, while runs lacked memory.
+    """Yield runs and their placement; again with more of a GPU while runs run out of memory.
 
     A launch that was asked to stop begins nothing anew, and no share goes beyond one GPU.
 
@@ -412,7 +412,7 @@ def require_room(request: Request, plan: Plan) -> None:
 
 
 def _look_at_data(study: Study) -> None:
-    """Open data that nobody has checked yet: what no run can use is said before any starts.
+    """Open data that were not checked yet, to report unusable data before any run starts.
 
     Raises:
         DataError: If it cannot be used.

@@ -237,7 +237,7 @@ def _variables(job: str, data: str | None) -> dict[str, str]:
 
 
 def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
-    """Return what a job gets of the working directory: no results and no data.
+    """Return the files of the working directory that a job gets, without results and data.
 
     Raises:
         RefusedError: If a file cannot be uploaded.
@@ -285,6 +285,6 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
 
 
 def _advice(cluster: Cluster, job: str) -> str:
-    """Return what to type to follow or stop a job."""
+    """Return the commands that follow or stop a job."""
     ray = f"RAY_AUTH_MODE=token ray job {{}} {job} --address {cluster.address}"
     return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"

@@ -35,7 +35,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     gpus_per_run: float | None = None,
     price: float | None = None,
 ) -> dict[str, Any]:
-    """Return what a launch would train and cost, as `plan --json` prints it.
+    """Return the runs and the cost of a launch, as `plan --json` prints them.
 
     `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
     now. `seconds`, `gpu_hours`, `cost` and `kept_bytes`, of states, are None where nothing was
@@ -120,7 +120,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     results: Sequence[RunResult],
     history: SearchHistory,
 ) -> dict[str, Any]:
-    """Return what changes with the runs that a search may still ask for: the most it costs.
+    """Return the figures of the plan if a search proposes all its points: the highest cost.
 
     Which points come is known of a grid alone, so no stage is taken to be shared by the others.
     """

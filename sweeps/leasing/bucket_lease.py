@@ -53,7 +53,7 @@ class BucketLease:
     """The lease of a study whose store is in a bucket; renewed by a thread."""
 
     def __init__(self, files: Bucket, study: str, command: str) -> None:
-        """Take it.
+        """Acquire the lease.
 
         Raises:
             StudyBusyError: If another driver holds it.
@@ -84,7 +84,7 @@ class BucketLease:
 
     @staticmethod
     def latest(files: Bucket, study: str) -> Holder | None:
-        """Return whoever took the lease last, living or not."""
+        """Return the holder that took the lease last, alive or not."""
         token = _newest(files, study)
         return _read_holder(files, study, token) if token else None
 
@@ -96,7 +96,7 @@ class BucketLease:
 
     @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return what the driver of a study is doing; None if none lives or it has not said."""
+        """Return the driver's progress; None without a live driver or a heartbeat."""
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):
             return None
@@ -105,14 +105,14 @@ class BucketLease:
         return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
-        """Return whether nobody can have taken over yet; asks nobody."""
+        """Return whether the lease is certainly still ours, without reading the bucket."""
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return self.successor is None and not self._ends.is_set() and since < _BELIEF
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Let the next beat say which runs are in training."""
+        """Set the runs in training that the next heartbeat reports."""
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:

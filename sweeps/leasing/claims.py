@@ -193,7 +193,7 @@ class Claims:
         return start, self.of_others()
 
     def want(self, stage: str) -> None:
-        """Let whoever trains a stage store it with its state."""
+        """Ask the driver that trains a stage to store its state."""
         self.store.files.create(wanted_name(stage), b"")
 
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class Claims:
             self._write()
 
     def of_others(self) -> Claimed:
-        """Return what the live drivers of other studies have claimed."""
+        """Return the stages that live drivers of other studies have claimed."""
         others = read_claims(self.store, but=self.study, plans=self._plans)
         self._is_beside_others = others.num_drivers > 0
         return others
@@ -256,7 +256,7 @@ def read_claims(
     but: str | None = None,
     plans: dict[str, tuple[object, frozenset[str]]] | None = None,
 ) -> Claimed:
-    """Return what live drivers have claimed.
+    """Return the stages that live drivers have claimed.
 
     Args:
         store: The store.

@@ -52,10 +52,10 @@ class FolderLease:
     """The lease of a study whose store is a folder."""
 
     successor = None
-    """Always None: nobody takes over while the kernel keeps the lock."""
+    """Always None: no other driver can take over while the kernel keeps the lock."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
-        """Take it.
+        """Acquire the lease.
 
         Raises:
             StudyBusyError: If another driver holds it.
@@ -76,7 +76,7 @@ class FolderLease:
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
-        """Return whoever took the lease last, living or not."""
+        """Return the holder that took the lease last, alive or not."""
         return _read_holder(_LeaseFiles.of(store, study))
 
     @staticmethod
@@ -87,7 +87,7 @@ class FolderLease:
 
     @staticmethod
     def progress(store: Path, study: str) -> Heartbeat | None:
-        """Return what the driver of a study is doing; None if none lives or it has not said."""
+        """Return the driver's progress; None without a live driver or a heartbeat."""
         holder = FolderLease.current(store, study)
         record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
         progress = None if record is None else Heartbeat.from_plain(record)

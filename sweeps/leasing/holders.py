@@ -43,7 +43,7 @@ class Holder:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return what `dataclasses.asdict` gave; fields that a later version added are ignored.
+        """Return the value that `dataclasses.asdict` wrote; fields of later versions are ignored.
 
         None, as if it had not been written, where a field is missing or not of its type.
         """
@@ -82,7 +82,7 @@ class Heartbeat:
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return what is running now."""
+        """Return the heartbeat of this moment."""
         return cls(
             token=token,
             running=tuple(running),
@@ -92,7 +92,7 @@ class Heartbeat:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return what `to_plain` gave, as `Holder.from_plain` does."""
+        """Return the value that `to_plain` wrote; fields of later versions are ignored."""
         return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Lease:
 
     @classmethod
     def latest(cls, store: Store, study: str) -> Holder | None:
-        """Return whoever took the lease of a study last, living or not.
+        """Return the holder that took the lease of a study last, alive or not.
 
         Raises:
             StoreError: If the store is in a bucket that cannot be reached.
@@ -109,7 +109,7 @@ class Lease:
 
 
 def read_progress(store: Store, study: str) -> Heartbeat | None:
-    """Return what the driver of a study is doing; None if none lives or it has not said yet.
+    """Return the driver's progress; None without a live driver or a heartbeat.
 
     Raises:
         ValueError: If the name is no study name.

@@ -80,7 +80,7 @@ def database_address(url: str) -> Address:
 
 
 def _database(url: str) -> str | None:
-    """Return what SQLAlchemy takes for the database in a URL."""
+    """Return the database part of a URL as SQLAlchemy reads it."""
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError

@@ -74,7 +74,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def identity(process: psutil.Process) -> str | None:
-    """Return what no other process is ever called; None if it has ended or nobody can tell."""
+    """Return an identity that no other process ever has; None if the process has ended."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -48,7 +48,7 @@ def clear_scratch() -> None:
 
 
 def end_orphans() -> None:
-    """Kill what dead launches have started and recorded: nobody else ends it.
+    """Kill the recorded processes of launches that died.
 
     Ray's agents outlive a raylet that was killed, by a minute where the GCS is dead too.
     """

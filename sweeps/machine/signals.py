@@ -33,7 +33,7 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
 
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
-    """Yield what says, in any thread, whether one has come to this process within a `with`.
+    """Yield a function, for any thread, that returns True once a signal arrived within the `with`.
 
     A handler is called once the main thread is back from C, and what it raises can vanish in a
     library; this knows at once and for good. To be entered in the main thread, once at a time.
@@ -64,6 +64,6 @@ def leave(number: int, frame: FrameType | None) -> None:
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
-    """End it likewise, and say what a first signal says: while nothing has begun."""
+    """End this process like `leave`, and print the message of a first signal, before work began."""
     os.write(2, f"{GOES_ON}\n".encode())
     leave(number, frame)

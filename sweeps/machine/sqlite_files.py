@@ -177,7 +177,7 @@ def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None
 
 
 def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
-    """Return what SQLite finds wrong, as `_trouble` does."""
+    """Return the fault that SQLite's own check finds, as `_trouble` does."""
     address = f"{file.resolve().as_uri()}?mode=rw"  # what a killed writer began is rolled back
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:

@@ -52,7 +52,7 @@ def lost_output() -> OSError | None:
 
 
 def discard(number: int) -> None:
-    """Let what is written to a stream from here on go nowhere."""
+    """Discard everything written to a stream from now on."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != number:
         os.dup2(nowhere, number)

@@ -47,7 +47,7 @@ class ClaimsReader:
         return references
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
-        """Return what the sources say."""
+        """Return the claims of the study."""
         claims = []
         for at, words in self._read.filled(written, ("claims",), "claim").items():
             claim = self._read.value(Claim, words, at)

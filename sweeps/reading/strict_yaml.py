@@ -281,7 +281,7 @@ _RESOLVER = yaml.resolver.Resolver()
 
 
 def _resolved(text: str) -> str | int | float | bool | None:
-    """Return what an unquoted scalar means, if all YAML readers would agree or JSON decides.
+    """Return the value of an unquoted scalar if all YAML versions agree on it or JSON decides.
 
     Raises:
         ValueError: If readers of YAML differ over it, or it is an infinite number or none.

@@ -153,7 +153,7 @@ class StudyKeys(Checked):
     which is trained for the arms of the claims; `readout` to read-outs of the same runs."""
 
     def check(self) -> None:
-        """Check what keys ask of each other.
+        """Check the rules between keys.
 
         Raises:
             RuleError: If they contradict each other.

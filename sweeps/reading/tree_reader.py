@@ -160,7 +160,7 @@ class TreeReader:
         return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
-        """Return what is given under a path of the tree."""
+        """Return the setting under a path of the tree."""
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():

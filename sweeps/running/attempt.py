@@ -152,7 +152,7 @@ class Driver(logging.Handler):
 
     @contextmanager
     def hearing(self, *names: str) -> Iterator[None]:
-        """Pass on the warnings of some loggers: nobody reads the logs of a worker."""
+        """Forward the warnings of some loggers from a worker to the driver."""
         loggers = [logging.getLogger(name) for name in names]
         for logger in loggers:
             logger.addHandler(self)

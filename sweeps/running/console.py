@@ -20,7 +20,7 @@ _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
 _LINE_EVERY = 60.0
 _FIRST_LINES_EVERY = 9.0
-"""Until a run of this launch has ended: whoever looks on does not know yet whether it works."""
+"""Interval until a run of this launch has ended, while a user wants to see that it works."""
 
 
 @dataclass(kw_only=True, slots=True)

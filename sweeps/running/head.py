@@ -74,7 +74,7 @@ class Head:
         )
 
     def _gone(self) -> str | None:
-        """Return what is gone; None if nothing is."""
+        """Return the part of Ray that has ended; None if all live."""
         if ended := _ended_of(self._own):
             return ended
         if self._own:
@@ -136,7 +136,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
 
 def not_started(reason: str) -> str:
-    """Return what a launch says whose Ray did not start."""
+    """Return the message for a launch whose Ray did not start."""
     return f"Ray did not start on this machine ({reason}); the same command again tries again"
 
 
@@ -203,7 +203,7 @@ def _watched(
 
 
 def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseException | None:
-    """Return what ended what was watched; None if that was nothing known here."""
+    """Return the error to raise: lost Ray processes or an interrupt; None if there is neither."""
     if found:
         return HeadLostError(*found)
     return KeyboardInterrupt() if is_interrupted() else None

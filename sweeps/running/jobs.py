@@ -170,7 +170,7 @@ def _one_message(address: str) -> Iterator[None]:
 
 
 def _require_token_mode(address: str) -> None:
-    """Check that somebody answers there, and not to everyone.
+    """Check that a server answers there, and that it requires a token.
 
     Raises:
         ClusterError: If not.

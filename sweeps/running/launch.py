@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
 
 def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
-    """Return what to say of a joined cluster without a GPU; None if there is nothing."""
+    """Return a message on a joined cluster without a GPU; None if it is as expected."""
     if has_gpus or not is_elsewhere():
         return None
     if slots.gpus_per_run:

@@ -74,7 +74,7 @@ def cluster(
 
 
 def close_aside(open_things: ExitStack) -> None:
-    """Close what nobody needs any more, in a thread: Ray takes a second to end its processes.
+    """Close Ray in a thread, because it takes a second to end its processes.
 
     The interpreter waits for the thread. A process that is ended before takes them along.
     """
@@ -92,7 +92,7 @@ def close_aside(open_things: ExitStack) -> None:
 
 
 def nodes() -> list[Node]:
-    """Return what the nodes that are there have for runs."""
+    """Return the resources for runs of the nodes that are alive."""
     return [
         Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
         for node in ray.nodes()

@@ -144,7 +144,7 @@ class Retries:
         self._in_a_row.pop(device or "", None)
 
     def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
-        """Return what to do about a fault.
+        """Decide whether a run is tried again after a fault.
 
         Args:
             run: The run that met it.

@@ -299,7 +299,7 @@ def device_name(device: str) -> str:
 
 
 def _environment(device: str) -> dict[str, str]:
-    """Return what else can move last bits, and where it ran; no credentials, no environment."""
+    """Return facts that can change the last bits, and the machine; no credentials or variables."""
     import torch  # the driver, which reads rows with this module, trains nothing
 
     is_gpu = device == "cuda"

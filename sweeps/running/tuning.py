@@ -124,7 +124,7 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
     keep_final_states: bool,
     planned: PlannedRun,
 ) -> dict[str, Any]:
-    """Return what `train_run` is given of a run."""
+    """Return the parameters of a run that `train_run` gets."""
     assignment = Assignment.of(
         planned,
         monitor.store,

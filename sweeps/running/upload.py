@@ -113,7 +113,7 @@ class _Walk:
     """A walk through a working directory."""
 
     def __init__(self, kept: frozenset[Path]) -> None:
-        """Begin one.
+        """Start an upload with no files.
 
         Args:
             kept: See `Upload.of`.

@@ -9,7 +9,7 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return key to failure of all runs in a store, and of those given that cannot be trained.
+    """Return the failures in a store by run key, and of the given runs that cannot be trained.
 
     A run that would learn from one that diverged has its teacher's reason and counts as diverged:
     another try would find the same, until the teacher's failure is cleared.

@@ -119,7 +119,7 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return what a store knows of the data of a study: of its launches, the newest first."""
+    """Return the facts of a study's data that a store keeps, of the newest launch first."""
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
@@ -172,7 +172,7 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return arm to flattened configuration of the arms that the study file names.
+    """Return the flattened configuration of each arm that the study file names.
 
     The digests of the plugins that it needs stand beside it.
     """
@@ -203,7 +203,7 @@ def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
 def spell_differences(
     stored: Mapping[str, Mapping[str, Any]], study: Study, seeds: Iterable[int] = ()
 ) -> str:
-    """Return what tells a study from one that is stored: `base.epochs=50; you asked for 2`.
+    """Return the differences from a stored study: `base.epochs=50; you asked for 2`.
 
     Empty if they have the same arms with the same values. Where files lie is none: their digest is.
 

@@ -103,7 +103,7 @@ def spent(study: Study, results: Iterable[RunResult]) -> str | None:
 
 
 def spending_of(results: Iterable[RunResult]) -> Spending:
-    """Return what was spent on some runs."""
+    """Return the time spent on some runs."""
     spending = Spending()
     spending.add(result.stage for result in results)
     return spending
@@ -133,7 +133,7 @@ def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
 
 
 def read_predictions(result: RunResult, store: Store) -> "Predictions | None":
-    """Return what a complete run predicts; None if it left nothing, or nothing that is sound."""
+    """Return the predictions of a complete run; None if they are missing or damaged."""
     from mixup_core.predictions import Predictions, PredictionsError
 
     if result.stage is None or result.outcome != "complete":

@@ -78,7 +78,7 @@ class Plan:
 
 
 def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -> Plan:
-    """Return what a launch of a study would train: not what is stored or is known to diverge.
+    """Return the plan of a launch: runs that are neither stored nor known to diverge.
 
     Args:
         study: With the arms that it has by now.
@@ -115,7 +115,7 @@ def plan_runs(
     underway: Iterable[PlannedRun] = (),
     kept: Collection[str] = (),
 ) -> Plan:
-    """Return what is left of some runs, each shared stage given to one of them.
+    """Return the plan of the epochs that are not stored; one run trains each shared stage.
 
     A run that is finished but has lost a state which is needed is trained again from its deepest
     state that is left; its records are what they were.
@@ -213,7 +213,7 @@ def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str
 
 
 def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
-    """Return how long the chain of teachers above a run is, up to one that need not be trained.
+    """Return the number of teachers above a run that must be trained first.
 
     Args:
         run: The pupil; without a teacher it has none above it.

@@ -43,7 +43,7 @@ class Statement:
     """The looks that are planned, where seeds are added until claims are decided."""
 
     def __str__(self) -> str:
-        """Return what tables say: `before the runs`, or `after 3 of 10 runs`."""
+        """Return the words of tables: `before the runs`, or `after 3 of 10 runs`."""
         text = "before the runs"
         if self.finished:
             text = f"after {self.finished} of {self.runs} runs"
@@ -54,7 +54,7 @@ class Statement:
 
 
 def statement_key(study: Study, claim: Claim) -> str:
-    """Return what tells claims apart: metric, read-out, allowed values, and what the arms compute.
+    """Return the identity of a claim: metric, read-out, allowed values, and the arms' keys.
 
     Names of arms and sentences do not enter.
     """
@@ -92,7 +92,7 @@ def state(study: Study, store: Store) -> None:
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Remember that somebody saw the claims of a study with these results."""
+    """Count a look at the claims of a study, if these results show more runs than before."""
     known = dict(_read(study, store))
     arms = [result.run.arm for result in results if result.outcome == "complete"]
     for claim in study.claims:
@@ -105,7 +105,7 @@ def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
-    """Return what the store remembers of each claim of a study; nothing of one never launched."""
+    """Return the statement that the store keeps of each claim; none of a study never launched."""
     known = _read(study, store)
     found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
     return {claim: statement for claim, statement in found.items() if statement is not None}
@@ -134,7 +134,7 @@ def _spell_change(plan: str) -> str:
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
-    """Return what a store remembers of every claim that was ever launched with a study.
+    """Return the statements of all claims that were ever launched with a study.
 
     Args:
         study: Name of the study.

@@ -129,7 +129,7 @@ class StatedComparison(Checked):
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return what an interval of the value of `terms` says."""
+        """Return the verdict for an interval of the value of `terms`."""
         least, most = self.allowed
         if self.margin is None:
             if low > least and high < most:

@@ -28,7 +28,7 @@ class Last:
         return least, most
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         return "last epoch"
 
 
@@ -52,7 +52,7 @@ class MeanOfLast(Checked):
         return least, most
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         return f"mean of the last {self.evaluations} evaluations"
 
 
@@ -72,7 +72,7 @@ class Averaged:
         return least, most
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         return "averaged weights, last epoch"
 
 
@@ -100,7 +100,7 @@ class BestValidation:
         return least, most
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         return "epoch of the lowest validation error"
 
 
@@ -130,7 +130,7 @@ class EarlyStopping(Checked):
         return least, most
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         evaluations = "evaluation" if self.patience == 1 else "evaluations"
         return f"early stopping on the validation error after {self.patience} {evaluations}"
 
@@ -171,7 +171,7 @@ class Rise:
         return 0.0, most - least
 
     def __str__(self) -> str:
-        """Return what captions call it."""
+        """Return the name in captions."""
         return "last epoch minus the least evaluation"
 
 

@@ -113,11 +113,11 @@ class Study:
         return problem.headline[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
-        """Return what every table, figure and record must say of an arm (`Problem.tags`)."""
+        """Return the tags of an arm for tables, figures and records (`Problem.tags`)."""
         return self.problem.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what plans and captions must say of the data of the runs, each phrase once."""
+        """Return remarks on the data of the runs for plans and captions, each once."""
         found = (
             remark
             for arm, config in self.arms.items()
@@ -192,7 +192,7 @@ class Study:
         return tuple(arm for arm in self.arms if arm not in self.own_seeds)
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return arm to key of its run at a seed, whether the study has that seed or not."""
+        """Return the run key of each arm at a seed, which the study need not have."""
         runs = replace(self, seeds=(seed,), own_seeds={}).runs()
         return {run.arm: run.key for run in runs}
 

@@ -60,7 +60,7 @@ class UntilDecided(Checked):
 
     @property
     def plan(self) -> str:
-        """What decides the levels of all looks, as text: another plan gives other levels."""
+        """Text that decides the levels of all looks: another plan gives other levels."""
         return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
 
     def seeds(self) -> Sequence[int]:

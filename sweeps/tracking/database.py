@@ -1,4 +1,4 @@
-"""Database: what of an SQLite file of MLflow's must change and its interface cannot change."""
+"""Database: changes to an SQLite file of MLflow for which its interface has no call."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def require_artifacts(location: str | None) -> None:
 
 
 def blank_of(version: str) -> Path:
-    """Return what a database of MLflow's without experiments is called, for the homes to come.
+    """Return the path of the blank MLflow database that new homes are copied from.
 
     The file that is kept has the sha256 of its content in its name as well: another program's, or
     one that was damaged, has not.
@@ -123,7 +123,7 @@ def _kept_as(blank: Path, content: bytes) -> Path:
 
 
 def _own_content(file: Path) -> bytes | None:
-    """Return the content of a file that nobody but this user can write; None if it is none."""
+    """Return the content of a file that only this user can write; None for any other."""
     try:
         found = file.lstat()
         others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid != os.geteuid()
@@ -174,7 +174,7 @@ class Contents:
 
 
 def contents_of(database: Path, name: str) -> Contents | None:
-    """Return what a database holds of an experiment, without MLflow; None if it cannot be told.
+    """Return the contents of an experiment, read without MLflow; None if they cannot be read.
 
     Args:
         database: The file; it is only read.

@@ -63,7 +63,7 @@ _NAMED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Level to the tags that tell its runs apart within an experiment."""
 _OWN = {"run_key", "config_id"}
-"""Tags that no run has which somebody else put there."""
+"""Tags that only runs of this program have."""
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 Identity = tuple[str, tuple[str, ...]]
@@ -122,7 +122,7 @@ class LoggedRun:
 
     @property
     def level(self) -> str:
-        """Level of the run; empty if somebody else put it there."""
+        """Level of the run; empty if another program created it."""
         return self.tags.get("level", "")
 
     @property
@@ -172,7 +172,7 @@ class Experiment:
     experiment_id: str
     tags: dict[str, str]
     entries: dict[Identity, LoggedRun]
-    """Each has its own tags. Runs that somebody else put into the experiment are not among them."""
+    """Each has its own tags. Runs that other programs put into the experiment are left out."""
     is_deleted: bool = False
     """True if it was found in MLflow's trash."""
     owner: str = HOME
@@ -432,7 +432,7 @@ def load() -> None:
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
-    """Return name to identity and tags of each experiment; none where there is no database."""
+    """Return identity and tags of each experiment by name; empty without a database."""
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}

@@ -1,4 +1,4 @@
-"""Outbox: what is to be delivered, by a background thread, so that nobody waits for a server."""
+"""Outbox: messages for a server, delivered by a background thread so that training never waits."""
 
 import logging
 import math
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item", bound=Hashable)
 
 _RETRY_WHEN_CLOSING = 0.5
-"""Seconds between two tries while somebody waits for the end."""
+"""Seconds between two tries while the launch waits for the end."""
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors of our own code: no server raises these, and callers wrap a server's errors."""

@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunProgress:
-    """The latest that is known of a run, from the store or from whoever trains it."""
+    """The latest known state of a run, from the store or from the driver that trains it."""
 
     run: Run
     outcome: Outcome
@@ -39,11 +39,11 @@ class RunProgress:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment that trained the last epochs."""
     is_live: bool = False
-    """True if somebody trains it."""
+    """True if a driver trains the run."""
 
     @classmethod
     def stored(cls, result: RunResult) -> "RunProgress":
-        """Return what the store holds of a run that nobody trains."""
+        """Return the stored progress of a run that no driver trains."""
         failure = result.failure
         return cls(
             run=result.run,

@@ -94,7 +94,7 @@ class Projection:
         self._plan = _Plan(study)
 
     def forget(self) -> None:
-        """Read MLflow again before the next write: after a failure nobody knows what arrived."""
+        """Read MLflow again before the next write, since a failed write may have arrived."""
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
@@ -169,7 +169,7 @@ class Projection:
         experiment.tag(self._views(experiment))
 
     def settle(self) -> None:
-        """Leave no run of the study RUNNING: nobody trains it any more."""
+        """Mark every run of the study that is still RUNNING as ended."""
         experiment = self._experiment()
         for entry in experiment.entries.values():
             if entry.status == "RUNNING":
@@ -250,7 +250,7 @@ class Projection:
         return self.study.readout if self.study.search is None else Last()
 
     def _views(self, experiment: Experiment) -> dict[str, str]:
-        """Return what the pages on the study are to show, by what its arms differ in by now."""
+        """Return the views of the study's pages, from the settings in which its arms differ."""
         study, metric = self.study, self._compared
         headline = headline_name(metric, self._readout)
         is_lower_better = study.problem.metric(metric).is_lower_better
@@ -352,7 +352,7 @@ class Projection:
         return replace(wanted, tags={**wanted.tags, NAME_TAG: title})
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
-        """Return what MLflow's table can be grouped by; a run without them leaves its group."""
+        """Return the tags that group MLflow's table; a run without them leaves its group."""
         said = dict.fromkeys(self.study.tags_of(arm), str(True))
         return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
 
@@ -382,7 +382,7 @@ class _Plan:
         return self.keys_at(0)[arm]
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return arm to key of its run at a seed, whether the study has that seed or not."""
+        """Return the run key of each arm at a seed, which the study need not have."""
         if seed not in self._keys:
             self._keys[seed] = self.study.keys_at(seed)
         return self._keys[seed]
@@ -395,7 +395,7 @@ _STATUS: Mapping[Outcome, Status] = {
     "partial": "KILLED",
     "missing": "KILLED",
 }
-"""Status of a run that nobody is training."""
+"""Status of a run that no driver trains."""
 
 
 def _missing(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:

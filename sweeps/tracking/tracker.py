@@ -99,7 +99,7 @@ class Tracker:
         self._post(known.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Say what the store holds of runs that nobody trains, or nobody any more."""
+        """Send the stored progress of runs that no driver trains now."""
         for result in results:
             self._post(RunProgress.stored(result))
 
@@ -271,7 +271,7 @@ class Untracked(Tracker):
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
     ) -> bool:
-        """Return that nothing arrived."""
+        """Return False, since nothing is tracked."""
         del results, timeout, patience
         return False
 

@@ -8,7 +8,9 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("mixup_core", "sweeps", "reports", "cluster")
 
 VARIANTS = {
-    "Array": "NDArray, of whatever type a module computes with",
+    "Array": "an array of the type that a module computes with",
+    "Indices": "an array of integers",
+    "Labels": "an array of class indices",
 }
 """Names that modules define for themselves, and why they mean one thing."""
 

@@ -63,7 +63,7 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return what is done first."""
+        """Apply the augmentation that comes first."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":

@@ -95,7 +95,7 @@ class RandAugment(Augmentation):
 def transformations(
     magnitude: int, sign: int, size: tuple[int, ...]
 ) -> "Mapping[str, Callable[[Tensor], Tensor]]":
-    """Return name to function of images, (batch, channels, height, width), uint8.
+    """Return functions of images, (batch, channels, height, width), uint8, by name.
 
     Args:
         magnitude: In steps of 1 / `GREATEST`.

@@ -57,7 +57,7 @@ class Decaying(Optimizer):
     out biases, and the scales and shifts of normalisation layers."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If parameters are left out of a decay of 0.
@@ -131,7 +131,7 @@ class Sgd(Decaying):
     """True if the momentum looks ahead; it needs one."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If Nesterov's rule has no momentum.

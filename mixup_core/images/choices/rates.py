@@ -25,12 +25,12 @@ class Constant:
     warm_up: ClassVar = 0
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return what the rate is multiplied by at a 0-based step of the run."""
+        """Return the factor of the learning rate at a 0-based step of the run."""
         del step, steps_per_epoch, epochs
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return what decides the factors of a 0-based epoch, for keys; None: they are all 1."""
+        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
         del epoch, epochs
 
 
@@ -45,14 +45,14 @@ class _WarmedUp(Checked):
     """Epochs of the warm-up; the schedule proper begins after them."""
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return what the rate is multiplied by at a 0-based step of the run."""
+        """Return the factor of the learning rate at a 0-based step of the run."""
         warm_steps = self.warm_up * steps_per_epoch
         if step < warm_steps:
             return (step + 1) / warm_steps
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return what decides the factors of a 0-based epoch, for keys; None: they are all 1."""
+        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
         if epoch < self.warm_up:
             return ["warm-up", self.warm_up]
         return self._in_epoch(epoch - self.warm_up, epochs)
@@ -62,7 +62,7 @@ class _WarmedUp(Checked):
         raise NotImplementedError
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return what decides an epoch after the warm-up; `epoch` counts from there."""
+        """Return the values that decide an epoch after the warm-up; `epoch` counts from there."""
         raise NotImplementedError
 
 
@@ -115,7 +115,7 @@ class Step(_WarmedUp):
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the epochs do not grow, or begin in the warm-up.

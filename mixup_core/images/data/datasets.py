@@ -43,7 +43,7 @@ class Splits:
     """Test images by corruption (`data.corruptions`)."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return what a network is measured on, by the head of its metrics.
+        """Return the evaluation splits by the first part of their metric names.
 
         Args:
             data: Decides whether the labels held out for validation have noise.

@@ -60,7 +60,7 @@ class FolderFacts:
 
 
 def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
-    """Return what is known of an image-folder, looked at once while its files do not change.
+    """Return the facts of an image folder; it is scanned again only after its files change.
 
     The head of each image is opened, and the pixels of those that may be transparent.
 
@@ -89,7 +89,7 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
 
 
 def faults_of(folder: Path, size: int, layout: Layout) -> list[str]:
-    """Return what is wrong with an image-folder, all of it: every image is decoded.
+    """Return every fault of an image folder; decodes every image.
 
     Args:
         folder: The folder.

@@ -46,7 +46,7 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return what is known of a data set without decoding an image.
+    """Return the facts of a dataset that need no decoding of images.
 
     An image-folder is scanned: its classes are the folders under `train/`, its title is the name of
     the folder. With `data.test` false, `test/` is not looked at and `num_test` is 0.
@@ -73,7 +73,7 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return what is known of an image-folder from the images of each class.
+    """Return the facts of an image folder from the files of each class.
 
     Args:
         data: The folder and the size of its images; the folder need not be there.

@@ -97,7 +97,7 @@ def _kept(data: DataConfig, root: Path | None, origin: Origin | None) -> Splits:
 
 
 def _key(data: DataConfig, root: Path) -> str:
-    """Return what stands for everything the tensors are made from."""
+    """Return a digest of everything that decides the decoded tensors."""
     seen = data.as_loaded()
     made_from = {
         "numerics": NUMERICS_VERSION,

@@ -71,7 +71,7 @@ class ImageData:
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
-        """Return the digest of an image-folder to its `FolderFacts`, as JSON."""
+        """Return a mapping from the digest of an image folder to its `FolderFacts`, as JSON."""
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
@@ -93,7 +93,7 @@ class ImageData:
         return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:
-        """Return that a data set is not here and how to get it; an image-folder was looked at."""
+        """Return a message on a missing dataset or package; None if all are here."""
         root = data_root()
         if isinstance(getattr(config, "model", None), Timm) and find_spec("timm") is None:
             return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
@@ -124,7 +124,7 @@ class ImageData:
             raise DataError("\n".join(lines))
 
     def open(self, config: TrainConfig) -> None:
-        """Decode an image-folder, once for all runs of this machine: nobody else has looked at it.
+        """Decode an image folder once for all runs of this machine.
 
         Raises:
             DataError: If a file is no image that can be used; the text names it.
@@ -157,7 +157,7 @@ def _with_digest(model: Timm, weights: str, folder: Path) -> Timm:
 
 
 def described(data: DataConfig) -> DatasetInfo:
-    """Return what is known of a data set; a folder with a digest is looked at once."""
+    """Return the facts of a dataset; a folder with a digest is scanned once."""
     if data.digest is None:
         return describe(data)
     facts = facts_of(data)
@@ -165,7 +165,7 @@ def described(data: DataConfig) -> DatasetInfo:
 
 
 def facts_of(data: DataConfig) -> FolderFacts | None:
-    """Return what this process knows of an image-folder by its digest; None of any other set."""
+    """Return the facts of an image folder scanned by this process; None for other datasets."""
     return None if data.digest is None else _KNOWN.get(data.digest)
 
 
@@ -234,7 +234,7 @@ def _with_test_folder(placed: DataConfig) -> DataConfig:
 
 
 def _check_layout(placed: DataConfig) -> None:
-    """Check what a configuration says of the files of a folder.
+    """Check the settings of a configuration against the files of its folder.
 
     Raises:
         DataError: If a pattern of `data.skip` leaves nothing out, or a fraction would ignore a test

@@ -44,7 +44,7 @@ class Given(Checked):
     """Weight of each class, in the order of the classes; one at least is above 0."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If no class has a weight above 0.

@@ -50,7 +50,7 @@ class Filter(Guided):
     The loss of a batch of which none is kept is 0."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the filter stops before it begins.
@@ -92,5 +92,5 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean over all functions; none is known of some images."""
+        """Return the infimum of the mean loss over all functions; None where it is unknown."""
         return mixed_floor if self.keep == "all" else None

@@ -30,7 +30,7 @@ class GradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
 

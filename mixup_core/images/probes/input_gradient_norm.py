@@ -23,7 +23,7 @@ class InputGradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         import torch
 
         from mixup_core.images.evaluation import IMAGES_PER_BATCH

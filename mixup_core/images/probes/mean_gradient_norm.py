@@ -46,7 +46,7 @@ class MeanGradientNorm(Probe):
     """Number of draws of partners and weights."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         import torch
 
         if not subject.how.is_mixed:

@@ -25,7 +25,7 @@ class MixupLoss(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         import torch
 
         config = subject.config

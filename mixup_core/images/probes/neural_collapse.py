@@ -37,7 +37,7 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch; nothing where all class means coincide."""
+        """Return the values measured after an epoch; empty where all class means coincide."""
         import torch
         from torch import nn
 

@@ -56,7 +56,7 @@ class Subject:
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return what `outputs` does after asking the network, for who listens to its layers."""
+        """Return the network's logits of all training images, and their labels."""
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
@@ -84,7 +84,7 @@ class Subject:
         return batches(self.images, draws, self.how)
 
     def measured(self) -> dict[str, float]:
-        """Return what the probes that are due after the epoch measure."""
+        """Return the values of all probes that are due after the epoch."""
         found: dict[str, float] = {}
         for probe in self.config.probes:
             if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:

@@ -24,7 +24,7 @@ class OriginalError(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         from torch.nn.functional import cross_entropy
 
         logits, labels = subject.outputs()
@@ -48,7 +48,7 @@ class MultiViewError(Probe):
     views: ClassVar = "concat"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         return {"train/multi_view_error": _error(*subject.outputs())}
 
 
@@ -63,7 +63,7 @@ class SpuriousError(Probe):
     views: ClassVar = "concat"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         return {"train/spurious_error": _error(*subject.outputs(gamma=0.0))}
 
 
@@ -78,7 +78,7 @@ class TrueError(Probe):
     views: ClassVar = "concat"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         return {"train/true_error": _error(*subject.outputs(gamma=1.0))}
 
 

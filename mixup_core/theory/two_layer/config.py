@@ -54,7 +54,7 @@ class PatchData(Checked):
     """Fresh points that features and test error are measured on."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the parts contradict each other.
@@ -163,7 +163,7 @@ class TwoLayerConfig(Checked):
     """Names all random draws of the run."""
 
     def check(self) -> None:
-        """Check what no limit says.
+        """Check the rules that join several fields.
 
         Raises:
             RuleError: If the last flow time is beyond 10^15.

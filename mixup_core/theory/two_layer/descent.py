@@ -41,5 +41,5 @@ class DescentSolver:
         return {"y": self.y, "steps": np.array(self.evaluations)}
 
     def load(self, state: Arrays) -> None:
-        """Take what `state` gave."""
+        """Restore a state that `state` returned."""
         self.y, self.evaluations = state["y"], int(state["steps"])

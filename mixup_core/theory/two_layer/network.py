@@ -65,7 +65,7 @@ class PatchOutputs:
         return outputs
 
     def by_patch(self, weights: Floats, slopes: Floats | None = None) -> Floats:
-        """Return what each patch adds to each output, once: (k, patches, points).
+        """Return the contribution of each patch to each output: (k, patches, points).
 
         Args:
             weights: (k, m, L k).

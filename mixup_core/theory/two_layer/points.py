@@ -174,7 +174,7 @@ def fresh_points(config: TwoLayerConfig) -> PatchSet:
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
-    """Return what the loss is a mean over: the points under ERM, otherwise the mixed pairs."""
+    """Return the training set of the loss: the points under ERM, otherwise the mixed pairs."""
     if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes

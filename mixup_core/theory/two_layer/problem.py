@@ -47,7 +47,7 @@ def method(config: TwoLayerConfig) -> str | None:
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Return what a metric was measured on: `k = 6, 120 points, flow time 1e+07`."""
+    """Return the setting of a metric as text: `k = 6, 120 points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class

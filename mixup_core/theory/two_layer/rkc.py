@@ -156,7 +156,7 @@ class RkcSolver:
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
     def load(self, state: Arrays) -> None:
-        """Take what `state` gave; the solver goes on to the last bit as if it had not stopped."""
+        """Restore a state that `state` returned; the solver continues with equal bits."""
         self.y, self._direction = state["y"], state["direction"]
         self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
         self._last_step, self._last_error = map(float, state["steering"][5:])
