@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 Fault = Literal["memory", "device", "kernel"]
-"""Cause of a failure: the memory of the machine, its device, or a kernel that the run has started."""
+"""Cause of a failure: the memory of the machine, its device, or a kernel that the run started."""
 
 _MEMORY = (
     "can't allocate memory",  # PyTorch, of a CPU
