@@ -14,6 +14,7 @@ from mixup_core.store.manifests import Failure
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, asked_to_stop
+from sweeps.machine.concealed import concealed
 from sweeps.running.console import Board, Console
 from sweeps.running.storing import read_row
 from sweeps.searching.outlook import Outlook
@@ -135,8 +136,8 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Write a line that stays."""
-        self._console.note(line)
+        """Write a line that stays, without secrets of addresses: it may quote a library."""
+        self._console.note(concealed(line))
 
     def step(self) -> None:
         """Redraw, write what `mixsweep status` shows, and look for a request to stop.
@@ -179,7 +180,8 @@ class Monitor:
         epoch: int | None,
         attempts: int,
     ) -> None:
-        """Record why a run failed."""
+        """Record why a run failed, in words that may quote the error of any library."""
+        message = concealed(message)
         failure = Failure(
             run_key=run.key,
             kind=kind,

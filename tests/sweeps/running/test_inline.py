@@ -285,3 +285,20 @@ def test_a_debugger_stops_within_a_run_and_goes_on_or_leaves(
     assert done.returncode == code, done.stderr
     assert "(Pdb)" in done.stdout
     assert shown in done.stdout
+
+
+def test_an_error_that_quotes_an_address_is_kept_and_shown_without_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("no answer of https://bob:swordfish@host/x?token=swordfish")
+
+    monkeypatch.setattr("sweeps.running.attempt.train", refused)
+    _, (result,) = _train(
+        replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)), Store(str(tmp_path))
+    )
+    assert result.failure is not None
+    assert "https://***@host/x" in result.failure.message
+    shown = capsys.readouterr()
+    for text in (result.failure.message, shown.out, shown.err):
+        assert "swordfish" not in text
