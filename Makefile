@@ -44,7 +44,7 @@ clusters: $(DEV)
 # Faults by the hundred and more, hours; figures go to reports/published. Two at a time, since much
 # of a launch is waiting; what measures seconds or memory comes after, alone.
 SOAK := $(NAMESPACE) $(BIN)/python -m tests.soak
-BESIDE := kills-1 kills-2 damage-1 damage-2 mutations images secrets corruption disks forks nodes bits twice endings surroundings closed
+BESIDE := kills-1 kills-2 damage-1 damage-2 mutations images secrets corruption disks forks nodes bits twice endings surroundings closed canaries
 ALONE := damage interrupts load sharing outage
 soak: $(DEV)
 	$(MAKE) --jobs=2 --keep-going $(BESIDE:%=soak-%); beside=$$?; \

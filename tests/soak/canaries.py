@@ -1,0 +1,129 @@
+"""Canaries: the secrets of addresses that work are in no file, message or process list.
+
+SQLite takes any key in the query of its address, so a database of it stands for a server with a
+password: it answers, and what was written down of its address shows.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.hostile_addresses import CANARIES
+from tests.soak.findings import publish
+from tests.soak.place import Place
+from tests.soak.secrets import STUDY, leaks
+from tests.ui_server import said_by_ui
+
+_EVERY = 0.2
+"""Seconds between two looks at processes and at files that are gone at the end."""
+COMMANDS = (
+    "plan {study}", "run {study} --engine inline", "run {study} --set seeds=2 --slots 1",
+    "report {study}", "sync {study}", "status {study} --json", "export {study} --out {home}/e.csv",
+    "compare {study} --arms erm point-0000", "publish --out {home}/site", "list",
+)  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class Lookout:
+    """Looks for canaries in process lists and in the files of a folder while a `with` lasts."""
+
+    folder: Path
+    found: set[str] = field(default_factory=set)
+    num_looks: int = 0
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Look until the `with` ends."""
+        is_over = threading.Event()
+
+        def look() -> None:
+            while not is_over.wait(_EVERY):
+                self._look()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def _look(self) -> None:
+        self.num_looks += 1
+        for process in Path("/proc").glob("[0-9]*"):
+            for file in ("cmdline", "comm"):
+                with suppress(OSError):
+                    line = (process / file).read_bytes().decode(errors="replace")
+                    if leaks(line) and "soak.canaries" not in line:
+                        self.found.add(f"process list: {line[:300]}")
+        self.found |= leaking_files(self.folder)
+
+
+def leaking_files(folder: Path) -> set[str]:
+    """Return the files below a folder that have a canary in their name or in their content."""
+    found = set()
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+            if leaks(path.name) or leaks(content.decode(errors="replace")):
+                found.add(str(path))
+    return found
+
+
+def main() -> None:
+    """Run every command and publish; exit 1 on any secret."""
+    place, wrong, num_commands = Place(), list[str](), 0
+    home, databases = place.folder / "runs", place.folder / "databases"
+    temporary = Path(os.environ["TMPDIR"]) / "t"  # short: sockets lie below it
+    for folder in (databases, temporary):
+        folder.mkdir()
+    study = place.folder / "hidden.yaml"
+    study.write_text(STUDY)
+    query = f"mode=rwc&uri=true&password={CANARIES[0]}&token={CANARIES[1]}"
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))},
+        "MIXSWEEP_HOME": str(home), "TMPDIR": str(temporary),
+    }  # fmt: skip
+    options = {
+        "--optuna": f"sqlite:///file:{databases}/optuna.db?{query}",
+        "--tracking-uri": f"sqlite:///file:{databases}/mlflow.db?{query}",
+    }
+    lookout = Lookout(folder=temporary)
+    with lookout.looking():
+        for command in COMMANDS:
+            arguments = command.format(study=study, home=home).split()
+            taken = subprocess.run(
+                [sys.executable, "-m", "sweeps.cli", arguments[0], "--help"],
+                env=environment, capture_output=True, text=True, check=True,
+            ).stdout  # fmt: skip
+            given = [part for o, url in options.items() if f"{o} " in taken for part in (o, url)]
+            done = subprocess.run(
+                [sys.executable, "-m", "sweeps.cli", *arguments, *given],
+                env=environment, capture_output=True, text=True, check=False, timeout=1200,
+            )  # fmt: skip
+            num_commands += 1
+            said = done.stdout + done.stderr
+            wrong += [f"{command} ended with {done.returncode}: {said}"] if done.returncode else []
+            wrong += [f"{command} says {said}"] if leaks(said) else []
+        code, said = said_by_ui([sys.executable, "-m", "sweeps.cli"], environment, place.folder)
+        wrong += [f"ui ended with {code}: {said}"] if leaks(said) or code not in {0, 2} else []
+    files = sum(path.is_file() for path in place.folder.rglob("*"))
+    wrong += sorted(lookout.found | leaking_files(place.folder))
+    figures = {
+        "commands": num_commands + 1,
+        "looks_at_process_lists_and_logs": lookout.num_looks,
+        "files": files,
+        "violations": wrong,
+    }
+    publish("canaries", "Commands on databases whose addresses hold secrets", figures)
+    print("\n".join(wrong) or "every promise was kept")  # noqa: T201
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
