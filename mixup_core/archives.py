@@ -5,6 +5,9 @@ import math
 import zipfile
 from typing import IO, Any
 
+_DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError)
+"""Errors of what reads an archive; the last where it asks for a password, or for another reader."""
+
 
 class ArchiveError(ValueError):
     """A zip file that states more content than it has bytes, or is none."""
@@ -26,7 +29,7 @@ def require_unpacked(stream: IO[bytes]) -> None:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except _DAMAGES as error:
         raise ArchiveError(f"no archive ({error})") from error
     stated = sum(member.file_size for member in members)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
@@ -58,6 +61,6 @@ def read_arrays(content: bytes) -> dict[str, Any]:
         if too_large is None:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGES as error:
         raise ArchiveError(f"no arrays ({type(error).__name__}: {error})") from error
     raise ArchiveError(too_large)

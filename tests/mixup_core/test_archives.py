@@ -1,6 +1,7 @@
 """Archives: what unpacks to more than its own size is refused before it is unpacked."""
 
 import io
+import random
 import resource
 import zipfile
 from collections.abc import Callable
@@ -109,3 +110,18 @@ def test_members_that_share_their_bytes_are_refused() -> None:
         archive.filelist += [first] * 50
     with pytest.raises(ArchiveError, match="unpack to 51,000 bytes"):
         require_unpacked(buffer)
+
+
+def test_arrays_with_any_byte_changed_are_read_or_refused() -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, a=np.arange(6, dtype=np.float16).reshape(2, 3), b=np.zeros(3, dtype=np.int64))
+    whole, draw, refused = buffer.getvalue(), random.Random(0), 0
+    for _ in range(3000):
+        changed = bytearray(whole)
+        for _ in range(draw.choice([1, 2, 4])):
+            changed[draw.randrange(len(changed))] = draw.randrange(256)
+        try:
+            read_arrays(bytes(changed))
+        except ArchiveError:
+            refused += 1
+    assert refused > 1000
