@@ -14,7 +14,6 @@ from typing import NoReturn
 
 import click
 
-from mixup_core.addresses import store_address
 from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
@@ -33,10 +32,7 @@ from sweeps.commands.request import (
     BAD_INPUT,
     BUSY,
     DONE,
-    OPTUNA,
     SOME_FAILED,
-    STORE,
-    TRACKING,
     RefusedError,
 )
 from sweeps.commands.run import SearchLostError, run
@@ -50,7 +46,6 @@ from sweeps.commands.why import why
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
 from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
-from sweeps.machine.databases import database_address
 from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
@@ -76,7 +71,7 @@ def main() -> NoReturn:
     """
     os.umask(os.umask(0o022) | 0o022)
     read_names_as_utf8()
-    hide_addresses({STORE: store_address, TRACKING: database_address, OPTUNA: database_address})
+    hide_addresses()
     steady_streams()
     _ignore_warnings()
     ending, is_cut = Ending(), False

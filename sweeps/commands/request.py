@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from mixup_core.addresses import HIDDEN, Address, store_address, without_secrets
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.concealed import conceal
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
@@ -43,9 +44,6 @@ home_option = click.option(
     show_default=True,
     help="Folder that holds all results.",
 )
-STORE = ("--store", "MIXSWEEP_STORE")
-TRACKING = ("--tracking-uri", "MLFLOW_TRACKING_URI")
-OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 """Option and environment variable of each address that takes the place of a part of a home."""
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
 """Options that take any text and hold no secret: a recorded command line keeps their values."""

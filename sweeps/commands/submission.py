@@ -20,14 +20,12 @@ from mixup_core.temporary import temporary_folder
 from sweeps.commands.request import (
     BUSY,
     DONE,
-    OPTUNA,
-    STORE,
-    TRACKING,
     RefusedError,
     Request,
     on_study,
     placement_options,
 )
+from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.home import Home
 from sweeps.machine.signals import INTERRUPTED

@@ -5,9 +5,17 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from mixup_core.addresses import Address
+from mixup_core.addresses import Address, store_address
+from sweeps.machine.databases import database_address
 
 Shown = Callable[[str], Address]
+STORE = ("--store", "MIXSWEEP_STORE")
+TRACKING = ("--tracking-uri", "MLFLOW_TRACKING_URI")
+OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
+ADDRESSES: Mapping[tuple[str, str], Shown] = {
+    STORE: store_address, TRACKING: database_address, OPTUNA: database_address,
+}  # fmt: skip
+"""Option and variable of each address to what may be shown of it."""
 
 
 def read_names_as_utf8() -> None:
@@ -23,7 +31,7 @@ def read_names_as_utf8() -> None:
     os.execve(sys.executable, arguments, printed | os.environ | {"PYTHONUTF8": "1"})  # noqa: S606
 
 
-def hide_addresses(options: Mapping[tuple[str, str], Shown]) -> None:
+def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
     """Start this process anew, with addresses that may hold a secret moved to its environment.
 
     Only this user can read the environment. Without such an address nothing is done.

@@ -23,7 +23,7 @@ from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.notes import filled, parse_note
 from mixup_core.temporary import temporary_folder
-from sweeps.state.ledger import Launch
+from sweeps.state.ledger import Launch, is_printable
 from sweeps.state.results import RunResult
 
 SUMS = "SHA256SUMS"
@@ -175,7 +175,7 @@ def launch_in(file: Path) -> Launch:
     except (*_DAMAGES, OSError) as error:
         raise StudyArchiveError(f"{file}: no archive of a study ({error})") from error
     is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
-    if found is None or not is_named or not found.source:
+    if found is None or not is_named or not found.source or not is_printable(found):
         raise StudyArchiveError(f"{file}: launch.json describes no study")
     return found
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from mixup_core.keys import stage_keys
 from mixup_core.problem import KnownData
+from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.notes import LATEST_MS, filled, parse_note
@@ -247,13 +248,19 @@ def spell_differences(
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
     """Return the launch that a file tells; None if that cannot be read, or is another's."""
     launch = filled(Launch, parse_note(content))
-    if launch is None or not 0 <= launch.at_ms <= LATEST_MS:
+    if launch is None or not 0 <= launch.at_ms <= LATEST_MS or not is_printable(launch):
         return None
     return launch if name == f"{_TOP}/{launch.study}/{launch.settings}.json" else None
 
 
+def is_printable(launch: Launch) -> bool:
+    """Return whether a terminal can show the names in a launch: others may have written it."""
+    paths = (path for of_arm in launch.arms.values() for path in of_arm)
+    return all(name.isprintable() for name in (*launch.arms, *paths))
+
+
 def _plain(value: Any) -> str:
-    return "nothing" if value is None else str(value)
+    return "nothing" if value is None else printable(str(value))
 
 
 def _spell_seeds(seeds: Iterable[int]) -> str:

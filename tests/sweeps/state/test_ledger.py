@@ -95,6 +95,8 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "seeds as text": lambda plain: plain | {"seeds": ["0", "1"]},
     "ends as numbers": lambda plain: plain | {"ends": [0, 1]},
     "no command": lambda plain: plain | {"command": None},
+    "an arm that clears the terminal": lambda plain: plain | {"arms": {"\x1b[2J": {}}},
+    "a path that rings": lambda plain: plain | {"arms": {"erm": {"\a": 1}}},
     "half of a character": lambda plain: plain | {"command": "\ud800"},
 }
 
