@@ -10,6 +10,7 @@ Fault = Literal["memory", "device", "kernel"]
 _MEMORY = (
     "can't allocate memory",  # PyTorch, of a CPU
     "cannot allocate memory",  # the system (ENOMEM)
+    "failed to map segment",  # the loader of libraries
     "std::bad_alloc",
     "cuda out of memory",
     "cuda error: out of memory",

@@ -13,7 +13,6 @@ from mixup_core.images.precision import Precision
 from mixup_core.images.views import EvaluationImages
 
 NUM_CALIBRATION_BINS = 15
-IMAGES_PER_BATCH = 1000
 
 
 def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
@@ -40,12 +39,7 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
 def logits_of(network: nn.Module, images: EvaluationImages, precision: Precision) -> Tensor:
     """Return the logits of a network in evaluation mode, (images, classes), float32."""
     network.eval()
-    return torch.cat(
-        [
-            forward(network, images[start : start + IMAGES_PER_BATCH], precision=precision)
-            for start in range(0, len(images), IMAGES_PER_BATCH)
-        ]
-    )
+    return torch.cat([forward(network, images[part], precision=precision) for part in images.parts])
 
 
 def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from mixup_core.images.data.needs import (
 )
 from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_classes
 from mixup_core.images.losses.cross_entropy import CrossEntropy
+from mixup_core.images.memory import most_bytes, peak_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
@@ -251,6 +252,8 @@ IMAGES = Problem(
         work=num_images,
         work_unit="images",
         memory=memory,
+        most_bytes=most_bytes,
+        peak_bytes=peak_bytes,
         evaluations=lambda config: config.epochs // config.eval_every,
         prediction_bytes=prediction_bytes,
     ),

@@ -15,6 +15,7 @@ from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.draws import draw_noise, draw_subset
+from mixup_core.images.memory import images_per_batch
 from mixup_core.seeding import Seeds, stream
 
 if TYPE_CHECKING:
@@ -246,6 +247,12 @@ class EvaluationImages:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def parts(self) -> list[slice]:
+        """The images in parts that are looked at together."""
+        step = images_per_batch(self._pixels.shape[1:].numel())
+        return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def __getitem__(self, chosen: slice) -> Tensor:
         """Return images at full scale: (batch, channels or 2 channels, height, width), float32."""

@@ -15,6 +15,11 @@ class Cost:
     """One piece of it, for rates."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
     """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
+    most_bytes: Callable[[Any], int] = lambda config: 0
+    """Bytes that a run does not exceed beside its data, found without looking at its network."""
+    peak_bytes: Callable[[Any, str], int] | None = None
+    """(configuration, device) to the most bytes that this process has held after a step like those
+    of a run, its data left out; None: runs are small, and are not measured."""
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
     """Records of a run that hold its headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -52,14 +53,22 @@ def plan(
         needs = request.study.problem.data()
         for config in request.study.arms.values():
             needs.check(config)
+    from sweeps.running.run_memory import RunMemory, has_gpu
+
+    study, cpus = request.grown, usable_cpus()
+    device = "auto" if gpus_per_run != 0 and has_gpu() else "cpu"
+    memory = RunMemory.of(study, slots or cpus, device)
+    fit = None if memory is None else memory.side_by_side(study)
     summary = plan_summary(
-        request.grown,
+        study,
         request.history,
         request.store,
-        slots=slots or usable_cpus(),
+        slots=slots or min(cpus, fit or cpus),
         gpus_per_run=gpus_per_run,
         price=price,
     )
+    if memory is not None:
+        summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
     click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
     request.say_elsewhere(edits_alone=bool(summary["stored"]))
     return DONE

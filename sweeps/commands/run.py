@@ -141,6 +141,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         if not is_over:
             require_room(request, plan)
             _look_at_data(study)
+            if not is_inline and slots is None:
+                placement = _with_memory(placement, request.grown, len(plan.pending))
         if not plan.finished:
             request.say_elsewhere()
         begun_ms = enter(request.grown, store, command_line())
@@ -197,6 +199,18 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
     return conclude(request, results, report)
+
+
+def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
+    """Return the placement with the memory that a run takes, if that may decide about slots."""
+    from sweeps.running.run_memory import RunMemory, has_gpu
+
+    on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
+    if on_gpu and not placement.is_auto:
+        return placement  # a run has a GPU, or the share that its user gave it
+    at_once = min(placement.cpus_here(runs), max(1, runs))
+    memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
+    return placement if memory is None else memory.placed(placement)
 
 
 def _forget_divergence(request: Request) -> None:

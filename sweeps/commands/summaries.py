@@ -223,6 +223,11 @@ def spell_plan(summary: dict[str, Any]) -> str:
                 for name, size in summary["memory_bytes"].items()
             ),
             *(
+                [f"memory    {run_memory['says']}"]
+                if (run_memory := summary.get("run_memory"))
+                else []
+            ),
+            *(
                 f"diverged  {run['arm']} seed {run['seed']}: {run['message']}"
                 for run in summary["diverged"]
             ),

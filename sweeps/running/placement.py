@@ -1,10 +1,13 @@
 """Placement: where the runs of a launch go. No Ray."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
+from sweeps.machine.free_memory import free_bytes
 from sweeps.machine.processor import usable_cpus
+from sweeps.running.retries import REDUCE
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
@@ -22,6 +25,8 @@ class Node:
 
     cpus: float
     gpus: float
+    memory: float = math.inf
+    """Bytes that runs may reserve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +42,8 @@ class Slots:
     gpus_per_run: float
     on_gpu: bool
     """True if runs compute on the GPU they have a share of."""
+    memory_per_run: int = 0
+    """Bytes reserved for a run; 0: it reserves none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +59,8 @@ class Placement:
     would move last bits."""
     is_auto: bool = False
     """True if runs that lack memory are to be tried again with more of a GPU (`with_more_room`)."""
+    memory_per_run: int = 0
+    """Bytes that a run was measured to take on a CPU; 0: it was not, and reserves none."""
     device: Literal["cpu"] | None = None
     """`cpu` makes runs compute there though they reserve GPUs, to rehearse a placement."""
 
@@ -69,7 +78,7 @@ class Placement:
 
     def auto(self) -> Self:
         """Return the placement that finds the share of a GPU itself, from the smallest up."""
-        return replace(self, gpus_per_run=_LEAST_SHARE, is_auto=True)
+        return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
         """Return where runs go that lacked memory; None if they cannot have more of a GPU.
@@ -91,6 +100,8 @@ class Placement:
         """
         here = usable_cpus()
         slots = self.slots or here // self.cpus_per_run
+        if self.memory_per_run and not self.slots:
+            slots = min(slots, max(1, free_bytes() // self.memory_per_run))
         if not slots:
             return here  # no room for a run, as `on` will say
         return min(slots, max(1, runs)) * self.cpus_per_run
@@ -120,6 +131,13 @@ class Placement:
             count = self.slots or max(room, min(max(1, runs), _MOST_WAITING))
         elif not room and not (self.slots and growth != "none"):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
+            if share == 0 and any(node.cpus >= self.cpus_per_run for node in nodes):
+                raise PlacementError(
+                    f"no node has memory for a run: a run takes {self.memory_per_run / 1e9:.1f} "
+                    f"GB, measured by a step of training, and the largest node has "
+                    f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {REDUCE}, or add "
+                    "--slots 1 to try"
+                )
             raise PlacementError(
                 f"no node has room for a run: a run takes {share:g} GPUs and {self.cpus_per_run} "
                 f"CPUs, the largest node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
@@ -137,6 +155,7 @@ class Placement:
             cpus_per_run=self.cpus_per_run,
             gpus_per_run=share,
             on_gpu=share > 0 and self.device is None,
+            memory_per_run=0 if share or self.slots else self.memory_per_run,
         )
 
     def _require_decision(self, room: int, growth: Growth) -> None:
@@ -182,7 +201,11 @@ class Placement:
 
     def _room(self, node: Node, share: float) -> int:
         by_cpus = int(node.cpus // self.cpus_per_run)
-        return min(by_cpus, int(node.gpus * round(1 / share))) if share else by_cpus
+        if share:
+            return min(by_cpus, int(node.gpus * round(1 / share)))
+        if not self.memory_per_run or self.slots:
+            return by_cpus
+        return int(min(by_cpus, node.memory // self.memory_per_run))
 
 
 def require_gpus(study: Study, slots: Slots) -> None:
@@ -205,7 +228,7 @@ def require_gpus(study: Study, slots: Slots) -> None:
 _MOST_WAITING = 64
 """Runs that wait for nodes of an autoscaler at a time, if `--slots` does not say how many."""
 
-_LEAST_SHARE = 1 / 8
+LEAST_SHARE = 1 / 8
 """Share of a GPU with which `auto` begins; it doubles."""
 
 _ROUNDING = 2e-2

@@ -94,7 +94,11 @@ def close_aside(open_things: ExitStack) -> None:
 def nodes() -> list[Node]:
     """Return the resources for runs of the nodes that are alive."""
     return [
-        Node(cpus=node["Resources"].get("CPU", 0.0), gpus=node["Resources"].get("GPU", 0.0))
+        Node(
+            cpus=node["Resources"].get("CPU", 0.0),
+            gpus=node["Resources"].get("GPU", 0.0),
+            memory=node["Resources"].get("memory", 0.0),
+        )
         for node in ray.nodes()
         if node["Alive"]
     ]

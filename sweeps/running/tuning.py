@@ -93,7 +93,11 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
         tune.Tuner(
             tune.with_resources(
                 _named(train_run, source.study.name),
-                {"cpu": slots.cpus_per_run, "gpu": slots.gpus_per_run},
+                {
+                    "cpu": slots.cpus_per_run,
+                    "gpu": slots.gpus_per_run,
+                    **({"memory": slots.memory_per_run} if slots.memory_per_run else {}),
+                },
             ),
             tune_config=tune.TuneConfig(
                 search_alg=searcher,

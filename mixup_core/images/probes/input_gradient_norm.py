@@ -26,13 +26,10 @@ class InputGradientNorm(Probe):
         """Return the values measured after an epoch, by metric name."""
         import torch
 
-        from mixup_core.images.evaluation import IMAGES_PER_BATCH
-
         found = {}
         for split, images in subject.held_out.items():
             norms = []
-            for start in range(0, len(images), IMAGES_PER_BATCH):
-                part = slice(start, start + IMAGES_PER_BATCH)
+            for part in images.parts:
                 inputs, labels = images[part].requires_grad_(), images.labels[part]
                 lam = torch.ones(len(labels), device=labels.device)
                 losses = subject.loss.per_image(subject.logits(inputs), labels, labels, lam)

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.evaluation import IMAGES_PER_BATCH
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.memory import images_per_batch
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 
@@ -69,9 +69,8 @@ class Subject:
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:
             scaling = torch.full_like(scaling, gamma)
-        for chosen in torch.split(
-            torch.arange(len(scaling), device=scaling.device), IMAGES_PER_BATCH
-        ):
+        step = images_per_batch(self.images.pixels.shape[1:].numel())
+        for chosen in torch.split(torch.arange(len(scaling), device=scaling.device), step):
             yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
 
     def mixed(self, draw: int = 0) -> Iterator[Batch]:

@@ -171,3 +171,30 @@ def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
         with pytest.raises(PlacementError) as refused:
             require_gpus(limited, on_cpus)
         assert f"needs runs on GPUs, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)
+
+
+def test_runs_take_no_more_memory_than_a_node_has() -> None:
+    nodes = [Node(cpus=8, gpus=0, memory=10e9), Node(cpus=2, gpus=0, memory=100e9)]
+    measured = Placement(memory_per_run=4 * 10**9)
+    slots = measured.on(nodes, runs=45, growth="none")
+    assert (slots.count, slots.memory_per_run) == (2 + 2, 4 * 10**9)
+    assert Placement().on(nodes, runs=45, growth="none").memory_per_run == 0
+
+
+def test_a_run_that_no_node_has_memory_for_is_refused_unless_slots_are_given() -> None:
+    nodes = [Node(cpus=8, gpus=0, memory=3e9)]
+    measured = Placement(memory_per_run=4 * 10**9)
+    with pytest.raises(PlacementError, match=r"takes 4\.0 GB, measured .*has 3\.0 GB free; reduce"):
+        measured.on(nodes, runs=1, growth="none")
+    slots = replace(measured, slots=1).on(nodes, runs=1, growth="none")
+    assert (slots.count, slots.memory_per_run) == (1, 0)
+
+
+def test_a_cluster_of_our_own_has_no_more_cpus_than_runs_with_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sweeps.running.placement.usable_cpus", lambda: 16)
+    monkeypatch.setattr("sweeps.running.placement.free_bytes", lambda: 9 * 10**9)
+    assert Placement(memory_per_run=4 * 10**9).cpus_here(45) == 2
+    assert Placement(memory_per_run=40 * 10**9).cpus_here(45) == 1
+    assert Placement(memory_per_run=4 * 10**9, slots=3).cpus_here(45) == 3

@@ -1,0 +1,86 @@
+"""The memory of a run: a bound that needs no torch, and the peak of a step on made-up images."""
+
+from dataclasses import replace
+from typing import Any
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.needs import described
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.images.teaching import teacher_arm
+
+_PROCESS = 10**9
+"""Bytes of a process with torch, at most."""
+_TRAINED, _MEASURED = 8_000, 1_000
+"""Numbers that a network keeps for each pixel: ResNet-18 on small images keeps about 2,000 while it
+trains."""
+_CONTEXT = 6 * 10**8
+"""Bytes that the libraries of a GPU take beside the tensors."""
+
+
+_PIXELS_PER_BATCH = 1000 * 96 * 96
+"""Pixels that are evaluated together: those of 1,000 images of STL-10, or of 183 of side 224."""
+
+
+def images_per_batch(pixels: int) -> int:
+    """Return how many images are evaluated together: 1,000, and fewer of large ones.
+
+    Args:
+        pixels: Of one image.
+    """
+    return max(1, min(1000, _PIXELS_PER_BATCH // pixels))
+
+
+def most_bytes(config: TrainConfig) -> int:
+    """Return bytes that a run of a usual network does not exceed, without looking at it."""
+    info = described(config.data)
+    pixels = (info.image_size // config.data.pool) ** 2
+    measured = images_per_batch(pixels)
+    return _PROCESS + 4 * pixels * (config.batch_size * _TRAINED + measured * _MEASURED)
+
+
+def peak_bytes(config: TrainConfig, device: str) -> int:
+    """Return the most bytes that this process has held, after two steps of a run and a look.
+
+    The images are made up, and those of the data set are not counted on a CPU, where all runs of a
+    machine map them together. Without probes, and without the teacher of a run that has one.
+
+    Args:
+        config: The run.
+        device: `cpu` or `cuda`.
+    """
+    import torch
+
+    from mixup_core.images.data.datasets import Images, Splits
+    from mixup_core.images.training import TrainingState, fit
+
+    info = described(config.data)
+
+    def made_up(count: int) -> Images:
+        side = info.image_size
+        pixels = torch.randint(256, (count, info.channels, side, side), dtype=torch.uint8)
+        labels = torch.arange(count) % info.num_classes
+        return Images(pixels=pixels, labels=labels).pooled(config.data.pool)
+
+    given: dict[str, Any] = {"probes": (), "eval_every": 1}
+    if teacher_arm(config) is not None:
+        given["objective"] = Plain()
+    # What is drawn of images that are there has no place here.
+    drawn = {"num_train": None, "train_fraction": None, "balanced": False, "label_noise": 0.0}
+    data = replace(config.data, **drawn, oracle=False, corruptions=(), normalise="given")  # type: ignore[arg-type]
+    short = replace(config, data=data, **given)
+    at_once = images_per_batch((info.image_size // config.data.pool) ** 2)
+    shown = min(max(info.num_test, config.data.val_size), at_once)
+    splits = Splits(
+        info=info,
+        train=made_up(max(min(info.num_train, 2 * config.batch_size), info.num_classes)),
+        val=None,
+        test=made_up(max(1, shown)),
+    )
+    state = TrainingState.initial(short, info, torch.device(device))
+    next(iter(fit(short, splits, state, device=device)))
+    state.to_bytes()
+    if device == "cuda":
+        return torch.cuda.max_memory_reserved() + info.num_bytes + _CONTEXT
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,211 @@
+"""RunMemory: the memory that one run of a study takes, measured by a step where that matters."""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from mixup_core.faults import fault_of
+from mixup_core.problem import Config, problem_of
+from mixup_core.tree.written_forms import flatten
+from sweeps.machine.free_memory import free_bytes
+from sweeps.machine.processor import processor
+from sweeps.running.console import still
+from sweeps.running.parcel import Parcel
+from sweeps.running.placement import LEAST_SHARE, Placement, PlacementError
+from sweeps.running.retries import REDUCE
+from sweeps.running.storing import Assignment
+from sweeps.study.study import Study
+
+_MOST_MEASURED = 2
+"""Configurations of a study that are measured: those whose bound is highest."""
+_PATIENCE = 120.0
+"""Seconds in which they are to be measured."""
+_MARGIN = 1.1
+"""A run has 10 % more than was measured: its process serves Ray, too."""
+_UNMEASURED = frozenset({
+    "seed", "epochs", "eval_every", "probes", "vary", "data.folder", "data.digest",
+    "optimizer.lr", "optimizer.weight_decay",
+})  # fmt: skip
+"""Paths that change no memory of a step."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMemory:
+    """The memory of the run of a study that takes most."""
+
+    per_run: int
+    """Bytes that one run takes beside the images, on the device that it computes on."""
+    is_measured: bool
+    """True if a step was measured; else `per_run` is a bound that leaves room for every run."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    total: int | None = None
+    """Bytes of the GPU."""
+    fault: str = ""
+    """Why the step could not be made, if memory was lacking for it alone."""
+
+    @classmethod
+    def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
+        """Return the memory of a study's runs; None where it is not known.
+
+        Nothing is measured if as many runs as there are slots have room in any case.
+
+        Args:
+            study: The study.
+            slots: Runs that are to be trained side by side.
+            device: `auto`: the GPU if there is one.
+        """
+        if study.problem.cost.peak_bytes is None:
+            return None
+        configs = list(study.arms.values())
+        if study.search is not None:
+            configs += [study.search.config_of(v) for v in study.search.space.corners()]
+        bounds = {config: study.problem.cost.most_bytes(config) for config in configs}
+        most = max(bounds.values())
+        if device == "cpu" and most * slots <= free_for_runs(study):
+            return cls(per_run=most, is_measured=False)
+        of_step = {_step(config): config for config in sorted(configs, key=bounds.__getitem__)}
+        chosen = list(of_step.items())[-_MOST_MEASURED:]
+        needs = study.problem.data
+        root = None if needs is None else needs().root()
+        return cls._kept([step for step, _ in chosen], [c for _, c in chosen], device, root)
+
+    @classmethod
+    def _kept(
+        cls, steps: Sequence[str], configs: Sequence[Config], device: str, root: Path | None
+    ) -> Self | None:
+        """Return a measurement that was made here before, or make it."""
+        versions = (processor(), version("torch"), version("mixsweep"))
+        text = "\n".join((*steps, device, *versions, os.environ.get("CUDA_VISIBLE_DEVICES", "")))
+        name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+        file = None if root is None else root / "measured" / name
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            if file is not None:
+                return cls(**json.loads(file.read_text()))
+        with still("measuring the memory of a run"):
+            found = cls._measured(configs, device)
+        if found is not None and not found.fault and file is not None:
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                partial = file.with_suffix(f".{os.getpid()}")
+                partial.write_text(json.dumps(asdict(found)))
+                partial.replace(file)
+        return found
+
+    @classmethod
+    def _measured(cls, configs: Sequence[Config], device: str) -> Self | None:
+        parcels = [
+            Parcel.of(Assignment(config=c, keep=frozenset(), keep_final_state=False, store="",
+                                 teacher=None, data_root=None, on_gpu=False))
+            for c in configs
+        ]  # fmt: skip
+        try:
+            child = subprocess.run(
+                [sys.executable, "-P", "-m", "sweeps.running.run_memory", device],
+                input=pickle.dumps(parcels), capture_output=True, timeout=_PATIENCE, check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        text = child.stderr.decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        if child.returncode == 0:
+            return cls(is_measured=True, **json.loads(child.stdout.splitlines()[-1]))
+        if child.returncode == -9 or fault_of(text) == "memory" or "MemoryError" in text:
+            reason = lines[-1] if lines and child.returncode != -9 else "the system killed it"
+            return cls(per_run=0, is_measured=False, fault=f"{reason}; {REDUCE}")
+        return None  # a run will meet the same error, and say it with its name
+
+    def placed(self, placement: Placement) -> Placement:
+        """Return a placement in which every run has the memory that it was measured to take.
+
+        Raises:
+            PlacementError: If one run alone lacks memory.
+        """
+        if self.fault:
+            raise PlacementError(f"a run lacks memory even by itself: {self.fault}")
+        if placement.is_auto:
+            return replace(placement, gpus_per_run=self.share(LEAST_SHARE))
+        if self.is_measured and self.device == "cpu":
+            return replace(placement, memory_per_run=int(self.per_run * _MARGIN))
+        return placement
+
+    def side_by_side(self, study: Study) -> int | None:
+        """Return how many runs have room on this machine; None: as many as there are CPUs."""
+        if not self.is_measured or self.device != "cpu":
+            return None
+        return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
+
+    def share(self, least: float) -> float:
+        """Return the smallest share of a GPU, not below the one given, that has room for a run."""
+        if self.device != "cuda" or not self.total or not self.per_run:
+            return least
+        fit = int(self.total // (self.per_run * _MARGIN))
+        return max(least, 1 / max(1, 2 ** max(0, fit.bit_length() - 1)))
+
+    def says(self, study: Study) -> str:
+        """Return a sentence for people."""
+        if self.fault:
+            return f"a run lacks memory even by itself: {self.fault}"
+        size = f"{self.per_run / 1e9:.1f} GB"
+        if not self.is_measured:
+            return f"a run takes less than {size}"
+        if self.device == "cuda" and self.total:
+            share = self.share(LEAST_SHARE)
+            total = f"{self.total / 1e9:.1f} GB"
+            return f"a run takes {size} of the {total} of a GPU; --gpus-per-run {share:g} fits"
+        free = f"{free_for_runs(study) / 1e9:.1f} GB"
+        fit = self.side_by_side(study)
+        return f"a run takes {size}, measured by a step; {free} are free: {fit} side by side"
+
+
+def has_gpu() -> bool:
+    """Return whether this machine has a GPU of NVIDIA that this process may use. No torch."""
+    is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}
+    return Path("/dev/nvidiactl").exists() and not is_hidden
+
+
+def free_for_runs(study: Study) -> int:
+    """Return the bytes that are free for runs once the data are in memory."""
+    sizes: dict[str, int] = {}
+    for config in study.arms.values():
+        for name, size in study.problem.cost.memory(config).items():
+            sizes[name] = max(size, sizes.get(name, 0))
+    return max(0, free_bytes() - sum(sizes.values()))
+
+
+def _step(config: Config) -> str:
+    """Return what decides the memory of a step, as one text."""
+    values = {path: value for path, value in flatten(config).items() if path not in _UNMEASURED}
+    return json.dumps(values, default=str, sort_keys=True)
+
+
+def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
+    """Return the peak of all configurations, measured in this process."""
+    from sweeps.running.attempt import prepare_process
+
+    prepare_process()
+    total = None
+    if device == "auto":
+        import torch
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        total = torch.cuda.mem_get_info()[1] if device == "cuda" else None
+    peaks = []
+    for parcel in parcels:
+        config = parcel.open().config
+        measure = problem_of(config).cost.peak_bytes
+        assert measure is not None, "a problem that is not measured is not sent here"
+        peaks.append(measure(config, device))
+    return {"per_run": max(peaks), "device": device, "total": total}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_answer(pickle.load(sys.stdin.buffer), sys.argv[1])))  # noqa: S301, T201

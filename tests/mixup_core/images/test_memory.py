@@ -1,0 +1,37 @@
+"""Memory of a run: images evaluated together, the bound, and the peak of a step."""
+
+import resource
+
+import pytest
+
+from mixup_core.images.choices.models import Mlp
+from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("side", "count"), [(8, 1000), (32, 1000), (96, 1000), (97, 979), (224, 183), (4000, 1)]
+)
+def test_images_larger_than_those_of_stl10_are_evaluated_fewer_at_a_time(
+    side: int, count: int
+) -> None:
+    assert images_per_batch(side**2) == count
+
+
+def digits(batch_size: int, side: int) -> TrainConfig:
+    data = DataConfig(name="digits", image_size=side)
+    return TrainConfig(
+        data=data, model=Mlp(hidden=(8,)), epochs=40, batch_size=batch_size, eval_every=40
+    )
+
+
+def test_the_bound_grows_with_batch_and_image() -> None:
+    assert most_bytes(digits(64, 8)) < most_bytes(digits(640, 8)) < most_bytes(digits(640, 32))
+
+
+def test_the_peak_counts_what_the_batches_of_a_step_take() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    small = peak_bytes(digits(16, 8), "cpu")
+    assert small >= before
+    pixels = 700 * 2 * 256**2  # two batches, in float32 beside their integers
+    assert peak_bytes(digits(700, 256), "cpu") > small + 4 * pixels // 2

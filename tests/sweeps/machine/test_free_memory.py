@@ -1,0 +1,57 @@
+"""Free memory: the least of machine and control groups, but for what Ray keeps free."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sweeps.machine import free_memory
+from sweeps.machine.free_memory import free_bytes
+
+GB = 10**9
+
+
+@pytest.fixture
+def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of control groups, with this process in `jobs/7` of version 2."""
+    monkeypatch.setattr(free_memory, "_CONTROL_GROUPS", tmp_path)
+    monkeypatch.delenv("RAY_memory_usage_threshold", raising=False)
+    real = free_memory._text
+    own = Path("/proc/self/cgroup")
+    monkeypatch.setattr(free_memory, "_text", lambda f: "0::/jobs/7\n" if f == own else real(f))
+    (tmp_path / "jobs" / "7").mkdir(parents=True)
+    return tmp_path
+
+
+def test_without_a_limit_the_machine_decides(groups: Path) -> None:
+    (groups / "jobs" / "memory.max").write_text("max\n")
+    machine = psutil.virtual_memory()
+    assert free_bytes() == pytest.approx(
+        0.95 * machine.total - (machine.total - machine.available), abs=GB
+    )
+
+
+@pytest.mark.parametrize("place", ["jobs", "jobs/7"])
+def test_the_limit_of_each_group_above_counts_without_what_can_be_had_back(
+    place: str, groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (groups / place / "memory.max").write_text(f"{GB}\n")
+    (groups / place / "memory.current").write_text(f"{6 * GB // 10}\n")
+    (groups / place / "memory.stat").write_text(f"anon 1\ninactive_file {2 * GB // 10}\n")
+    assert free_bytes() == 95 * GB // 100 - 4 * GB // 10
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.5")
+    assert free_bytes() == GB // 10
+    monkeypatch.setenv("RAY_memory_usage_threshold", "0.1")
+    assert free_bytes() == 0
+
+
+def test_a_group_of_version_1_counts_too(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = free_memory._text
+    own = Path("/proc/self/cgroup")
+    monkeypatch.setattr(
+        free_memory, "_text", lambda f: "4:memory:/a\n2:cpu:/a\n" if f == own else real(f)
+    )
+    (groups / "memory" / "a").mkdir(parents=True)
+    (groups / "memory" / "a" / "memory.limit_in_bytes").write_text(f"{GB}\n")
+    (groups / "memory" / "a" / "memory.usage_in_bytes").write_text(f"{GB // 10}\n")
+    assert free_bytes() == 95 * GB // 100 - GB // 10

@@ -1,0 +1,109 @@
+"""RunMemory: measured where it matters, kept, and what follows for slots and shares of GPUs."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps.reading.study_file import load_study
+from sweeps.running import run_memory
+from sweeps.running.placement import Placement, PlacementError
+from sweeps.running.run_memory import RunMemory
+from sweeps.study.study import Study
+
+GB = 10**9
+MEASURED = RunMemory(per_run=2 * GB, is_measured=True)
+
+
+@pytest.fixture
+def digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Study:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path))
+    return load_study("digits")
+
+
+def answer(code: int, *, out: str = "", err: str = "") -> Any:
+    ended = subprocess.CompletedProcess([], code, stdout=out.encode(), stderr=err.encode())
+    return lambda *_, **__: ended
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("a step was measured")
+
+
+def test_nothing_is_measured_where_every_slot_has_room(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", never)
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: 100 * GB)
+    found = RunMemory.of(digits, 2, "cpu")
+    assert found is not None
+    assert not found.is_measured
+    assert found.placed(Placement()) == Placement()
+    assert "less than 1.5 GB" in found.says(digits)
+
+
+@pytest.mark.timeout(120)
+def test_a_step_is_measured_once_and_decides_about_slots(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: 3 * GB)
+    found = RunMemory.of(digits, 4, "cpu")
+    assert found is not None
+    assert found.is_measured
+    assert 10**8 < found.per_run < 1.5 * GB
+    assert found.side_by_side(digits) == int(3 * GB - 115_008) // int(found.per_run * 1.1)
+    assert found.placed(Placement()).memory_per_run == int(found.per_run * 1.1)
+    monkeypatch.setattr(subprocess, "run", never)
+    assert RunMemory.of(digits, 4, "cpu") == found
+
+
+@pytest.mark.parametrize(
+    ("code", "err", "reason"),
+    [
+        (-9, "", "the system killed it"),
+        (1, "RuntimeError: [enforce fail] can't allocate memory", "can't allocate memory"),
+        (1, "MemoryError", "MemoryError"),
+        (1, "ImportError: x.so: failed to map segment from shared object", "failed to map"),
+    ],
+)
+def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
+    code: int, err: str, reason: str, digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", answer(code, err=err))
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
+    found = RunMemory.of(digits, 4, "cpu")
+    assert found is not None
+    assert reason in found.says(digits)
+    assert "reduce batch_size" in found.says(digits)
+    with pytest.raises(PlacementError, match="lacks memory even by itself"):
+        found.placed(Placement())
+
+
+def test_another_error_of_the_step_is_left_to_the_run(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", answer(1, err="ValueError: no such file"))
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
+    assert RunMemory.of(digits, 4, "cpu") is None
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "share"), [(1, 1 / 8), (9, 1 / 8), (10, 1 / 4), (30, 1 / 2), (60, 1), (100, 1)]
+)
+def test_the_share_of_a_gpu_has_room_for_a_run(gigabytes: int, share: float) -> None:
+    found = RunMemory(per_run=gigabytes * GB, is_measured=True, device="cuda", total=80 * GB)
+    assert found.share(1 / 8) == share
+    assert found.placed(Placement().auto()).gpus_per_run == share
+    assert found.placed(Placement(gpus_per_run=1)) == Placement(gpus_per_run=1)
+
+
+def test_what_a_gpu_holds_says_nothing_of_slots_on_cpus(digits: Study) -> None:
+    on_gpu = RunMemory(per_run=GB, is_measured=True, device="cuda", total=80 * GB)
+    assert on_gpu.side_by_side(digits) is None
+    assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)
+
+
+def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
+    assert MEASURED.side_by_side(digits) == 1
