@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -56,7 +57,7 @@ def plan(
     from sweeps.running.run_memory import RunMemory, has_gpu
 
     study, cpus = request.grown, usable_cpus()
-    device = "auto" if gpus_per_run != 0 and has_gpu() else "cpu"
+    device: Literal["cpu", "auto"] = "auto" if gpus_per_run != 0 and has_gpu() else "cpu"
     memory = RunMemory.of(study, slots or cpus, device)
     fit = None if memory is None else memory.side_by_side(study)
     summary = plan_summary(

@@ -148,7 +148,7 @@ class RunMemory:
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))
-        return max(least, 1 / max(1, 2 ** max(0, fit.bit_length() - 1)))
+        return max(least, 1 / (1 << max(0, fit.bit_length() - 1)))
 
     def says(self, study: Study) -> str:
         """Return a sentence for people."""
