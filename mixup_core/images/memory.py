@@ -1,6 +1,7 @@
 """The memory of a run: a bound that needs no torch, and the peak of a step on made-up images."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mixup_core.images.config import TrainConfig
@@ -81,6 +82,18 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     state.to_bytes()
     if device == "cuda":
         return torch.cuda.max_memory_reserved() + info.num_bytes + _CONTEXT
-    import resource
+    return held_bytes()
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+def held_bytes() -> int:
+    """Return the most bytes of memory that this process has held."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # `ru_maxrss` counts what the parent held when it started this process, too.
+    return next(
+        int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")
+    )

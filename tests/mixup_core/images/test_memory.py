@@ -1,12 +1,10 @@
 """Memory of a run: images evaluated together, the bound, and the peak of a step."""
 
-import resource
-
 import pytest
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import DataConfig, TrainConfig
-from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
+from mixup_core.images.memory import held_bytes, images_per_batch, most_bytes, peak_bytes
 
 
 @pytest.mark.parametrize(
@@ -30,7 +28,7 @@ def test_the_bound_grows_with_batch_and_image() -> None:
 
 
 def test_the_peak_counts_what_the_batches_of_a_step_take() -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    before = held_bytes()
     small = peak_bytes(digits(16, 8), "cpu")
     assert small >= before
     pixels = 700 * 2 * 256**2  # two batches, in float32 beside their integers
