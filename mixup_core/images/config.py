@@ -62,8 +62,10 @@ class DataConfig(Checked):
 
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
     """A data set of the catalogue, or `image-folder`."""
-    views: Literal["single", "concat"] = "single"
-    """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`)."""
+    views: Literal["single", "concat", "added", "orthogonal"] = "single"
+    """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`).
+    `added` adds both views in place of that, and in `orthogonal` the second view is one random
+    image for each class, orthogonal to those of the others."""
     num_train: Count | None = None
     """Size of a random training subset, drawn per seed; None takes all images."""
     train_fraction: Annotated[float, Range(0, 1, "(]")] | None = None
@@ -196,6 +198,16 @@ class DataConfig(Checked):
             "num_train",
             "train_fraction",
         )
+
+    @property
+    def num_stacked(self) -> int:
+        """The number of views that stand along the channels."""
+        return 2 if self.views in {"concat", "orthogonal"} else 1
+
+    @property
+    def pairs_classes(self) -> bool:
+        """True if each training image has an image of a paired class as its second view."""
+        return self.views in {"concat", "added"}
 
     def size_of_subset(self, available: int) -> int:
         """Return the number of training images of a run, of those at hand."""

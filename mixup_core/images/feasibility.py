@@ -31,7 +31,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
     yield from transparent(data)
     yield from _unfit_normalisation(data, info)
     yield from _unfit_weights(config, info)
-    if data.views == "concat" and info.num_classes % 2:
+    if data.pairs_classes and info.num_classes % 2:
         yield RuleError(
             "class pairing needs an even number of classes",
             {"classes": info.num_classes},
@@ -58,7 +58,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT),
         )
-    elif data.views == "concat" and num_train < info.num_classes:
+    elif data.pairs_classes and num_train < info.num_classes:
         yield RuleError(
             "two views need a training image of each class",
             {"training images": num_train, "classes": info.num_classes},
@@ -89,7 +89,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
     data = config.data
     try:
         for seed, before, _ in _lacking(config, seeds):
-            if data.views == "concat" and before:
+            if data.pairs_classes and before:
                 yield RuleError(
                     "two views need a training image of each class",
                     {"seed": seed, "without": _spell_classes(data, before)},

@@ -105,7 +105,7 @@ def kernel_for(images: TrainingImages) -> Kernel | None:
     values = images.pixels.values
     if values.device.type != "cpu" or not values.is_contiguous() or values.dtype not in _PIXELS:
         return None
-    if not images.augmentation.is_compiled:
+    if not images.augmentation.is_compiled or images.views not in {"single", "concat"}:
         return None
     return _compiled(_PIXELS[values.dtype])
 

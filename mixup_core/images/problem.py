@@ -24,6 +24,11 @@ from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import Cost, HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
 
+_VIEWS = {
+    "concat": " (two views by channel concatenation)",
+    "added": " (two views, added)",
+    "orthogonal": " (beside a random image of each class)",
+}
 LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
 RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
 
@@ -61,7 +66,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
 def setting(config: TrainConfig, metric: str) -> str:
     """Return the images a metric is measured on: `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
-    views = " (two views by channel concatenation)" if data.views == "concat" else ""
+    views = _VIEWS.get(data.views, "")
     is_val = metric.startswith("val/")
     count = f"{data.val_size if is_val else info.num_test:,}".replace(",", " ")
     size = f" at {info.image_size} pixels" if data.image_size is not None else ""

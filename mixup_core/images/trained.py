@@ -26,6 +26,6 @@ def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tenso
     info, data = describe(config.data), config.data
     trained = TrainingState.initial(config, info, torch.device("cpu"))
     trained.load_bytes(state, [])
-    channels = info.channels * (2 if data.views == "concat" else 1)
+    channels = info.channels * data.num_stacked
     size = info.image_size // data.pool
     return trained.network.eval(), torch.zeros(2, channels, size, size)

@@ -55,7 +55,7 @@ class TrainingState:
         """Return the state before the first epoch, a function of the configuration alone."""
         data = config.data
         network = config.model.initialised(
-            in_channels=info.channels * (2 if data.views == "concat" else 1),
+            in_channels=info.channels * data.num_stacked,
             num_classes=info.num_classes,
             image_size=info.image_size // data.pool,
             seed=config.seeds,

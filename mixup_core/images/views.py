@@ -2,7 +2,8 @@
 
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
 and shows each training image beside a fixed image of the paired class, so that a network may learn
-either. Validation and test images stand alone: their second view is zero in normalised space.
+either. Validation and test images stand alone: their second view is zero in normalised space. Its
+controls add the second view instead, or take one random image for each class as second view.
 """
 
 from typing import TYPE_CHECKING
@@ -69,6 +70,31 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
     wanted = paired[labels]
     position = torch.from_numpy(stream(seed, "view partners").random(len(labels)))
     return by_class[first[wanted] + (position * counts[wanted]).long()]
+
+
+def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> Tensor:
+    """Return a random image for each class, all orthogonal, of mean square 1 per pixel.
+
+    Args:
+        num_classes: At most the number of pixels.
+        shape: Channels, height and width.
+        seed: Seed of the run; the images are drawn once per run.
+
+    Returns:
+        (classes, channels, height, width), float32.
+
+    Raises:
+        ValueError: If there are more classes than pixels.
+    """
+    pixels = shape.numel()
+    if num_classes > pixels:
+        raise ValueError(
+            f"orthogonal views need a pixel per class, got ({num_classes=}, {pixels=})"
+        )
+    drawn = torch.from_numpy(stream(seed, "view partners").normal(size=(pixels, num_classes)))
+    basis, _ = torch.linalg.qr(drawn)
+    views: Tensor = (basis.T * pixels**0.5).float().reshape(num_classes, *shape)
+    return views
 
 
 class NormalisedPixels:
@@ -166,7 +192,16 @@ class TrainingImages:
         """Pixels of one view."""
         self.view_partners: Tensor | None = None
         """(images,), int32, the fixed image beside each; None for single views."""
-        if data.views == "concat":
+        self.views = data.views
+        """How an image and its second view make one."""
+        self.class_views: Tensor | None = None
+        """(classes, channels, height, width), the second view of each class if it is random."""
+        if data.views == "orthogonal":
+            drawn_views = draw_class_views(info.num_classes, self.pixels.shape, seed)
+            self.class_views = drawn_views.to(device)
+        self.right_labels = labels.to(device)
+        """(images,), int64, before label noise."""
+        if data.pairs_classes:
             paired = pair_classes(info.num_classes, seed)
             self.view_partners = draw_view_partners(labels, paired, seed).int().to(device)
         noisy = draw_noise(labels.numpy(), info.num_classes, data, seed)
@@ -174,6 +209,7 @@ class TrainingImages:
         """(images,), int64; with `data.label_noise` not always the right ones."""
         self.augmentation: Augmentation = data.augment
         """Augmentation of an image at each access that has draws for it."""
+        self._stacked = data.num_stacked
         self.kernel: Kernel | None = None
         """Assembles their batches; None: PyTorch does."""
 
@@ -184,7 +220,7 @@ class TrainingImages:
     def shape(self) -> tuple[int, int, int]:
         """Channels, of both views if there are two, height and width."""
         channels, height, width = self.pixels.shape
-        return (channels * (1 if self.view_partners is None else 2), height, width)
+        return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
         """Return the own view of images, (images, channels, height, width), float32."""
@@ -213,9 +249,18 @@ class TrainingImages:
         Returns:
             (batch, channels or 2 channels, height, width), float32.
         """
+        own_scale = scaling.view(-1, 1, 1, 1)
+        if self.class_views is not None:
+            beside = self.class_views[self.right_labels[indices]] * (1 - own_scale)
+            both = torch.cat([self._seen(indices, augmentation) * own_scale, beside], dim=1)
+            return both if out is None else out.copy_(both)
         if self.view_partners is None:
             own = self._seen(indices, augmentation)
             return own if out is None else out.copy_(own)
+        if self.views == "added":
+            own = self._seen(indices, augmentation) * own_scale
+            beside = self._seen(self.view_partners[indices].long(), augmentation)
+            return torch.add(own, beside * (1 - own_scale), out=out)
         # Image and view partner in turn: side by side they are one image of twice the channels.
         pairs = torch.stack([indices, self.view_partners[indices].long()], dim=1)
         if augmentation is not None:
@@ -241,7 +286,7 @@ class EvaluationImages:
     ) -> None:
         """Move the images to the device."""
         self._pixels = NormalisedPixels(images, info, data.pool, device)
-        self._concat = data.views == "concat"
+        self._concat = data.num_stacked == 2
         self.labels = images.labels.to(device)
         """(images,), int64."""
 

@@ -4,6 +4,8 @@ To add one, write its file and name it here.
 """
 
 from mixup_core.images.probes.el2n import El2n
+from mixup_core.images.probes.filter_scores import FilterScores
+from mixup_core.images.probes.gradient_noise import GradientNoise
 from mixup_core.images.probes.gradient_norm import GradientNorm
 from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
 from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
@@ -11,6 +13,7 @@ from mixup_core.images.probes.mixup_loss import MixupLoss
 from mixup_core.images.probes.neural_collapse import NeuralCollapse
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.training_errors import (
+    LabelErrors,
     MultiViewError,
     OriginalError,
     SpuriousError,
@@ -30,4 +33,7 @@ Probe.catalogue.add(
     El2n,
     NeuralCollapse,
     MeanGradientNorm,
+    LabelErrors,
+    FilterScores,
+    GradientNoise,
 )

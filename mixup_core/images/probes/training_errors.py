@@ -82,5 +82,56 @@ class TrueError(Probe):
         return {"train/true_error": _error(*subject.outputs(gamma=1.0))}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelErrors(Probe):
+    """Errors of the images whose labels are right, and of those whose labels noise has replaced.
+
+    A network fits the noise as far as the error of the wrong labels falls below 1; the images with
+    wrong labels are recovered as far as their right labels are predicted. Without label noise it
+    records the first alone.
+
+    Source: Liu et al. 2023, arXiv:2303.01475, section 4, on the order in which labels are learned.
+    """
+
+    tag: ClassVar = "label-errors"
+    metrics: ClassVar = {
+        "train/clean_error": Metric(label="training error where labels are right", unit="%"),
+        "train/wrong_error": Metric(label="training error of wrong labels", unit="%"),
+        "train/recovered": Metric(
+            label="wrong labels whose image is given the right one", unit="%", is_lower_better=False
+        ),
+        "train/clean_lead": Metric(
+            label="accuracy of right labels above that of wrong ones",
+            unit="%",
+            is_lower_better=False,
+            least=-1.0,
+        ),
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        import torch
+
+        logits, labels = subject.outputs()
+        given, right = logits.argmax(1), subject.images.right_labels
+        is_wrong = labels != right
+        misses = (given != labels).double()
+        parts = (~is_wrong, is_wrong)
+        sums = [torch.stack([(misses * part).sum(), part.sum().double()]) for part in parts]
+        recovered = ((given == right) & is_wrong).sum().double()
+        clean_misses, clean, wrong_misses, wrong, found = torch.cat(
+            [*sums, recovered.view(1)]
+        ).tolist()
+        measured = {"train/clean_error": clean_misses / clean} if clean else {}
+        if wrong:
+            measured |= {
+                "train/wrong_error": wrong_misses / wrong,
+                "train/recovered": found / wrong,
+            }
+        if clean and wrong:
+            measured["train/clean_lead"] = wrong_misses / wrong - clean_misses / clean
+        return measured
+
+
 def _error(logits: "Tensor", labels: "Tensor") -> float:
     return float((logits.argmax(1) != labels).double().mean())

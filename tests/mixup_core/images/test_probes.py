@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -359,3 +360,70 @@ def test_probes_of_one_epoch_share_what_the_network_says_of_the_same_images(
     subject.network.register_forward_hook(lambda module, given, out: seen.append(len(out)))
     assert {tag: _measured(tag, subject) for tag in alone} == alone
     assert sum(seen) == len(subject.images), "each training image once"
+
+
+def test_label_errors_are_split_by_what_noise_has_done(linear: TrainConfig, splits: Splits) -> None:
+    noisy = with_values(linear, {"data.label_noise": 0.5})
+    right = _subject(noisy, splits).images.right_labels
+
+    class Knows(nn.Module):
+        def __init__(self, known: Tensor) -> None:
+            super().__init__()
+            self.known, self.start = known, 0
+
+        def forward(self, images: Tensor) -> Tensor:
+            part = self.known[self.start : self.start + len(images)]
+            self.start += len(images)
+            return one_hot(part, 4).float()
+
+    subject = _subject(noisy, splits, Knows(right))
+    assert torch.equal(right, splits.train.labels)
+    assert 0 < float((subject.images.labels != right).double().mean()) < 1
+    assert _measured("label-errors", subject) == {
+        "train/clean_error": 0.0,
+        "train/wrong_error": 1.0,
+        "train/recovered": 1.0,
+        "train/clean_lead": 1.0,
+    }
+    fitted = _subject(noisy, splits, Knows(subject.images.labels))
+    assert _measured("label-errors", fitted) == {
+        "train/clean_error": 0.0,
+        "train/wrong_error": 0.0,
+        "train/recovered": 0.0,
+        "train/clean_lead": 0.0,
+    }
+    clean = _subject(linear, splits, Knows(right))
+    assert _measured("label-errors", clean) == {"train/clean_error": 0.0}
+
+
+def test_filter_scores_are_of_the_teacher_minus_the_student(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
+    assert _measured("filter-scores", subject) == {}
+
+    def worst(images: Tensor, hidden: object = None) -> Tensor:
+        return 100 * torch.randn(len(images), 4, generator=torch.Generator().manual_seed(0))
+
+    measured = _measured("filter-scores", replace(subject, teacher=worst))
+    assert measured["filter/low_fraction"] < 0.2
+    assert -1 <= measured["filter/el2n_correlation"] <= 1
+    assert measured["filter/middle_ratio"] > 0
+    assert measured["filter/tail_ratio"] > 1
+    same = _measured("filter-scores", replace(subject, teacher=subject.logits))
+    assert same["filter/low_fraction"] == 1.0
+
+
+def test_gradient_noise_is_the_spread_of_the_gradients_of_batches(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    subject = _subject(with_values(linear, {"mix.law": "erm", "batch_size": 8}), splits)
+    layer, rows = _layer(subject), []
+    images, labels = _all(subject)
+    for part in torch.split(torch.arange(len(images)), 8):
+        inputs = images[part].flatten(1)
+        pull = (layer(inputs).softmax(1) - one_hot(labels[part], 4)).detach() / len(part)
+        rows.append(torch.cat([(pull.T @ inputs).flatten(), pull.sum(0)]).double())
+    spread = torch.stack(rows).var(dim=0).sum().sqrt()
+    found = _measured("gradient-noise", subject)["train/gradient_noise"]
+    assert found == pytest.approx(float(spread), rel=1e-4)

@@ -11,10 +11,12 @@ from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.kernel import kernel_for
 from mixup_core.images.views import (
     EvaluationImages,
     NormalisedPixels,
     TrainingImages,
+    draw_class_views,
     draw_view_partners,
     pair_classes,
 )
@@ -240,3 +242,41 @@ def test_a_class_with_too_few_images_cannot_be_balanced() -> None:
     data = DataConfig(name="cifar10", num_train=40, balanced=True)
     with pytest.raises(ValueError, match="needs enough images of each class"):
         TrainingImages(images, CIFAR, data, 0, CPU)
+
+
+def test_an_added_second_view_shares_the_channels_and_is_missing_from_held_out_images() -> None:
+    data = DataConfig(name="cifar10", views="added")
+    views, alone = _training(data), NormalisedPixels(_images(), CIFAR, 1, CPU)
+    partners = draw_view_partners(_images().labels, pair_classes(10, 0), 0)
+    index, gamma = torch.tensor([7, 2]), torch.tensor([0.25, 0.9])
+    weight = gamma.view(-1, 1, 1, 1)
+    expected = weight * alone[index] + (1 - weight) * alone[partners[index]]
+    torch.testing.assert_close(views.batch(index, gamma), expected)
+    assert views.shape == (3, 32, 32)
+    held_out = EvaluationImages(_images(), CIFAR, data, CPU)
+    torch.testing.assert_close(held_out[slice(0, 3)], alone[:3])
+
+
+def test_a_random_second_view_is_one_for_each_class_and_orthogonal_to_the_others() -> None:
+    data = DataConfig(name="cifar10", views="orthogonal", label_noise=0.3)
+    views = _training(data)
+    batch = views.batch(torch.arange(40), torch.zeros(40))
+    assert (batch[:, :3] == 0).all()
+    beside = batch[:, 3:].flatten(1)
+    labels = _images().labels
+    products = beside @ beside.T / beside.shape[1]
+    torch.testing.assert_close(products, (labels[:, None] == labels).float(), atol=1e-4, rtol=0)
+    held_out = EvaluationImages(_images(), CIFAR, data, CPU)[slice(0, 2)]
+    assert held_out.shape == (2, 6, 32, 32)
+    assert (held_out[:, 3:] == 0).all()
+
+
+@pytest.mark.parametrize("views", ["added", "orthogonal"])
+def test_the_kernel_leaves_other_views_to_pytorch(views: str) -> None:
+    images = _training(DataConfig(name="cifar10", views=views))  # type: ignore[arg-type]
+    assert kernel_for(images) is None
+
+
+def test_there_are_no_more_orthogonal_views_than_pixels() -> None:
+    with pytest.raises(ValueError, match="a pixel per class"):
+        draw_class_views(5, torch.Size([1, 2, 2]), 0)

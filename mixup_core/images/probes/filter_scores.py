@@ -1,0 +1,88 @@
+"""FilterScores: what r, the loss of the teacher minus that of the student, looks like."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterScores(Probe):
+    """The scores r of all training images, mixed once, while a teacher is there.
+
+    Their rank correlation is with the EL2N of the mixed images, ||softmax - mixed label||_2. The
+    middle is lam within 1/4 of 1/2. The tail is the 99th percentile of |r| over its median, 3.82
+    for a Gaussian.
+
+    Source: slides on data valuation for mixup, which show r against EL2N and lam.
+    """
+
+    tag: ClassVar = "filter-scores"
+    metrics: ClassVar = {
+        "filter/low_fraction": Metric(label="mixed images with r at most 0", unit="%"),
+        "filter/el2n_correlation": Metric(
+            label="rank correlation of r and EL2N", least=-1.0, most=1.0, is_lower_better=False
+        ),
+        "filter/middle_ratio": Metric(
+            label="mean |r| in the middle of lam over that at the ends",
+            least=0.0,
+            is_lower_better=False,
+        ),
+        "filter/tail_ratio": Metric(
+            label="99th percentile of |r| over its median", least=0.0, is_lower_better=False
+        ),
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric; nothing without a teacher."""
+        import torch
+        from torch.nn.functional import one_hot
+
+        if subject.teacher is None or not subject.how.is_mixed:
+            return {}
+        scores, distances, weights = [], [], []
+        with torch.no_grad():
+            for batch in subject.mixed():
+                logits = batch.logits(subject.logits)
+                behind = batch.losses(batch.logits(subject.teacher), subject.loss)
+                scores.append((behind - batch.losses(logits, subject.loss)).double())
+                classes, lam = logits.shape[1], batch.lam.double().unsqueeze(1)
+                own, other = (one_hot(y, classes) for y in (batch.labels, batch.partner_labels))
+                target = lam * own + (1 - lam) * other
+                distances.append((logits.double().softmax(1) - target).norm(dim=1))
+                weights.append(lam.squeeze(1))
+            found = self._measured(torch.cat(scores), torch.cat(distances), torch.cat(weights))
+        return {name: value for name, value in found.items() if not math.isnan(value)}
+
+    def _measured(self, scores: "Tensor", distances: "Tensor", lam: "Tensor") -> dict[str, float]:
+        """Return the metrics, not a number where one is not defined, with one transfer.
+
+        Args:
+            scores: r of each mixed image, (images,).
+            distances: EL2N of each, (images,).
+            lam: Its weight, (images,).
+        """
+        import torch
+
+        size = scores.abs()
+        is_middle = ((lam - 0.5).abs() < 0.25).double()
+        middle = (size * is_middle).sum() / is_middle.sum()
+        ends = (size * (1 - is_middle)).sum() / (1 - is_middle).sum()
+        ranks = torch.stack([part.argsort().argsort().double() for part in (scores, distances)])
+        levels = torch.quantile(size, torch.tensor([0.5, 0.99]).to(size))
+        values = torch.stack(
+            [
+                (scores <= 0).double().mean(),
+                torch.corrcoef(ranks)[0, 1],
+                middle / ends,
+                levels[1] / levels[0],
+            ]
+        ).tolist()
+        return dict(zip(self.metrics, values, strict=True))

@@ -1,0 +1,49 @@
+"""GradientNoise: how far the gradients of batches are from their mean."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GradientNoise(Probe):
+    """Root of the mean squared distance of a batch's gradient from the mean over all batches.
+
+    The gradients are of the objective in force on one fresh draw of partners and weights, so that
+    under mixup the noise of the draws counts as well. The mean is over the batches of the draw,
+    and the sum of squares is divided by their number minus 1.
+
+    Source: slides on data valuation for mixup, which name it sigma.
+    """
+
+    tag: ClassVar = "gradient-noise"
+    metrics: ClassVar = {
+        "train/gradient_noise": Metric(label="sd of a batch's gradient", least=0.0)
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric; nothing of a single batch."""
+        import torch
+
+        objective = subject.how.objective
+        weights = [part for part in subject.network.parameters() if part.requires_grad]
+        squares, total, count = torch.zeros((), dtype=torch.float64), torch.zeros(1), 0
+        for batch in subject.mixed():
+            minimised = objective.on(batch, subject.logits, subject.loss, subject.teacher)
+            parts = torch.autograd.grad(minimised.loss, weights)
+            gradient = torch.cat([part.flatten() for part in parts]).double()
+            squares, total = (
+                squares.to(gradient) + gradient @ gradient,
+                total.to(gradient) + gradient,
+            )
+            count += 1
+        if count < 2:
+            return {}
+        spread = float(squares - total @ total / count) / (count - 1)
+        return {"train/gradient_noise": math.sqrt(max(0.0, spread))}
