@@ -79,7 +79,7 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return whether no item stands twice, and there is one if there must be."""
+        """Return whether all items differ, and the list is not empty where it must not be."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:

@@ -30,7 +30,7 @@ class Member:
 
     @property
     def is_told(self) -> bool:
-        """True if the difference is told from zero at 5 % over the family."""
+        """True if the difference is significant at 5 % over the family."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 

@@ -76,7 +76,7 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
 
 
 def _require_own(out: Path, names: Sequence[str]) -> None:
-    """Check that nothing of others would be replaced.
+    """Check that the folder is empty or a site of this program, whose files may be replaced.
 
     Raises:
         FileExistsError: If something would.

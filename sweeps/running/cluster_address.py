@@ -60,7 +60,7 @@ def choose_cluster(address: str | None) -> None:
             f"without it, runs are trained on this machine"
         )
     if (reason := _refusal(host.strip("[]"), int(port))) is not None:
-        raise PlacementError(f"{given}: no Ray cluster answers ({reason}); {name} names it")
+        raise PlacementError(f"{given}: no Ray cluster answers at the address in {name} ({reason})")
     os.environ[VARIABLE] = given
 
 

@@ -209,7 +209,7 @@ def unpack(file: Path, folder: Path) -> Launch:
                 raise StudyArchiveError(f"{file}: {odd[0]!r} is not both listed and there")
             for name, member in members.items():
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
-                    raise StudyArchiveError(f"{file}: {name!r} is no file of an archive")
+                    raise StudyArchiveError(f"{file}: {name!r} does not belong in an archive")
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 with (folder / name).open("xb") as out:
                     digest = _copy(archive, member, out)

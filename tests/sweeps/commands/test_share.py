@@ -100,7 +100,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     ),
     "a file outside": (
         lambda f: f.update({"../x": b"x", "SHA256SUMS": f["SHA256SUMS"] + b"0  ../x\n"}),
-        "is no file of an archive",
+        "does not belong in an archive",
     ),
     "no sums": (lambda f: f.pop("SHA256SUMS"), "has no SHA256SUMS"),
 }  # fmt: skip
