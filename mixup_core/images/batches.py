@@ -1,6 +1,5 @@
 """Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,20 +13,15 @@ from torch import Tensor
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import Forward, HiddenMix
-from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.mixers import Mixer, draw_mixing
 from mixup_core.images.views import TrainingImages
-from mixup_core.laws import Midpoint
 from mixup_core.mixing.linear import Linear, mix
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
 """Size of the images that a CPU assembles together, both views counted: its second-level cache
 holds them through the five passes that make them."""
-_VALUES_WORTH_A_KERNEL = 2 * 10**8
-"""Values that a run assembles: PyTorch takes about 3 ns longer for each, compiling 0.2 s."""
-_VALUES_OF_PROOF = 2**20
 TRAINING: Mapping[str, Purpose] = {
     "mixing": "mixing",
     "choice": "mixing choice",
@@ -252,35 +246,6 @@ def _same(images: Tensor) -> Tensor:
     return images
 
 
-def proven_kernel(config: TrainConfig, images: TrainingImages, epochs: int) -> Kernel | None:
-    """Return the kernel that may assemble the batches of a run in place of PyTorch, if one may.
-
-    It has given the bits of PyTorch for some of the run's own images, mixed by all kinds of weights
-    and not mixed, and it takes less to compile than the run saves by it.
-
-    Args:
-        config: The run.
-        images: Those it trains on.
-        epochs: How many are left of it.
-    """
-    size = math.prod(images.shape)
-    if epochs * len(images) * size < _VALUES_WORTH_A_KERNEL:
-        return None
-    kernel = kernel_for(images)
-    if kernel is None:
-        return None
-    weights = torch.linspace(0, 1, min(len(images), 1 + _VALUES_OF_PROOF // size))
-    draws = replace(Draws.for_training(config, 0, Epoch(law=Midpoint()), images), lam=weights)
-    part = slice(0, len(weights))
-    for is_mixed in (True, False):
-        plain, made = (torch.empty(len(weights), *images.shape) for _ in range(2))
-        _assemble(images, draws, part, plain, is_mixed=is_mixed)
-        kernel.assemble(images, draws, part, made, is_mixed=is_mixed)
-        if not torch.equal(plain, made):
-            return None
-    return kernel
-
-
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
     """Return images, mixed or not.
 
@@ -292,9 +257,6 @@ def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: b
     """
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
-    if images.kernel is not None:
-        images.kernel.assemble(images, draws, part, out, is_mixed=is_mixed)
-        return out
     at_a_time = _images_at_a_time(out)
     for first in range(0, count, at_a_time):
         some = slice(first, min(first + at_a_time, count))
@@ -313,7 +275,7 @@ def _images_at_a_time(out: Tensor) -> int:
 def _assemble(
     images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
 ) -> None:
-    """Write images, mixed or not, by PyTorch; arguments as for `Kernel.assemble`."""
+    """Write images, mixed or not, into `out`."""
     drawn = draws.augmentation
     own_drawn, beside_drawn = (None, None) if drawn is None else drawn[:, along].unbind(0)
     order, scaling = draws.order[along], draws.scaling[0, along]

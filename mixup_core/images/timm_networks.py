@@ -63,7 +63,9 @@ def _load(network: nn.Module, file: Path, digest: str | None) -> None:
     try:
         weights = _tensors(file)
     except Exception as error:  # whatever a damaged file makes the readers raise
-        raise DataError(f"{file}: not a file of weights ({type(error).__name__}: {error})") from error
+        raise DataError(
+            f"{file}: not a file of weights ({type(error).__name__}: {error})"
+        ) from error
     own = network.state_dict()
     classifier = {id(part) for part in network.get_classifier().parameters()}  # type: ignore[operator]
     heads = {name for name, part in network.named_parameters() if id(part) in classifier}

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from mixup_core.archives import require_unpacked
 from mixup_core.faults import fault_of
-from mixup_core.images.batches import Draws, batches, proven_kernel
+from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DatasetInfo
 from mixup_core.images.data.datasets import Splits
@@ -201,7 +201,6 @@ def fit(
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
     loss = config.loss_on(images.labels, data.info.num_classes)
-    images.kernel = proven_kernel(config, images, config.epochs - len(state.records))
     held_out = {
         split: EvaluationImages(part, data.info, config.data, device)
         for split, part in data.held_out(config.data).items()

@@ -6,8 +6,6 @@ either. Validation and test images stand alone: their second view is zero in nor
 controls add the second view instead, or take one random image for each class as second view.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -18,9 +16,6 @@ from mixup_core.images.data.datasets import Images
 from mixup_core.images.data.draws import draw_noise, draw_subset
 from mixup_core.images.memory import images_per_batch
 from mixup_core.seeding import Seeds, stream
-
-if TYPE_CHECKING:
-    from mixup_core.images.kernel import Kernel
 
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
@@ -210,8 +205,6 @@ class TrainingImages:
         self.augmentation: Augmentation = data.augment
         """Augmentation of an image at each access that has draws for it."""
         self._stacked = data.num_stacked
-        self.kernel: Kernel | None = None
-        """Assembles their batches; None: PyTorch does."""
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -5,13 +5,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 
-def mixed_cross_entropy(
-    logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
-) -> Tensor:
-    """Return the mean of `mixed_cross_entropies` over the batch, shape ()."""
-    return mixed_cross_entropies(logits, labels, partner_labels, lam).mean()
-
-
 def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
     logits: Tensor,
     labels: Tensor,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import psutil
 import torch
 
-from mixup_core.images.kernel import COMPILER
 from mixup_core.problem import all_data_needs
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus
@@ -29,7 +28,6 @@ def findings(home: Home) -> Iterator[str]:
     )
     yield f"GPUs         {_gpus()}"
     yield f"bfloat16     {_bfloat16()}"
-    yield f"C compiler   {_compiler()}"
     existing = next(
         folder
         for folder in (home.folder.resolve(), *home.folder.resolve().parents)
@@ -59,13 +57,6 @@ def _gpus() -> str:
         return "none; runs train on CPUs, one thread each"
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return ", ".join(names)
-
-
-def _compiler() -> str:
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        return f"none ({COMPILER}); PyTorch assembles the batches of long runs on CPUs, more slowly"
-    return f"{compiler}; assembles the batches of long runs on CPUs in one pass"
 
 
 def _bfloat16() -> str:

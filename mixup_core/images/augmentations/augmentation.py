@@ -33,11 +33,6 @@ class Augmentation(Checked, ABC):
     """True if its draws decide which functions are called, so that it takes them on the CPU:
     reading them from a GPU would wait for it in each step."""
 
-    @property
-    def is_compiled(self) -> bool:
-        """True if the compiled kernel assembles such images: crops with black borders do."""
-        return False
-
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":

@@ -22,11 +22,6 @@ class Crop(Augmentation):
     border: Border = "black"
     """The pixels around: black, or the image reflected (without its edge), as OpenMixup does."""
 
-    @property
-    def is_compiled(self) -> bool:
-        """True if borders are black."""
-        return self.border == "black"
-
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":

@@ -11,8 +11,3 @@ class Unchanged(Augmentation):
     """Each access shows the image as it is."""
 
     tag: ClassVar = "none"
-
-    @property
-    def is_compiled(self) -> bool:
-        """True: the kernel has nothing to add."""
-        return True

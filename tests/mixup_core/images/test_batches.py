@@ -20,7 +20,6 @@ from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.kernel import Kernel, kernel_for
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint
@@ -111,21 +110,14 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
     seen = TrainingImages(given, CATALOG[data.name], data, config.seed, CPU)
     draws = Draws.for_training(config, 1, how, seen)
     expected = list(Plainly(images, config).batches(draws, how))
-    for kernel in assemblers(seen):
-        seen.kernel = kernel
-        found = list(batches(seen, draws, how))
-        assert len(found) == len(expected)
-        for ours, plain in zip(found, expected, strict=True):
-            for name in ("images", "mixed", "labels", "partner_labels", "lam"):
-                mine, its = getattr(ours, name), getattr(plain, name)
-                assert mine.dtype == its.dtype
-                assert torch.equal(mine, its), (name, kernel)
-        assert (found[0].mixed is found[0].images) == (not how.is_mixed)
-
-
-def assemblers(seen: TrainingImages) -> list[Kernel | None]:
-    """Return what may assemble batches here: PyTorch, and the kernel where there is a compiler."""
-    return [None, *filter(None, [kernel_for(seen)])]
+    found = list(batches(seen, draws, how))
+    assert len(found) == len(expected)
+    for ours, plain in zip(found, expected, strict=True):
+        for name in ("images", "mixed", "labels", "partner_labels", "lam"):
+            mine, its = getattr(ours, name), getattr(plain, name)
+            assert mine.dtype == its.dtype
+            assert torch.equal(mine, its), name
+    assert (found[0].mixed is found[0].images) == (not how.is_mixed)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -3,7 +3,7 @@ from torch.nn.functional import cross_entropy, one_hot
 from torchvision.transforms import v2
 
 from mixup_core.mixing.linear import mix
-from mixup_core.mixing.mixed_losses import mixed_cross_entropy
+from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
 
 def test_mixing_and_its_loss_agree_with_torchvision_mixup() -> None:
@@ -17,7 +17,7 @@ def test_mixing_and_its_loss_agree_with_torchvision_mixup() -> None:
     lam = mixed[0, 0, 0, 0]
 
     torch.testing.assert_close(mix(images, images.roll(1, 0), lam), mixed)
-    loss = mixed_cross_entropy(logits, labels, labels.roll(1, 0), lam)
+    loss = mixed_cross_entropies(logits, labels, labels.roll(1, 0), lam).mean()
     torch.testing.assert_close(loss, cross_entropy(logits, targets))
 
 
@@ -32,5 +32,5 @@ def test_one_weight_each_mixes_like_one_weight_per_image() -> None:
         expected = lam[index] * images[index] + (1 - lam[index]) * partners[index]
         torch.testing.assert_close(mixed[index], expected)
     soft = lam[:, None] * one_hot(labels, 3) + (1 - lam[:, None]) * one_hot(partner_labels, 3)
-    loss = mixed_cross_entropy(logits, labels, partner_labels, lam)
+    loss = mixed_cross_entropies(logits, labels, partner_labels, lam).mean()
     torch.testing.assert_close(loss, cross_entropy(logits, soft))

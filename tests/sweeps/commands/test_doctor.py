@@ -35,7 +35,7 @@ def test_a_machine_is_told_in_lines_with_one_column_of_names(tmp_path: Path) -> 
     assert all(line[12] == " " and line[13] != " " and line.isprintable() for line in lines)
     names = list(dict.fromkeys(line[:13].strip() for line in lines))
     assert names == [
-        "python", "packages", "machine", "GPUs", "bfloat16", "C compiler", "home", "data",
+        "python", "packages", "machine", "GPUs", "bfloat16", "home", "data",
     ]  # fmt: skip
 
 
@@ -80,22 +80,6 @@ def test_every_gpu_is_named(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: is_fast)
     assert found("GPUs") == "GPU 0, GPU 1"
     assert found("bfloat16") == told
-
-
-@pytest.mark.parametrize("is_there", [True, False])
-def test_the_doctor_says_whether_there_is_a_c_compiler(
-    is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Find
-) -> None:
-    compiler = tmp_path / "cc"
-    if is_there:
-        compiler.touch(mode=0o700)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    expected = (
-        f"{compiler}; assembles the batches of long runs on CPUs in one pass"
-        if is_there
-        else "none (cc); PyTorch assembles the batches of long runs on CPUs, more slowly"
-    )
-    assert found("C compiler") == expected
 
 
 def test_a_home_that_is_not_there_has_the_room_of_the_folder_around_it(
