@@ -188,7 +188,7 @@ class TrainingImages:
         self.view_partners: Tensor | None = None
         """(images,), int32, the fixed image beside each; None for single views."""
         self.views = data.views
-        """How an image and its second view make one."""
+        """Input made of an image and its second view."""
         self.class_views: Tensor | None = None
         """(classes, channels, height, width), the second view of each class if it is random."""
         if data.views == "orthogonal":

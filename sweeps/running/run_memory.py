@@ -50,7 +50,7 @@ class RunMemory:
     total: int | None = None
     """Bytes of the GPU."""
     fault: str = ""
-    """Why the step could not be made, if memory was lacking for it alone."""
+    """Error of the step, if memory was missing for it alone."""
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:

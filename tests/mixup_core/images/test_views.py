@@ -11,7 +11,6 @@ from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.kernel import kernel_for
 from mixup_core.images.views import (
     EvaluationImages,
     NormalisedPixels,
@@ -269,12 +268,6 @@ def test_a_random_second_view_is_one_for_each_class_and_orthogonal_to_the_others
     held_out = EvaluationImages(_images(), CIFAR, data, CPU)[slice(0, 2)]
     assert held_out.shape == (2, 6, 32, 32)
     assert (held_out[:, 3:] == 0).all()
-
-
-@pytest.mark.parametrize("views", ["added", "orthogonal"])
-def test_the_kernel_leaves_other_views_to_pytorch(views: str) -> None:
-    images = _training(DataConfig(name="cifar10", views=views))  # type: ignore[arg-type]
-    assert kernel_for(images) is None
 
 
 def test_there_are_no_more_orthogonal_views_than_pixels() -> None:
