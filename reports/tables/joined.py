@@ -13,14 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixup_core.problem import Metric
-from mixup_core.tree.written_forms import flatten
 from reports.numbers.families import Member, changed_decisions, record_of
-from reports.numbers.predicted import ReadPredictions, gather_predictions
-from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import arrange, run_records, values_of
+from reports.numbers.provenance import describe
+from reports.numbers.runs import arrange, run_records
 from reports.numbers.spelling import (
     DASH,
-    spell_amount,
     spell_csv,
     spell_heading,
     spell_interval,
@@ -28,66 +25,25 @@ from reports.numbers.spelling import (
     spell_p,
     upper_first,
 )
-from reports.numbers.statistics import Comparison, compare
+from reports.numbers.statistics import Comparison
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import verdict_records, verdicts_of
+from reports.numbers.verdicts import verdict_records
 from reports.tables.captions import (
     SELECTION_RULE,
     few_seeds,
     spell_family,
     spell_power,
-    spell_seeds_of,
-    spell_settings,
 )
-from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
+from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
+from reports.tables.listings import Listing, spell_member, spell_summary
 from reports.tables.references import reference_table, spell_differing
+from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
 from reports.tables.verdicts import spell_numbers
-from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
 """Listing that LaTeX has to the columns of each head, and to the heads that fit a page's width."""
-
-
-class MixedProtocolsError(ValueError):
-    """Studies were to be joined that differ in more than their data sets and machines."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JoinedColumn:
-    """A study and where its runs are."""
-
-    study: Study
-    results: tuple[RunResult, ...]
-    """Results of every run of the study."""
-    place: str
-    """Home or store of the study, as the user named it."""
-    data_checksums: Mapping[str, Mapping[str, str]]
-    """Data set to file to checksum, for the provenance."""
-    predictions: ReadPredictions | None = None
-    """Function that reads the predictions of a complete run; None if there are none."""
-
-    def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim of the study, as its own report does."""
-        study, predicted = self.study, None
-        arranged = arrange(study, self.results)
-        is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
-        if is_asked and self.predictions is not None:
-            predicted = gather_predictions(arranged, study.readout, self.predictions)
-        return verdicts_of(study, arranged, predicted)
-
-    def environments(self, name: str) -> str:
-        """Return one fact of the environments that trained the runs; empty if none has it."""
-        stages = [result.stage for result in self.results if result.stage is not None]
-        found = {stage.environment.get(name, "") for stage in stages}
-        return " and ".join(sorted(found - {""}))
-
-    @property
-    def data(self) -> str:
-        """The data sets of its arms."""
-        names = map(self.study.problem.dataset, self.study.arms.values())
-        return " and ".join(dict.fromkeys(filter(None, names)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,7 +69,7 @@ class Joined:
             self._differences(),
             self._verdicts(),
             self._references(),
-            self._same_runs(),
+            same_runs(self.heads, self.columns, self._first),
         )
         return tuple(listing for listing in found if listing is not None)
 
@@ -222,7 +178,7 @@ class Joined:
             f"{self._first.metric.partition('/')[0]} results choose nothing)",
             *marks,
             "intervals are over seeds alone",
-            *self._settings(),
+            *settings_of(self.heads, self.columns, self.provenances),
         ]
         return Listing(
             name="means",
@@ -233,20 +189,6 @@ class Joined:
             records=tuple(self._records()),
             bold=frozenset(bold),
         )
-
-    def _settings(self) -> list[str]:
-        """Return the data and the machine of each column."""
-        parts = []
-        for head, column, facts in zip(self.heads, self.columns, self.provenances, strict=True):
-            study = column.study
-            told = [
-                study.name,
-                spell_settings(study, study.headline),
-                spell_seeds_of(study),
-                spell_origin(facts),
-            ]
-            parts.append(f"{head}: {', '.join(filter(None, told))}")
-        return parts
 
     def _differences(self) -> Listing | None:
         pairs = dict.fromkeys(pair for table in self.tables for pair in table.pairs)
@@ -380,57 +322,6 @@ class Joined:
             records=tuple(records),
         )
 
-    def _same_runs(self) -> Listing | None:
-        """Return how far runs of one key end from each other in two columns; None without any."""
-        shown = self._first.shown
-        first, *others = zip(self.heads, self.columns, strict=True)
-        cells, records = [], []
-        for head, other in others:
-            for arm, pairs in _paired_runs(first[1], other, self._first).items():
-                seeds = sorted(pairs)
-                theirs, ours = ({s: pairs[s][side] for s in seeds} for side in (0, 1))
-                comparison = compare(ours, theirs)
-                equal = sum(ours[seed] == theirs[seed] for seed in seeds)
-                sd = comparison.sd
-                cells.append(
-                    (
-                        arm,
-                        f"{head} minus {first[0]}",
-                        spell_difference(comparison, shown),
-                        DASH if sd is None else spell_number(sd * shown.scale, shown.digits),
-                        spell_amount(max(abs(ours[s] - theirs[s]) for s in seeds), shown),
-                        f"{equal} of {len(seeds)}",
-                    )
-                )
-                records.append(
-                    {"arm": arm, "column": head, "against": first[0], "n": comparison.n}
-                    | {"difference": comparison.difference, "difference_sd": sd}
-                    | {
-                        "difference_ci_low_unadjusted": comparison.ci_low,
-                        "difference_ci_high_unadjusted": comparison.ci_high,
-                        "equal": equal,
-                    }
-                )
-        if not cells:
-            return None
-        return Listing(
-            name="same_runs",
-            title="The same runs in two columns",
-            header=(
-                "arm",
-                "columns",
-                spell_heading(shown.label, shown),
-                "sd of a seed",
-                "largest",
-                "equal",
-            ),
-            cells=tuple(cells),
-            caption="Runs of one configuration and seed, which compute the same but for rounding: "
-            "mean difference with its unadjusted 95 % t interval, sd and largest of the "
-            "differences, and how many are equal to the last digit.",
-            records=tuple(records),
-        )
-
 
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return studies side by side.
@@ -454,13 +345,10 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
             raise ValueError(
                 f"a table side by side needs fixed arms, got ({column.study.name}, a search)."
             )
-    faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
-    if faults:
-        told = "; ".join(dict.fromkeys(faults))
-        raise MixedProtocolsError(f"columns must follow one protocol, got ({told}).")
+    require_one_protocol(columns)
     tables = [tabulate(column.study, column.results) for column in columns]
     return Joined(
-        heads=_heads(columns),
+        heads=heads_of(columns),
         columns=tuple(columns),
         tables=tuple(tables),
         verdicts=tuple(column.judge() for column in columns),
@@ -475,92 +363,6 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
             for column in columns
         ),
     )
-
-
-def _heads(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
-    """Return the fewest words that tell columns apart.
-
-    Raises:
-        ValueError: If nothing does.
-    """
-    limits = [column.environments("onednn_at_most") for column in columns]
-    facets = [
-        [column.data for column in columns],
-        [column.study.name for column in columns],
-        [column.environments("device") for column in columns],
-        [column.environments("instructions") for column in columns],
-        [f"oneDNN at most {limit}" if limit else "" for limit in limits],
-        [column.place for column in columns],
-    ]
-    for facet in facets:
-        if len(set(facet)) == len(columns) and all(facet):
-            return tuple(facet)
-    differing = [facet for facet in facets if len(set(facet)) > 1]
-    heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
-    if len(set(heads)) < len(columns):
-        names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
-        raise ValueError(f"columns must be different studies or homes, got ({names}).")
-    return heads
-
-
-def _faults(first: Study, other: Study) -> list[str]:
-    """Return the differences between the protocols of two studies, one text each."""
-    names = (first.name, other.name)
-    general = {
-        "problem": (first.problem.name, other.problem.name),
-        "headline metric": (first.headline, other.headline),
-        "read-out": (str(first.readout), str(other.readout)),
-        "baseline": (first.baseline, other.baseline),
-    }
-    faults = [
-        _spell_fault(what, pair, names) for what, pair in general.items() if len(set(pair)) > 1
-    ]
-    if first.problem.name != other.problem.name:
-        return faults
-    shared = [arm for arm in first.arms if arm in other.arms]
-    if not shared:
-        return [
-            *faults,
-            _spell_fault("arms", (", ".join(first.arms), ", ".join(other.arms)), names),
-        ]
-    told: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for arm in shared:
-        ours, theirs = flatten(first.arms[arm]), flatten(other.arms[arm])
-        for path in dict.fromkeys((*ours, *theirs)):
-            pair = (ours.get(path), theirs.get(path))
-            if path not in {"seed", *first.problem.data_paths} and pair[0] != pair[1]:
-                told.setdefault(path, {})[arm] = pair
-    for path, by_arm in told.items():
-        pairs = set(map(repr, by_arm.values()))
-        if len(by_arm) == len(shared) and len(pairs) == 1:
-            faults.append(_spell_fault(path, next(iter(by_arm.values())), names))
-        else:
-            faults += [_spell_fault(f"{arm}.{path}", pair, names) for arm, pair in by_arm.items()]
-    return faults
-
-
-def _spell_fault(what: str, values: tuple[Any, Any], names: tuple[str, str]) -> str:
-    (ours, theirs), (first, other) = values, names
-    return f"{what}: {_plain(ours)} in {first}, {_plain(theirs)} in {other}"
-
-
-def _plain(value: Any) -> str:
-    return "nothing" if value is None else str(value)
-
-
-def _paired_runs(
-    first: JoinedColumn, other: JoinedColumn, table: Table
-) -> dict[str, dict[int, tuple[float, float]]]:
-    """Return the values of the runs that both columns have, by arm and seed."""
-    found: dict[str, dict[int, tuple[float, float]]] = {}
-    arranged = [arrange(column.study, column.results) for column in (first, other)]
-    ours, theirs = (values_of(of, table.metric, table.readout) for of in arranged)
-    for arm, by_seed in ours.items():
-        for seed in by_seed.keys() & theirs.get(arm, {}).keys():
-            keys = {of[arm][seed].run.key for of in arranged}
-            if len(keys) == 1:
-                found.setdefault(arm, {})[seed] = (by_seed[seed], theirs[arm][seed])
-    return found
 
 
 def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -142,7 +142,8 @@ def _side_by_side(
     requests: Sequence[Request], metric: str | None, out: Path | None, *, as_json: bool
 ) -> int:
     from reports.pages.files import replace_files
-    from reports.tables.joined import JoinedColumn, join
+    from reports.tables.joined import join
+    from reports.tables.joined_columns import JoinedColumn
 
     if metric is not None:
         raise RefusedError(

@@ -13,7 +13,8 @@ from mixup_core.tree.building import with_values
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of
-from reports.tables.joined import Joined, JoinedColumn, MixedProtocolsError, join
+from reports.tables.joined import Joined, join
+from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, StatedComparison

@@ -1,0 +1,157 @@
+"""Joined column: a study and where its runs are, beside others of one protocol."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.predicted import ReadPredictions, gather_predictions
+from reports.numbers.provenance import spell_origin
+from reports.numbers.runs import arrange
+from reports.numbers.verdict import Verdict
+from reports.numbers.verdicts import verdicts_of
+from reports.tables.captions import spell_seeds_of, spell_settings
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+
+class MixedProtocolsError(ValueError):
+    """Studies were to be joined that differ in more than their data sets and machines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JoinedColumn:
+    """A study and where its runs are."""
+
+    study: Study
+    results: tuple[RunResult, ...]
+    """Results of every run of the study."""
+    place: str
+    """Home or store of the study, as the user named it."""
+    data_checksums: Mapping[str, Mapping[str, str]]
+    """Data set to file to checksum, for the provenance."""
+    predictions: ReadPredictions | None = None
+    """Function that reads the predictions of a complete run; None if there are none."""
+
+    def judge(self) -> tuple[Verdict, ...]:
+        """Return the verdict of each claim of the study, as its own report does."""
+        study, predicted = self.study, None
+        arranged = arrange(study, self.results)
+        is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
+        if is_asked and self.predictions is not None:
+            predicted = gather_predictions(arranged, study.readout, self.predictions)
+        return verdicts_of(study, arranged, predicted)
+
+    def environments(self, name: str) -> str:
+        """Return one fact of the environments that trained the runs; empty if none has it."""
+        stages = [result.stage for result in self.results if result.stage is not None]
+        found = {stage.environment.get(name, "") for stage in stages}
+        return " and ".join(sorted(found - {""}))
+
+    @property
+    def data(self) -> str:
+        """The data sets of its arms."""
+        names = map(self.study.problem.dataset, self.study.arms.values())
+        return " and ".join(dict.fromkeys(filter(None, names)))
+
+
+def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
+    """Check that columns differ only in their data sets, machines, arms and seeds.
+
+    Raises:
+        MixedProtocolsError: If anything else differs; the text names all of it.
+    """
+    faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
+    if faults:
+        told = "; ".join(dict.fromkeys(faults))
+        raise MixedProtocolsError(f"columns must follow one protocol, got ({told}).")
+
+
+def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
+    """Return the fewest words that tell columns apart.
+
+    Raises:
+        ValueError: If nothing does.
+    """
+    limits = [column.environments("onednn_at_most") for column in columns]
+    facets = [
+        [column.data for column in columns],
+        [column.study.name for column in columns],
+        [column.environments("device") for column in columns],
+        [column.environments("instructions") for column in columns],
+        [f"oneDNN at most {limit}" if limit else "" for limit in limits],
+        [column.place for column in columns],
+    ]
+    for facet in facets:
+        if len(set(facet)) == len(columns) and all(facet):
+            return tuple(facet)
+    differing = [facet for facet in facets if len(set(facet)) > 1]
+    heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
+    if len(set(heads)) < len(columns):
+        names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
+        raise ValueError(f"columns must be different studies or homes, got ({names}).")
+    return heads
+
+
+def settings_of(
+    heads: Sequence[str],
+    columns: Sequence[JoinedColumn],
+    provenances: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return the data and the machine of each column, for captions."""
+    parts = []
+    for head, column, facts in zip(heads, columns, provenances, strict=True):
+        study = column.study
+        told = (
+            study.name,
+            spell_settings(study, study.headline),
+            spell_seeds_of(study),
+            spell_origin(facts),
+        )
+        parts.append(f"{head}: {', '.join(filter(None, told))}")
+    return parts
+
+
+def _faults(first: Study, other: Study) -> list[str]:
+    """Return the differences between the protocols of two studies, one text each."""
+    names = (first.name, other.name)
+    general = {
+        "problem": (first.problem.name, other.problem.name),
+        "headline metric": (first.headline, other.headline),
+        "read-out": (str(first.readout), str(other.readout)),
+        "baseline": (first.baseline, other.baseline),
+    }
+    faults = [
+        _spell_fault(what, pair, names) for what, pair in general.items() if len(set(pair)) > 1
+    ]
+    if first.problem.name != other.problem.name:
+        return faults
+    shared = [arm for arm in first.arms if arm in other.arms]
+    if not shared:
+        return [
+            *faults,
+            _spell_fault("arms", (", ".join(first.arms), ", ".join(other.arms)), names),
+        ]
+    told: dict[str, dict[str, tuple[Any, Any]]] = {}
+    for arm in shared:
+        ours, theirs = flatten(first.arms[arm]), flatten(other.arms[arm])
+        for path in dict.fromkeys((*ours, *theirs)):
+            pair = (ours.get(path), theirs.get(path))
+            if path not in {"seed", *first.problem.data_paths} and pair[0] != pair[1]:
+                told.setdefault(path, {})[arm] = pair
+    for path, by_arm in told.items():
+        pairs = set(map(repr, by_arm.values()))
+        if len(by_arm) == len(shared) and len(pairs) == 1:
+            faults.append(_spell_fault(path, next(iter(by_arm.values())), names))
+        else:
+            faults += [_spell_fault(f"{arm}.{path}", pair, names) for arm, pair in by_arm.items()]
+    return faults
+
+
+def _spell_fault(what: str, values: tuple[Any, Any], names: tuple[str, str]) -> str:
+    (ours, theirs), (first, other) = values, names
+    return f"{what}: {_plain(ours)} in {first}, {_plain(theirs)} in {other}"
+
+
+def _plain(value: Any) -> str:
+    return "nothing" if value is None else str(value)

@@ -1,0 +1,79 @@
+"""Same runs: how far runs of one key end from each other on different machines."""
+
+from collections.abc import Sequence
+
+from reports.numbers.runs import arrange, values_of
+from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
+from reports.numbers.statistics import compare
+from reports.tables.joined_columns import JoinedColumn
+from reports.tables.listings import Listing, spell_difference
+from reports.tables.table import Table
+
+
+def same_runs(
+    heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
+) -> Listing | None:
+    """Return how far runs of one key end from each other in two columns; None without any."""
+    shown = table.shown
+    first, *others = zip(heads, columns, strict=True)
+    cells, records = [], []
+    for head, other in others:
+        for arm, pairs in _paired_runs(first[1], other, table).items():
+            seeds = sorted(pairs)
+            theirs, ours = ({s: pairs[s][side] for s in seeds} for side in (0, 1))
+            comparison = compare(ours, theirs)
+            equal = sum(ours[seed] == theirs[seed] for seed in seeds)
+            sd = comparison.sd
+            cells.append(
+                (
+                    arm,
+                    f"{head} minus {first[0]}",
+                    spell_difference(comparison, shown),
+                    DASH if sd is None else spell_number(sd * shown.scale, shown.digits),
+                    spell_amount(max(abs(ours[s] - theirs[s]) for s in seeds), shown),
+                    f"{equal} of {len(seeds)}",
+                )
+            )
+            records.append(
+                {"arm": arm, "column": head, "against": first[0], "n": comparison.n}
+                | {"difference": comparison.difference, "difference_sd": sd}
+                | {
+                    "difference_ci_low_unadjusted": comparison.ci_low,
+                    "difference_ci_high_unadjusted": comparison.ci_high,
+                    "equal": equal,
+                }
+            )
+    if not cells:
+        return None
+    return Listing(
+        name="same_runs",
+        title="The same runs in two columns",
+        header=(
+            "arm",
+            "columns",
+            spell_heading(shown.label, shown),
+            "sd of a seed",
+            "largest",
+            "equal",
+        ),
+        cells=tuple(cells),
+        caption="Runs of one configuration and seed, which compute the same but for rounding: "
+        "mean difference with its unadjusted 95 % t interval, sd and largest of the "
+        "differences, and how many are equal to the last digit.",
+        records=tuple(records),
+    )
+
+
+def _paired_runs(
+    first: JoinedColumn, other: JoinedColumn, table: Table
+) -> dict[str, dict[int, tuple[float, float]]]:
+    """Return the values of the runs that both columns have, by arm and seed."""
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    arranged = [arrange(column.study, column.results) for column in (first, other)]
+    ours, theirs = (values_of(of, table.metric, table.readout) for of in arranged)
+    for arm, by_seed in ours.items():
+        for seed in by_seed.keys() & theirs.get(arm, {}).keys():
+            keys = {of[arm][seed].run.key for of in arranged}
+            if len(keys) == 1:
+                found.setdefault(arm, {})[seed] = (by_seed[seed], theirs[arm][seed])
+    return found
