@@ -15,49 +15,38 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from mixup_core.problem import Problem
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.numbers.runs import arrange, counted_runs, values_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
-from reports.numbers.statistics import Summary, prediction_interval, summarise
+from reports.numbers.statistics import Summary, summarise
+from reports.pages.manuscript_cells import (
+    NEAR,
+    OTHER,
+    SAME,
+    MeasuredColumn,
+    escaped,
+    mark_of,
+    read_cell,
+    spell_claim,
+    spell_judged_value,
+    spell_mean,
+    spell_number,
+    spell_summary,
+)
 from reports.tables.searched import spell_winner
-from reports.tables.verdicts import spell_compared, spell_judged
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult, read_results
-from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
 """Files of each report that are published beside the page."""
-
-_CLOSE = 0.1
-"""Relative distance up to which a number measured again is called close."""
-
-_ROUNDING = 1e-9
-"""Part of a value up to which half of its interval is rounding."""
-
-_SAME, _NEAR, _OTHER = "=", "≈", "≠"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MeasuredColumn:
-    """A column of numbers that are measured again."""
-
-    heading: str
-    metric: str
-    place: float | None = None
-    """Place on the axis of the problem; None: the read-out of the study."""
-    scale: float = 1.0
-    """Factor from the stored value to the one printed."""
 
 
 @dataclass(kw_only=True)
@@ -126,12 +115,12 @@ class Manuscript:
                     claim.says,
                     claim.source,
                     f"**{row['verdict']}**",
-                    _spell_compared(measured, claim, row["reference"]),
-                    _spell_judged(measured, claim, row),
+                    spell_claim(measured, claim, row["reference"]),
+                    spell_judged_value(measured, claim, row),
                     row["n"],
                 ]
             )
-        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+        return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def winner(self, study: str) -> str:
         """Return the point that a search selected, from `points.csv`, for a sentence.
@@ -147,9 +136,9 @@ class Manuscript:
             return f"none of {len(points)} points is selected"
         (row,) = chosen
         paths = [parameter.path for parameter in search.space.parameters]
-        values = {path: _read(row[path]) for path in paths if row[path]}
+        values = {path: read_cell(row[path]) for path in paths if row[path]}
         tied = sum(other["tied"] == "true" for other in points)
-        mean = _spell_summary(row, search.strategy.objectives[0], problem)
+        mean = spell_summary(row, search.strategy.objectives[0], problem)
         return escape_markdown(
             f"{spell_winner(row['arm'], values, tied)} "
             f"({problem.metric(search.strategy.objectives[0]).heading}: {mean} over {row['n']} "
@@ -165,9 +154,9 @@ class Manuscript:
         grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
         for row in self._rows(study, "table.csv"):
             cells = [row["arm"], f"{row['n']}/{row['seeds_expected']}"]
-            cells += [_spell_summary(row, metric, problem) for metric in metrics]
+            cells += [spell_summary(row, metric, problem) for metric in metrics]
             grid.append(cells)
-        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+        return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def again(
         self,
@@ -201,12 +190,12 @@ class Manuscript:
                     cells.append(DASH if word == "-" else f"{DASH} ({word})")
                     continue
                 most = max(most, ours.n)
-                mark = _mark(ours, word, printed_seeds)
+                mark = mark_of(ours, word, printed_seeds)
                 counts[mark] += 1
-                cells.append(f"{_spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
+                cells.append(f"{spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
             grid.append([arm, f"{most}/{len(measured.seeds_of(arm))}", *cells])
-        table = markdown_grid([[_escaped(cell) for cell in line] for line in grid])
-        told = ", ".join(f"{counts[mark]} {mark}" for mark in (_SAME, _NEAR, _OTHER))
+        table = markdown_grid([[escaped(cell) for cell in line] for line in grid])
+        told = ", ".join(f"{counts[mark]} {mark}" for mark in (SAME, NEAR, OTHER))
         judged = ""
         if printed_seeds is not None:
             of = "one seed" if printed_seeds == 1 else f"a mean of {printed_seeds} seeds"
@@ -220,7 +209,7 @@ class Manuscript:
         """Return the mean of a metric of an arm over its seeds, for a sentence."""
         column = MeasuredColumn(heading="", metric=metric, place=place, scale=scale)
         found = self._measured(study, arm, column)
-        return DASH if found is None else _spell(found.mean)
+        return DASH if found is None else spell_number(found.mean)
 
     def first(self, study: str, arm: str, metric: str, level: float) -> str:
         """Return the first place on the axis where the mean over seeds is at most a level.
@@ -250,12 +239,13 @@ class Manuscript:
         grid = [["arm", "runs", *(problem.metric(m).heading for m in metrics), "s per run"]]
         for arm, each in seconds.items():
             means = [
-                _spell(problem.metric(metric).scale * float(rows[arm][f"{metric}_mean"]))
+                spell_number(problem.metric(metric).scale * float(rows[arm][f"{metric}_mean"]))
                 for metric in metrics
             ]
-            spread = f"{_spell(sum(each) / len(each))} ({_spell(min(each))} to {_spell(max(each))})"
+            mean, least, most = map(spell_number, (sum(each) / len(each), min(each), max(each)))
+            spread = f"{mean} ({least} to {most})"
             grid.append([arm, str(len(each)), *means, spread])
-        return markdown_grid([[_escaped(cell) for cell in line] for line in grid])
+        return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def figure(self, study: str, name: str) -> str:
         """Return a figure of a study's report with its caption; picture and numbers are kept."""
@@ -313,94 +303,6 @@ def _place_of(study: Study, record: EpochRecord) -> float:
     """Return where a record stands on the axis of its problem."""
     axis = study.problem.axis.metric
     return record.epoch + 1 if axis is None else record.metrics[axis]
-
-
-def _mark(ours: Summary, printed: str, seeds: int | None) -> str:
-    number = Decimal(printed)
-    exponent = number.as_tuple().exponent
-    assert isinstance(exponent, int), "a printed number is finite"
-    unit = 10.0**exponent
-    if abs(ours.mean - float(number)) <= 0.5 * unit * (1 + 1e-9):
-        return _SAME
-    ends = (ours.ci_low, ours.ci_high)
-    low, high = ends if seeds is None else prediction_interval(ours, seeds) or (None, None)
-    is_within = low is not None and high is not None and low <= float(number) <= high
-    is_near = abs(ours.mean - float(number)) <= _CLOSE * abs(ours.mean)
-    return _NEAR if is_within or is_near else _OTHER
-
-
-def _spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
-    """Return the mean of a metric in a line of a report's CSV, ± half of its 95 % interval."""
-    scale = problem.metric(metric).scale
-    mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
-    if not mean:
-        return DASH
-    half = scale * (float(high) - float(low)) / 2 if low and high else None
-    return _spell_mean(scale * float(mean), half, row["n"])
-
-
-def _read(cell: str) -> Any:
-    """Return the value that a cell of a CSV was written from."""
-    try:
-        return json.loads(cell)
-    except ValueError:
-        return cell
-
-
-def _spell(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def _spell_mean(mean: float, half: float | None, n: str = "") -> str:
-    """Return `0.3312 ± 0.0021`, or `100 (all 5)` where all of n values are the same.
-
-    An interval of no width would say that another seed gives the same, which nobody knows.
-    """
-    if half is None:
-        return _spell(mean)
-    if half <= _ROUNDING * abs(mean):
-        return f"{_spell(mean)} (all {n})" if n else _spell(mean)
-    return f"{_spell(mean)} ± {half:.2g}"
-
-
-def _spell_compared(study: Study, claim: Claim, reference: str) -> str:
-    """Return the comparison of a claim as text, with the difference that its source gives."""
-    compared = spell_compared(study, claim)
-    if not reference or claim.that.number is not None:
-        return compared
-    shown = study.problem.metric(claim.that.metric)
-    return (
-        f"{compared} (source: {_spell_in(float(reference) * shown.scale, shown.difference_unit)})"
-    )
-
-
-def _spell_judged(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
-    """Return `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
-    value, low, high = (row[name] for name in ("value", "low", "high"))
-    if not value:
-        return DASH
-    shown = study.problem.metric(claim.that.metric)
-    unit = shown.difference_unit if claim.that.number is None else shown.unit
-    mean = shown.scale * float(value)
-    if not low or not high:
-        told = _spell_in(mean, unit)
-    elif float(high) - float(low) <= 2 * _ROUNDING * abs(float(value)):
-        told = f"{_spell_in(mean, unit)} (all {row['n']})"
-    else:
-        ends = [shown.scale * float(end) for end in (low, high)]
-        digits = next(d for d in range(4, 18) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}")
-        told = f"{mean:.{digits}g} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}] {unit}".rstrip()
-    return f"{spell_judged(study, claim)}: {told}"
-
-
-def _spell_in(value: float, unit: str) -> str:
-    return f"{_spell(value)} {unit}".rstrip()
-
-
-def _escaped(cell: str) -> str:
-    """Return a cell whose bold survives."""
-    is_bold = cell.startswith("**") and cell.endswith("**")
-    return cell if is_bold else escape_markdown(cell)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Same runs: how far runs of one key end from each other on different machines."""
+"""Runs of one key in two columns: how far they end from each other on different machines."""
 
 from collections.abc import Sequence
 

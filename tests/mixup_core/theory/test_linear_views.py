@@ -9,11 +9,7 @@ from scipy.special import log_softmax, xlogy
 
 from mixup_core.laws import Beta, BetaAb, Erm, Law, Midpoint
 from mixup_core.rules import RuleError
-from mixup_core.theory.linear_views import (
-    Excess,
-    Gap,
-    Gradients,
-    LinearViewsConfig,
+from mixup_core.theory.linear_correlations import (
     divergence,
     equal_excess,
     equal_gap,
@@ -22,6 +18,7 @@ from mixup_core.theory.linear_views import (
     pair_excess,
     sampled_correlations,
 )
+from mixup_core.theory.linear_views import Excess, Gap, Gradients, LinearViewsConfig
 from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 

@@ -1,0 +1,209 @@
+"""Linear correlations: losses and gradients of a linear model on two views, by its correlations."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mixup_core.arrays import Floats
+from mixup_core.laws import Law
+
+BETA_RANGE = (0.1, 0.9)
+"""Range of beta, the share of a point's first feature."""
+
+
+def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
+    """Return the cross entropy of a mixed label above its entropy, in nats, without cancellation.
+
+    With q the share of the own label, z, z' the logits of both labels and L the log of the summed
+    exponentials of all other logits,
+
+        KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q),
+
+    and for q = 1, where the partner's label is another one than the own, z' belongs to the others.
+
+    Args:
+        own: z, of any shape that the others broadcast with.
+        partner: z'; of no meaning where the share is 1.
+        log_others: L, -inf where there are no other labels; with z' in it where the share is 1.
+        share: q, in (0, 1].
+    """
+    from scipy.special import logit
+
+    is_pure = np.asarray(share) == 1
+    inner = np.where(is_pure, 0.5, share)
+    apart = np.where(is_pure, 0.0, own - partner - logit(inner))
+    small = np.clip(apart, -1, 1)
+    between = np.where(
+        np.abs(apart) <= 1,
+        np.log1p(inner * np.expm1(small)) - inner * small,
+        np.logaddexp(np.log(inner) + apart, np.log1p(-inner)) - inner * apart,
+    )
+    both = np.where(is_pure, own, np.logaddexp(own, partner))
+    excess: Floats = np.where(is_pure, 0.0, between) + np.logaddexp(0.0, log_others - both)
+    return excess
+
+
+def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
+    """Return how far each mixed pair's loss is above its label's entropy: (N, N), nats.
+
+    Args:
+        logits: (N, k), of the points; those of lam x_i + (1 - lam) x_j follow by linearity.
+        labels: (N,), integers in [0, k).
+        lam: Weight of the row's point, in [0, 1].
+    """
+    from scipy.special import logsumexp
+
+    num_points, num_classes = logits.shape
+    mixed = lam * logits[:, None] + (1 - lam) * logits
+    rows, columns = np.broadcast_arrays(labels[:, None], labels[None, :])
+    if lam < 0.5:  # the larger share is the own label's, so that it is never 0
+        rows, columns = columns, rows
+    own = np.take_along_axis(mixed, rows[..., None], 2)[..., 0]
+    partner = np.take_along_axis(mixed, columns[..., None], 2)[..., 0]
+    share = np.where(rows == columns, 1.0, max(lam, 1 - lam))
+    known = np.arange(num_classes) == rows[..., None]
+    known |= (np.arange(num_classes) == columns[..., None]) & (share < 1)[..., None]
+    others = logsumexp(np.where(known, -np.inf, mixed), axis=2)
+    return divergence(own, partner, others, share).reshape(num_points, num_points)
+
+
+def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
+    """Return the excess of a pair of two classes where all correlations are C, in nats.
+
+    The logits are lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the excess is
+    log(2 + (k - 2) e^{-C / 2}) - log 2.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
+
+    Args:
+        correlation: C.
+        lam: In [0, 1], any shape.
+        classes: k.
+    """
+    share = np.maximum(lam, 1 - np.asarray(lam))
+    log_zeros = math.log(classes - 2) if classes > 2 else -math.inf
+    partner = (1 - share) * correlation
+    others = np.where(share == 1, np.logaddexp(log_zeros, partner), log_zeros)
+    return divergence(share * correlation, partner, others, share)
+
+
+def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> float:
+    """Return the expected excess of a model whose correlations are all C, in nats.
+
+        (k - 1)/k E[equal_gap(C, lam)] + (1/k) log(1 + (k - 1) e^{-C})
+
+    Source: as `equal_gap`; the second term is that of a pair of one class.
+    """
+    apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
+    same = math.log1p((classes - 1) * math.exp(-correlation))
+    return (classes - 1) / classes * apart + same / classes
+
+
+def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
+    """Return the least mean of `equal_gap` over C, and the C where it is reached.
+
+    The mean is convex in C, so that its derivative, E[sum of softmax times logit slope] minus the
+    slope of the labels, has one root. For lam = 1/2 and lam = 0 or 1 alone it has none: the gap
+    tends to 0 as C grows, and that is what is returned, with an infinite C.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
+
+    Args:
+        lam: (nodes,), values of equal weight.
+        classes: k.
+    """
+    slopes = np.stack([lam, 1 - lam])
+    target = float((lam**2 + (1 - lam) ** 2).mean())
+    if np.isin(lam, [0.0, 0.5, 1.0]).all():
+        return 0.0, math.inf
+
+    from scipy.optimize import brentq
+
+    def derivative(correlation: float) -> float:
+        exponentials = np.exp(correlation * (slopes - slopes.max(axis=0)))
+        zeros = (classes - 2) * np.exp(-correlation * slopes.max(axis=0))
+        softmax = exponentials / (exponentials.sum(axis=0) + zeros)
+        return float((softmax * slopes).sum(axis=0).mean()) - target
+
+    upper = 1.0
+    while derivative(upper) < 0:
+        upper *= 2
+    best = float(brentq(derivative, 0.0, upper, xtol=1e-12, rtol=1e-13))
+    return float(equal_gap(best, lam, classes).mean()), best
+
+
+def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
+    """Return (target - softmax) of the own class in a mixed pair: partner of another class, same.
+
+    The model is w_y = delta v_{y,1} for every class, so a point with share beta has the logit
+    beta delta at its own class and 0 elsewhere.
+
+    Args:
+        delta: Correlation with the first feature.
+        classes: k.
+        own: beta of the point of class y, weighted by lam.
+        partner: beta of the other.
+        lam: Weight of the first.
+    """
+    from scipy.special import expit
+
+    first, second = lam * own * delta, (1 - lam) * partner * delta
+    log_zeros = math.log(classes - 2) if classes > 2 else -math.inf
+    apart = lam - expit(first - np.logaddexp(second, log_zeros))
+    same = expit(math.log(classes - 1) - first - second)
+    return apart, same
+
+
+def gradient_correlations(
+    law: Law, classes: int, delta: float, nodes: int = 200
+) -> tuple[float, float]:
+    """Return <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> where w = delta v_1.
+
+    Expectations over all ordered pairs, with u = 1 - beta or 2 beta - 1 the component of a point:
+
+        (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
+            + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
+
+    phi, phi', phi'' the softmax of class y in a pair where it comes first, second, or twice. For
+    midpoint and ERM that is
+
+        (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
+        (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
+
+    By Gauss-Legendre quadrature in beta and beta' (128 nodes each) and `nodes` quantiles in lam.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: the first stays
+    above Theta(1/k^2) for midpoint and falls as O(k^{1 - 0.1 c}) for ERM, delta = c log k.
+    """
+    places, weights = np.polynomial.legendre.leggauss(128)
+    low, high = BETA_RANGE
+    betas, weights = low + (high - low) * (places + 1) / 2, weights / 2
+    own, partner, weight = betas[:, None], betas[None, :], weights[:, None] * weights
+    totals = np.zeros(2)
+    quantiles = law.nodes(nodes)
+    for lam in quantiles:
+        apart, same = _pulls(delta, classes, own, partner, lam)
+        swapped, _ = _pulls(delta, classes, own, partner, 1 - lam)
+        pull = (classes - 1) * (apart * lam + swapped * (1 - lam))
+        for index, (u, v) in enumerate([(1 - own, 1 - partner), (2 * own - 1, 2 * partner - 1)]):
+            totals[index] += (weight * (pull * u + same * (lam * u + (1 - lam) * v))).sum()
+    second, difference = totals / classes**2 / len(quantiles)
+    return float(second), float(difference)
+
+
+def sampled_correlations(
+    law: Law, classes: int, delta: float, draws: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return `gradient_correlations` estimated from drawn pairs, averaged over the classes."""
+    labels = rng.integers(classes, size=(2, draws))
+    own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))
+    lam = law.draw(draws, rng)
+    is_same = labels[0] == labels[1]
+    first, same = _pulls(delta, classes, own, partner, lam)
+    second, _ = _pulls(delta, classes, partner, own, 1 - lam)
+    sums = []
+    for u, v in ((1 - own, 1 - partner), (2 * own - 1, 2 * partner - 1)):
+        together = same * (lam * u + (1 - lam) * v)
+        sums.append(np.where(is_same, together, first * lam * u + second * (1 - lam) * v))
+    return float(sums[0].mean()) / classes, float(sums[1].mean()) / classes

@@ -1,0 +1,123 @@
+"""Cells of a manuscript: numbers measured again, marked and spelled beside those of a source."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from mixup_core.problem import Problem
+from reports.numbers.spelling import DASH, escape_markdown
+from reports.numbers.statistics import Summary, prediction_interval
+from reports.tables.verdicts import spell_compared, spell_judged
+from sweeps.study.claims import Claim
+from sweeps.study.study import Study
+
+_CLOSE = 0.1
+"""Relative distance up to which a number measured again is called close."""
+
+_ROUNDING = 1e-9
+"""Part of a value up to which half of its interval is rounding."""
+
+SAME, NEAR, OTHER = "=", "≈", "≠"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredColumn:
+    """A column of numbers that are measured again."""
+
+    heading: str
+    metric: str
+    place: float | None = None
+    """Place on the axis of the problem; None: the read-out of the study."""
+    scale: float = 1.0
+    """Factor from the stored value to the one printed."""
+
+
+def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
+    """Return the mark of our mean beside a printed number: equal, near or other."""
+    number = Decimal(printed)
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "a printed number is finite"
+    unit = 10.0**exponent
+    if abs(ours.mean - float(number)) <= 0.5 * unit * (1 + 1e-9):
+        return SAME
+    ends = (ours.ci_low, ours.ci_high)
+    low, high = ends if seeds is None else prediction_interval(ours, seeds) or (None, None)
+    is_within = low is not None and high is not None and low <= float(number) <= high
+    is_near = abs(ours.mean - float(number)) <= _CLOSE * abs(ours.mean)
+    return NEAR if is_within or is_near else OTHER
+
+
+def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
+    """Return the mean of a metric in a line of a report's CSV, ± half of its 95 % interval."""
+    scale = problem.metric(metric).scale
+    mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
+    if not mean:
+        return DASH
+    half = scale * (float(high) - float(low)) / 2 if low and high else None
+    return spell_mean(scale * float(mean), half, row["n"])
+
+
+def read_cell(cell: str) -> Any:
+    """Return the value that a cell of a CSV was written from."""
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def spell_number(value: float) -> str:
+    """Return a number with four significant digits."""
+    return f"{value:.4g}"
+
+
+def spell_mean(mean: float, half: float | None, n: str = "") -> str:
+    """Return `0.3312 ± 0.0021`, or `100 (all 5)` where all of n values are the same.
+
+    An interval of no width would say that another seed gives the same, which nobody knows.
+    """
+    if half is None:
+        return spell_number(mean)
+    if half <= _ROUNDING * abs(mean):
+        return f"{spell_number(mean)} (all {n})" if n else spell_number(mean)
+    return f"{spell_number(mean)} ± {half:.2g}"
+
+
+def spell_claim(study: Study, claim: Claim, reference: str) -> str:
+    """Return the comparison of a claim as text, with the difference that its source gives."""
+    compared = spell_compared(study, claim)
+    if not reference or claim.that.number is not None:
+        return compared
+    shown = study.problem.metric(claim.that.metric)
+    return f"{compared} (source: {spell_in(float(reference) * shown.scale, shown.difference_unit)})"
+
+
+def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
+    """Return `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
+    value, low, high = (row[name] for name in ("value", "low", "high"))
+    if not value:
+        return DASH
+    shown = study.problem.metric(claim.that.metric)
+    unit = shown.difference_unit if claim.that.number is None else shown.unit
+    mean = shown.scale * float(value)
+    if not low or not high:
+        told = spell_in(mean, unit)
+    elif float(high) - float(low) <= 2 * _ROUNDING * abs(float(value)):
+        told = f"{spell_in(mean, unit)} (all {row['n']})"
+    else:
+        ends = [shown.scale * float(end) for end in (low, high)]
+        digits = next(d for d in range(4, 18) if f"{ends[0]:.{d}g}" != f"{ends[1]:.{d}g}")
+        told = f"{mean:.{digits}g} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}] {unit}".rstrip()
+    return f"{spell_judged(study, claim)}: {told}"
+
+
+def spell_in(value: float, unit: str) -> str:
+    """Return a number with its unit."""
+    return f"{spell_number(value)} {unit}".rstrip()
+
+
+def escaped(cell: str) -> str:
+    """Return a cell whose bold survives."""
+    is_bold = cell.startswith("**") and cell.endswith("**")
+    return cell if is_bold else escape_markdown(cell)
