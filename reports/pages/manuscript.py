@@ -81,7 +81,7 @@ class Manuscript:
             self.cost, self.figure,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
-        environment.globals["MeasuredColumn"] = MeasuredColumn
+        environment.globals["Column"] = MeasuredColumn
         text = environment.from_string(template.read_text(encoding="utf-8")).render()
         page = self.out / "README.md"
         page.parent.mkdir(parents=True, exist_ok=True)
