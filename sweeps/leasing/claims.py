@@ -324,7 +324,9 @@ def _put(store: Store, name: str, content: bytes) -> None:
     path = store.files.root / name
     make_private_folder(path.parent)
     beside = path.with_name(f"{path.name}.tmp")
-    beside.write_bytes(content)
+    beside.unlink(missing_ok=True)  # of a killed driver; or a link or a pipe, which others may make
+    with beside.open("xb") as file:
+        file.write(content)
     beside.replace(path)
 
 

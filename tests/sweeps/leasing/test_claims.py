@@ -1,5 +1,6 @@
 """Claims: of two live drivers one trains a stage, a dead one's claims are void."""
 
+import os
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -190,6 +191,26 @@ def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: by
     (tmp_path / "claims" / "a.json").write_bytes(content)
     (tmp_path / "claims" / "No Study.json").write_bytes(b'{"token": 1, "trained": ["00"]}')
     assert not read_claims(store).trained
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["a.json", "a.json.tmp", "a.planned.tmp"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_others_put_in_the_place_of_a_note_is_replaced_and_never_written_to(
+    store: Store, tmp_path: Path, name: str, kind: str
+) -> None:
+    outside, place = tmp_path / "outside", tmp_path / "claims" / name
+    outside.write_text("mine")
+    place.parent.mkdir(mode=0o700)
+    if kind == "link":
+        place.symlink_to(outside)
+    else:
+        os.mkfifo(place)
+    first, second = Driver(store, "a"), Driver(store, "b")
+    first.claims.expect({"x": (KEYS[:4], ())})
+    assert first.trains("x", KEYS[:4])
+    assert not second.trains("y", KEYS[3:])
+    assert outside.read_text() == "mine"
 
 
 def test_of_drivers_that_claim_at_once_never_two_train(store: Store) -> None:
