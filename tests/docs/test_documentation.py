@@ -55,6 +55,21 @@ def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     assert not missing
 
 
+TEXTS = [*_pages(), *sorted(ROOT.glob("*.md")), ROOT / "llms.txt"]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_every_file_that_a_text_names_or_links_to_is_there(page: Path) -> None:
+    text = page.read_text()
+    links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)[^)]*\)", text)
+    named = re.findall(r"`((?:mixup_core|sweeps|reports|tests|docs|examples)/[a-z_./-]+\.(?:py|md|yaml))`", text)
+    if page.name == "CHANGELOG.md":
+        named = []  # it names files of earlier releases
+    missing = {link for link in links if not (page.parent / link).exists()}
+    missing |= {name for name in named if not (ROOT / name).exists()}
+    assert not missing - {"_generated/left-out.md"}
+
+
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
 def test_every_block_has_a_language_that_a_test_knows(page: Path) -> None:
     text = page.read_text()
