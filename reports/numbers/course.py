@@ -1,7 +1,7 @@
 """Course: the looks at claims whose seeds are added until they are decided.
 
 At each look every open question is asked of all of its seeds so far, at the error level that the
-look may spend (`reports.numbers.bounds`). Holm's procedure shares 5 % between the questions: at a
+look may spend (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at a
 look with k of them not decided yet, one is decided if its level over all looks together is at most
 5 % / k, and the next at 5 % / (k - 1).
 
@@ -18,8 +18,8 @@ from typing import Literal
 
 from scipy import special
 
-from reports.numbers.bounds import nominal_levels, overall_level
 from reports.numbers.statistics import CONFIDENCE, Comparison
+from sweeps.study.bounds import nominal_levels, overall_level
 from sweeps.study.until_decided import UntilDecided
 
 _LEVEL = 1 - CONFIDENCE

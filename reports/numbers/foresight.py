@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mixup_core.arrays import Floats
-from reports.numbers.bounds import nominal_levels
 from reports.numbers.course import Decides, chance_at_the_end
 from reports.numbers.statistics import CONFIDENCE
+from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 
 STUDIES = 300

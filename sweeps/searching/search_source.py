@@ -10,6 +10,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.selection import (
+    PooledSpread,
     confirmation_is_due,
     has_settled,
     is_clearly_worse,
@@ -77,6 +78,7 @@ class SearchSource:
         self._outstanding: dict[int, set[str]] = {}
         self._failed: set[str] = set()
         self._variances: dict[str, float] = {}
+        self._values: dict[int, tuple[float, ...]] = {}
         known = read_results(study.grown(points).runs(), store)
         told = {point.arm for point in points if point.is_known}  # trained at another's expense
         self._trained.add(result.stage for result in known if result.run.arm not in told)
@@ -247,13 +249,14 @@ class SearchSource:
             self._judge(point)
 
     def _judge(self, point: Point) -> None:
-        """Close a point whose started seeds have ended, or add its remaining seeds."""
+        """Close a point whose started seeds have ended, or add its next seeds."""
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
         rest = [run for run in runs if not self._has_ended(run)]
-        after = self._search.strategy.prune_after
-        first = values[:after]
+        looks = self._search.strategy.prune_looks(len(runs))
+        first = next((place for place, value in enumerate(values) if value is None), len(values))
+        look = max((size for size in looks if size <= first), default=None)
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]
             self._close(replace(point, state="complete", objectives=tuple(means)))
@@ -261,12 +264,14 @@ class SearchSource:
             begun = max(number for number, run in enumerate(runs, 1) if run not in rest)
             early = None if begun == len(runs) else begun
             self._close(replace(point, state="failed", num_seeds=early))
-        elif after is not None and None not in first and not self._failed & {r.key for r in runs}:
-            if not self._is_worse([value[0] for value in first if value is not None]):
-                self._outstanding[point.number] = {run.key for run in rest}
-                self._joining += rest
+        elif look is not None and not self._failed & {r.key for r in runs}:
+            if not self._is_worse([value[0] for value in measured[:look]], looks):
+                following = next((size for size in looks if size > look), len(runs))
+                block = [run for run in runs[:following] if run in rest]
+                self._outstanding[point.number] = {run.key for run in block}
+                self._joining += block
                 return
-            self._close(replace(point, state="pruned", num_seeds=after))
+            self._close(replace(point, state="pruned", num_seeds=look))
         # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
         del self._outstanding[point.number]
 
@@ -274,7 +279,7 @@ class SearchSource:
         self._proposals.tell(point)
         self._points[point.number] = point
 
-    def _is_worse(self, errors: Sequence[float]) -> bool:
+    def _is_worse(self, errors: Sequence[float], looks: Sequence[int]) -> bool:
         complete = [point for point in self._points.values() if point.state == "complete"]
         if not complete:
             return False
@@ -285,7 +290,20 @@ class SearchSource:
             return False
         problem, objective = self._study.problem, self._search.strategy.objectives[0]
         size = problem.sample_size(self._search.config_of(best.values), objective)
-        return is_clearly_worse(errors, theirs, points=self._search.points, size=size)
+        points = self._search.points
+        pooled = PooledSpread.of(list(self._complete_values())) if len(looks) > 1 else None
+        return is_clearly_worse(
+            errors, theirs, points=points, size=size, looks=looks, pooled=pooled
+        )
+
+    def _complete_values(self) -> Iterator[tuple[float, ...]]:
+        """Return the first objective of each complete point at every seed, read once."""
+        for number, point in self._points.items():
+            if point.state == "complete" and number not in self._values:
+                found = map(self._objectives, read_results(self._runs(point), self._store))
+                self._values[number] = tuple(value[0] for value in found if value is not None)
+        whole = len(self._bare.seeds)
+        return (values for values in self._values.values() if len(values) == whole)
 
     def _conclude(self) -> None:
         """Choose the winner and add its confirmation, once every point is closed."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import stdev
 
 from mixup_core.keys import stage_keys
@@ -150,33 +150,94 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
     return best_before - best_of_last < math.sqrt(math.fsum(known) / len(known))
 
 
-def is_clearly_worse(
-    errors: Sequence[float], best: Sequence[float], *, points: int, size: int | None = None
+def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are of
+    errors: Sequence[float],
+    best: Sequence[float],
+    *,
+    points: int,
+    size: int | None = None,
+    looks: Sequence[int] = (),
+    pooled: "PooledSpread | None" = None,
 ) -> bool:
     """Return whether a point may be pruned: worse than the best at the same seeds, beyond noise.
 
     That is so if the one-sided bound of the mean paired difference, by Student's t, is above zero.
-    Its level is 1 - 5 % / m, with m the number of pairs of points: each point is compared once,
-    with the luckiest of those before it, and any pair may be the one. Of 20 equal points any is
-    pruned in 2 to 3 % of 1,500 simulated searches, at 3, 5 and 10 seeds. Errors that are shares of
-    N images are counts, so the difference d of two of them varies by no less than |d| / N.
+    With one look its level is 1 - 5 % / m, with m the number of pairs of points: each point is
+    compared once, with the luckiest of those before it, and any pair may be the one. Of 20 equal
+    points any is pruned in 2 to 3 % of 1,500 simulated searches, at 3, 5 and 10 seeds.
+
+    In a race, with several looks, the best point is pruned in at most 5 % of searches: it may be
+    compared with every other, and all looks at two points together have the level 5 % / (points -
+    1), by the bounds of planned looks (`sweeps.study.bounds`). The few seeds of a look know their
+    spread badly, so the pooled one of complete points stands for it where theirs is smaller. That
+    takes points to vary alike over seeds: of 20 equal points the best is pruned in 1 % of searches,
+    and in 7 % if it alone varies three times as much (1,000 simulated searches each).
+
+    Errors that are shares of N images are counts, so the difference d of two of them varies by no
+    less than |d| / N.
 
     Args:
         errors: Objective of the point, one per seed, at least two.
         best: Objective of the best complete point so far, at the same seeds.
         points: Number of points of the search.
         size: Number of images of which each error is the share; None: it is no share.
+        looks: Numbers of seeds at which points are compared; that of `errors` is one of them.
+        pooled: Spread of complete points, for a race; None: there are too few.
     """
     from scipy.stats import t  # takes longer to load than everything else that reads a study
 
     differences = [ours - theirs for ours, theirs in zip(errors, best, strict=True)]
     n = len(differences)
     mean = math.fsum(differences) / n
-    pairs = max(1, points * (points - 1) // 2)
     variance = math.fsum((d - mean) ** 2 for d in differences) / (n - 1)
     if size is not None:
         variance = max(variance, max(abs(mean), 1 / size) / size)
-    return bool(mean > float(t.isf(0.05 / pairs, n - 1)) * math.sqrt(variance / n))
+    if len(looks) > 1:
+        from sweeps.study.bounds import nominal_levels
+
+        both_sides = nominal_levels(tuple(looks), _SPENDING, 2 * _MISSED / max(1, points - 1))
+        level = both_sides[list(looks).index(n)] / 2
+        if pooled is not None:
+            limit = float(t.isf(level, pooled.freedom))
+            return mean > limit * math.sqrt(max(variance, pooled.variance) / n)
+    else:
+        level = _MISSED / max(1, points * (points - 1) // 2)
+    return bool(mean > float(t.isf(level, n - 1)) * math.sqrt(variance / n))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PooledSpread:
+    """Variance of the difference of two points at one seed, estimated from several points."""
+
+    variance: float
+    freedom: int
+
+    @classmethod
+    def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
+        """Return it from the values of complete points at equal seeds; None with fewer than three.
+
+        The residuals of points and seeds that add up have (points - 1) (seeds - 1) degrees of
+        freedom, and a difference varies twice as much as each.
+        """
+        if len(values) < 3:
+            return None
+        points, seeds = len(values), len(values[0])
+        columns = [math.fsum(column) / points for column in zip(*values, strict=True)]
+        whole = math.fsum(columns) / seeds
+        rows = [math.fsum(row) / seeds for row in values]
+        squares = math.fsum(
+            (value - columns[seed] - mean + whole) ** 2
+            for row, mean in zip(values, rows, strict=True)
+            for seed, value in enumerate(row)
+        )
+        freedom = (points - 1) * (seeds - 1)
+        return cls(variance=2 * squares / freedom, freedom=freedom)
+
+
+_MISSED = 0.05
+"""Probability of pruning wrongly in a whole search."""
+_SPENDING = 0.45
+"""Exponent by which it is spread over the looks of a race; that of studies until decided."""
 
 
 def _dominates(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:

@@ -12,7 +12,7 @@ from mixup_core.problem import Config, Seed, problem_of, with_named_teacher
 from mixup_core.rules import require
 from mixup_core.tree.building import with_values
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import Distinct, Range
+from mixup_core.tree.limits import Count, Distinct, Range
 from mixup_core.tree.written_forms import plugins_of
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Distribution, Integer, Real, Space
@@ -64,12 +64,22 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience(Checked):
-    """Patience of a rule that ends points or searches early."""
+class Pruning(Checked):
+    """Numbers of seeds at which a point is compared with the best one, and may be left."""
 
     after: Annotated[int, Range(2)]
-    """Seeds of a point before it may be left (`prune`), or points in a row that gain nothing before
-    a search may end (`stop`)."""
+    """Seeds of a point before it may be left."""
+    every: Count | None = None
+    """Seeds of each further block, after which it may be left too: a race. None: the rest at
+    once."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience(Checked):
+    """Patience of a rule that ends searches early."""
+
+    after: Annotated[int, Range(2)]
+    """Points in a row that gain nothing before a search may end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +103,7 @@ class SearchStrategy(Checked):
     """Method that proposes points."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of the sampler."""
-    prune: Patience | None = None
+    prune: Pruning | None = None
     """Rule that prunes a point clearly worse than the best after fewer seeds than the study has.
     None: never."""
     budget: Budget | None = None
@@ -151,6 +161,17 @@ class SearchStrategy(Checked):
     def prune_after(self) -> int | None:
         """Seeds after which a clearly worse point gets no more; None: never."""
         return None if self.prune is None else self.prune.after
+
+    def prune_looks(self, seeds: int) -> tuple[int, ...]:
+        """Return the numbers of seeds at which a point may be left; empty: never.
+
+        Args:
+            seeds: Of a whole point.
+        """
+        if self.prune is None:
+            return ()
+        every = self.prune.every or seeds
+        return tuple(range(self.prune.after, seeds, every))
 
     @property
     def stop_after(self) -> int | None:
@@ -242,6 +263,8 @@ class Search:
                 repr(self.strategy.prune_after), repr(tuple(seeds)),
             ]
         )  # fmt: skip
+        if self.strategy.prune is not None and self.strategy.prune.every is not None:
+            decisive += f", every {self.strategy.prune.every}"
         corners = map(self.config_of, self.space.corners())
         if plugins := sorted({item for c in corners for item in plugins_of(c).items()}):
             decisive += f", {plugins!r}"

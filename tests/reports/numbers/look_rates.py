@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from reports.numbers.bounds import nominal_levels
 from reports.numbers.foresight import draw_effects, foresee
 from reports.numbers.spelling import markdown_grid
 from reports.numbers.statistics import CONFIDENCE
+from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")

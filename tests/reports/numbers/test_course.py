@@ -4,9 +4,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from reports.numbers.bounds import nominal_levels
 from reports.numbers.course import Answer, Question, take_looks
 from reports.numbers.statistics import compare, t_quantile
+from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")

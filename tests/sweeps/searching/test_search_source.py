@@ -44,6 +44,9 @@ from tests.sweeps.small_searches import (
 CONFIRM = STUDY + "  confirm: {seeds: [100, 101]}\n"
 
 
+RACE = STUDY.replace("seeds: 3", "seeds: 5") + "  prune: {after: 2, every: 1}\n"
+
+
 def points_of(driver: Driver) -> list[Point]:
     return list(driver.proposals.points())
 
@@ -73,7 +76,7 @@ def test_all_runs_that_may_wait_for_slots_are_counted(
 
 
 @pytest.mark.parametrize("kill_in", ["start", "report"])
-@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n", RACE])
 def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
     tmp_path: Path, kill_in: str, text: str
 ) -> None:
@@ -276,7 +279,7 @@ def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
     assert driver.trained + again.trained == whole.trained
 
 
-@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n"])
+@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n", RACE])
 def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -320,6 +323,22 @@ def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
         seeds = [seed for arm, seed in driver.trained if arm == point.arm]
         assert seeds == list(range(9 if point in pruned else 12))
         assert driver.source.study.seeds_of(point.arm) == tuple(seeds)
+    errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
+    best = min(errors[point.arm] for point in points if point.state == "complete")
+    assert all(errors[point.arm] > best for point in pruned)
+
+
+def test_points_of_a_race_are_left_at_any_of_its_looks(tmp_path: Path) -> None:
+    driver = Driver(read(tmp_path, RACE, "search.points=12", "seeds=12"), tmp_path).run()
+    points = points_of(driver)
+    seeds = {
+        point.arm: [seed for arm, seed in driver.trained if arm == point.arm] for point in points
+    }
+    pruned = [point for point in points if point.state == "pruned"]
+    assert len({point.num_seeds for point in pruned}) > 1
+    for point in points:
+        number = point.num_seeds if point in pruned else 12
+        assert seeds[point.arm] == list(range(number or 0))
     errors = {p.arm: expected_error(driver.source.study.arms[p.arm]) for p in points}
     best = min(errors[point.arm] for point in points if point.state == "complete")
     assert all(errors[point.arm] > best for point in pruned)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from reports.numbers.bounds import crossing, nominal_levels, overall_level
+from sweeps.study.bounds import crossing, nominal_levels, overall_level
 
 LOOKS = (3, 5, 8, 12, 20)
 
