@@ -8,7 +8,8 @@ from reports.pages.published import PUBLISHED
 def test_a_published_study_is_replayed_with_looks(tmp_path: Path) -> None:
     shutil.copytree(PUBLISHED / "order-of-laws", tmp_path / "order-of-laws")
     *_, line = looks_index(tmp_path).strip().splitlines()
-    name, looks, claims, runs, with_looks, saved, differ = (c.strip() for c in line.split("|")[1:-1])
+    cells = (cell.strip() for cell in line.split("|")[1:-1])
+    name, looks, claims, runs, with_looks, saved, differ = cells
     assert (name, looks, claims) == ("order-of-laws", "3, 4, 5, 6, 8, 10", "6")
     assert int(runs) == 70
     assert int(with_looks) < 60
