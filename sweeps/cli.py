@@ -19,6 +19,7 @@ from mixup_core.problem import DataError
 from mixup_core.store.errors import StoreError, StoreFullError
 from sweeps.commands.bench import bench
 from sweeps.commands.check import check
+from sweeps.commands.cite import cite
 from sweeps.commands.compare import compare
 from sweeps.commands.data import data
 from sweeps.commands.ending import Ending
@@ -26,6 +27,7 @@ from sweeps.commands.export import export
 from sweeps.commands.init import init
 from sweeps.commands.inspection import doctor, list_studies, plan, schema, status
 from sweeps.commands.list import list_launched
+from sweeps.commands.logs import logs
 from sweeps.commands.publish import publish
 from sweeps.commands.report import report
 from sweeps.commands.request import (
@@ -233,12 +235,14 @@ for command in (
     plan,
     status,
     why,
+    logs,
     stop,
     list_launched,
     check,
     init,
     compare,
     export,
+    cite,
     share,
     add,
     publish,

@@ -82,18 +82,11 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     state.to_bytes()
     if device == "cuda":
         return torch.cuda.max_memory_reserved() + info.num_bytes + _CONTEXT
-    return held_bytes()
-
-
-def held_bytes() -> int:
-    """Return the most bytes of memory that this process has held."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
+    status = Path("/proc/self/status")
+    if not status.exists():
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     # `ru_maxrss` counts what the parent held when it started this process, too.
-    return next(
-        int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")
-    )
+    lines = status.read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

@@ -3,7 +3,7 @@
 import io
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -139,7 +139,13 @@ class Training:
 
     def __iter__(self) -> Iterator[EpochRecord]:
         """Yield as `fit` does."""
-        return fit(self.config, self.data, self.state, device=self.device, teacher=self.teacher)
+        return (item for item in self.gradually() if isinstance(item, EpochRecord))
+
+    def gradually(self) -> Iterator[EpochRecord | float]:
+        """Yield as `fit_gradually` does."""
+        return fit_gradually(
+            self.config, self.data, self.state, device=self.device, teacher=self.teacher
+        )
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes."""
@@ -197,6 +203,25 @@ def fit(
         DivergedError: If a training loss or an evaluated likelihood is not finite.
         RuleError: If the teacher is not one that the configuration can learn from.
     """
+    items = fit_gradually(config, data, resume, device=device, teacher=teacher)
+    return (item for item in items if isinstance(item, EpochRecord))
+
+
+def fit_gradually(
+    config: TrainConfig,
+    data: Splits,
+    resume: TrainingState | None = None,
+    *,
+    device: torch.device | str = "cpu",
+    teacher: Teacher | None = None,
+) -> Iterator[EpochRecord | float]:
+    """Train a run as `fit` does, and yield the share of the epoch that is done after each step too.
+
+    The state is consistent after a record alone. Arguments and errors are those of `fit`.
+
+    Yields:
+        Records, and before each of them numbers that rise to 1.
+    """  # noqa: DOC501
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
@@ -208,7 +233,7 @@ def fit(
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
         how = config.in_epoch(epoch)
-        means = _train_epoch(config, epoch, how, loss, state, images, taught_by)
+        means = yield from _train_epoch(config, epoch, how, loss, state, images, taught_by)
         metrics = {f"train/{name}": value for name, value in means.items()}
         least = how.floor(loss, images.labels, config.batch_size)
         lowest = None if least is None else how.objective.floor(least)
@@ -263,8 +288,11 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     state: TrainingState,
     images: TrainingImages,
     teacher: Forward | None,
-) -> dict[str, float]:
-    """Return the means over the images of one pass: `loss`, and what else the objective measures.
+) -> Generator[float, None, dict[str, float]]:
+    """Train one pass; return the means over its images: `loss`, and what the objective measures.
+
+    Yields:
+        After each step, the share of them that is done.
 
     Raises:
         DivergedError: If a loss is not finite.
@@ -284,6 +312,7 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
         measured["loss"].append(minimised.loss.detach())
         for name, value in minimised.measured.items():
             measured[name].append(value)
+        yield len(measured["loss"]) / num_steps
     return _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
 
 

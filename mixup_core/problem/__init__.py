@@ -19,6 +19,7 @@ from mixup_core.problem.problem import (
 from mixup_core.problem.process import (
     MAX_SEED,
     Config,
+    Gradual,
     OneRecord,
     Predicting,
     Process,
@@ -37,6 +38,7 @@ __all__ = [
     "DataNeeds",
     "DataSet",
     "DivergedError",
+    "Gradual",
     "HeldOut",
     "Keying",
     "KnownData",

@@ -1,7 +1,7 @@
 """Config, Process: what a run is given, and a run under way."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from mixup_core.records import EpochRecord
 from mixup_core.tree.limits import Range
@@ -65,3 +65,14 @@ class Predicting(Process, Protocol):
 
     def predictions(self) -> bytes:
         """Return the present predictions of the run, as `Predictions.to_bytes` writes them."""
+
+
+@runtime_checkable
+class Gradual(Protocol):
+    """A run under way that tells how far it is within an epoch, for those that take long."""
+
+    def gradually(self) -> Iterator[EpochRecord | float]:
+        """Yield as a process does when it is iterated, and between records the share that is done.
+
+        Between two records the state is not consistent.
+        """

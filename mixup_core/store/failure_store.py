@@ -78,4 +78,5 @@ class FailureStore:
             self._sealed.quarantine(name, f"is the failure of {failure.run_key}")
             return None
         # It may be what another program, or another user of a shared store, had to say.
-        return dataclasses.replace(failure, message=printable(failure.message))
+        trace = "\n".join(map(printable, failure.trace.splitlines()))
+        return dataclasses.replace(failure, message=printable(failure.message), trace=trace)

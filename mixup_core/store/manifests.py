@@ -110,6 +110,8 @@ class Failure:
     """Epoch in training when it failed, 0-based; None before the first."""
     attempts: int
     """Number of attempts."""
+    trace: str = ""
+    """Traceback, where the message does not say all."""
 
 
 class FormatError(StoreError):
@@ -199,7 +201,12 @@ _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
     """Build a dataclass from a mapping; fields that a later version added are ignored."""
-    return kind(**{field.name: plain[field.name] for field in dataclasses.fields(kind)})
+    names = (
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.name in plain or field.default is dataclasses.MISSING
+    )
+    return kind(**{name: plain[name] for name in names})
 
 
 def _prefix(text: bytes) -> bytes:

@@ -22,7 +22,7 @@ _KINDS = {".csv", ".parquet"}
 @on_study
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="A .parquet or .csv file; default: exports/STUDY.parquet in the home, "
     "STUDY-predictions.parquet of predictions.",
 )
@@ -31,16 +31,24 @@ _KINDS = {".csv", ".parquet"}
     is_flag=True,
     help="What finished runs predict, one row per image: split, index, label, logits.",
 )
-def export(request: Request, out: Path | None, predictions: bool) -> int:
+@click.option(
+    "--to",
+    "program",
+    type=click.Choice(["tensorboard", "wandb"]),
+    help="Write files of this program into the folder --out; default: exports/STUDY-PROGRAM.",
+)
+def export(request: Request, out: Path | None, predictions: bool, program: str | None) -> int:
     """Write one row per run and epoch: arm, seed, what varies, and every metric as a fraction.
 
     Unfinished runs are in it with the epochs they have; exit code 1 if there is no epoch at all.
     With `--predictions` one row per finished run and image of its validation and test splits, where
     CSV has the logits as a list in JSON.
     """  # noqa: DOC501
+    if program is not None:
+        return _write_curves(request, out, program, predictions=predictions)
     name = f"{request.study.name}-predictions" if predictions else request.study.name
     path = out or request.home.folder / "exports" / f"{name}.parquet"
-    if path.suffix not in _KINDS:
+    if path.suffix not in _KINDS or path.is_dir():
         raise RefusedError(f"--out must end in .parquet or .csv, got (out='{path}')")
     frames = _predictions(request) if predictions else _epochs(request)
     runs, rows, columns = _write(frames, path)
@@ -50,6 +58,39 @@ def export(request: Request, out: Path | None, predictions: bool) -> int:
         request.say_elsewhere()
         return SOME_FAILED
     click.echo(f"{path}: {rows} rows of {runs} runs, {columns} columns")
+    return DONE
+
+
+def _write_curves(request: Request, out: Path | None, program: str, *, predictions: bool) -> int:
+    """Write the epochs of all runs into a new folder, which appears whole.
+
+    Raises:
+        RefusedError: If the folder is there, or the program is not installed.
+    """
+    from sweeps.commands.curves import CURVES
+
+    folder = out or request.home.folder / "exports" / f"{request.study.name}-{program}"
+    if predictions:
+        raise RefusedError(f"--to {program} writes epochs; remove --predictions")
+    if folder.exists():
+        raise RefusedError(f"{folder} exists; remove it, or give another folder by --out")
+    results = [result for result in request.results() if result.records]
+    if not results:
+        click.echo(f"{request.study.name}: no epoch is stored yet", err=True)
+        request.say_elsewhere()
+        return SOME_FAILED
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(folder.parent, f".{folder.name}.") as place:
+        unfinished = place / folder.name
+        unfinished.mkdir()
+        try:
+            CURVES[program](request.grown, results, unfinished)
+        except ImportError as error:
+            raise RefusedError(
+                f"{program} is not installed here: pip install 'mixsweep[{program}]' ({error})"
+            ) from error
+        unfinished.replace(folder)
+    click.echo(f"{folder}: {sum(len(r.records) for r in results)} epochs of {len(results)} runs")
     return DONE
 
 

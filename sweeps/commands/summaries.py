@@ -16,7 +16,7 @@ from sweeps.commands.costs import (
 )
 from sweeps.commands.planned_looks import add_hours, foresee_looks, spell_looks
 from sweeps.leasing.lease import Lease, read_progress
-from sweeps.running.console import spell_duration
+from sweeps.running.console import spell_duration, spell_within
 from sweeps.searching.selection import foreseen_study
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
@@ -312,7 +312,8 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             "expected": sum(result.run.config.epochs for result in results),
         },
         "running": [
-            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch} for run in running.values()
+            {"arm": run.arm, "seed": run.seed, "epoch": run.epoch, "within": run.within}
+            for run in running.values()
         ],
         "failures": [
             {"arm": result.run.arm, "seed": result.run.seed, "message": result.failure.message}
@@ -346,6 +347,7 @@ def spell_status(summary: dict[str, Any]) -> str:
         )
     lines += [
         f"running   {run['arm']} seed {run['seed']}, epoch {run['epoch']}"
+        + spell_within(run["within"])
         for run in summary["running"]
     ]
     lines += [

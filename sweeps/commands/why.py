@@ -23,17 +23,9 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
 
     For each run of STUDY, of one ARM or of one SEED of it: its key, its stored stages with the
     study, arm and seed that trained them, and what the next launch would do.
-    """  # noqa: DOC501
+    """
     study, results = request.grown, request.results()
-    if arm is not None and arm not in study.arms:
-        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {', '.join(study.arms)}")
-    found = [
-        result for result in results
-        if arm in {None, result.run.arm} and seed in {None, result.run.seed}
-    ]  # fmt: skip
-    if not found:
-        seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
-        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}")
+    found = chosen_results(request, arm, seed)
     plan = plan_study(study, request.store)
     planned = {pending.run.key: pending for pending in plan.pending}
     trainers = _trainers(request)
@@ -49,6 +41,25 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
         ):
             click.echo(line)
     return DONE
+
+
+def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[RunResult]:
+    """Return the results of all runs of a study, of one arm, or of one seed of it.
+
+    Raises:
+        RefusedError: If there is no such arm or seed.
+    """
+    study = request.grown
+    if arm is not None and arm not in study.arms:
+        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {', '.join(study.arms)}")
+    found = [
+        result for result in request.results()
+        if arm in {None, result.run.arm} and seed in {None, result.run.seed}
+    ]  # fmt: skip
+    if not found:
+        seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
+        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}")
+    return found
 
 
 def _trainers(request: Request) -> Mapping[str, str]:

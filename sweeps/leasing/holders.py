@@ -65,6 +65,8 @@ class RunningRun:
     seed: int
     epoch: int
     """0-based epoch being trained."""
+    within: float = 0.0
+    """Share of it that is done; 0 if it takes seconds only."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,6 +31,12 @@ def free_bytes() -> int:
     return max(0, min(int(limit * threshold) - used for limit, used in pairs))
 
 
+def held_bytes(pid: int) -> int:
+    """Return the most bytes that a process has held; 0 where Linux does not tell it."""
+    lines = _text(Path(f"/proc/{pid}/status")).splitlines()
+    return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
+
+
 def _groups() -> Iterator[tuple[int, int]]:
     """Yield limit and use of each control group that has a limit, outermost last."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():

@@ -5,6 +5,7 @@ import logging
 import os
 import platform
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import fix_precision
-from mixup_core.problem import DataError, DivergedError, Process, Teacher, problem_of
+from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teacher, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
@@ -25,6 +26,8 @@ from sweeps.running.storing import Assignment, Storing
 DONE = "done"
 """Entry of a report that is the last one; Tune knows it by this name."""
 
+LONG_EPOCH = 10.0
+"""Seconds after which a run reports how far it is within an epoch."""
 _EXPLAINED = (DataError, RuleError, StoreError)
 """Errors whose text says all; of any other the log has the traceback."""
 
@@ -74,7 +77,10 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
             raise DeviceFaultError(device_id(place), _device_name(place), cause) from error
         if not isinstance(error, _EXPLAINED):
             logging.getLogger(__name__).exception("run failed: %s", assignment.config)
-        return driver.failure("failed", f"{type(error).__name__}: {error}")
+            trace = "".join(traceback.format_exception(error))
+        else:
+            trace = ""
+        return driver.failure("failed", f"{type(error).__name__}: {error}", trace=trace)
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
@@ -104,7 +110,7 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
         driver.report(epochs=epochs, rows=storing.take_rows(), lost=storing.lost)
     reported_at = time.monotonic()
-    for record, seconds in _timed(iter(process)):
+    for record, seconds in _timed(process, driver, reported_at):
         storing.add(process, seconds)
         epochs = record.epoch + 1
         is_due = epochs in assignment.keep
@@ -122,11 +128,12 @@ def _device_name(place: Mapping[str, str]) -> str:
 class Driver(logging.Handler):
     """The driver, as a run speaks to it; warnings logged in the meantime go along.
 
-    Each report says how many `epochs` are done, whether this process `trained` them, the `rows` of
-    newly stored epochs, the `lost` epochs at which no fork can start, the `warnings` logged since
-    the last report and, last of all, the `failure` if there is one. Of its kinds `unshared` is the
-    node's own, `stopped` says that the launch was asked to stop, `declined` and `held` that the
-    run is not to be trained on this `device`, `behind` that the state it was to start from is gone.
+    Each report says how many `epochs` are done, whether this process `trained` them, the share of
+    the next one that is done (`within`), the `rows` of newly stored epochs, the `lost` epochs at
+    which no fork can start, the `warnings` logged since the last report and, last of all, the
+    `failure` if there is one. Of its kinds `unshared` is the node's own, `stopped` says that the
+    launch was asked to stop, `declined` and `held` that the run is not to be trained on this
+    `device`, `behind` that the state it was to start from is gone.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
@@ -170,9 +177,12 @@ class Driver(logging.Handler):
         """Report that this process keeps its device, and nothing else, to the end of the launch."""
         self._send(self.said(failure={"kind": "held", "message": "", "epoch": None}))
 
-    def failure(self, kind: str, message: str, epoch: int | None = None) -> dict[str, Any]:
+    def failure(
+        self, kind: str, message: str, epoch: int | None = None, trace: str = ""
+    ) -> dict[str, Any]:
         """Return the last report of a run that failed."""
-        return self.said(failure={"kind": kind, "message": message, "epoch": epoch}, done=True)
+        failure = {"kind": kind, "message": message, "epoch": epoch, "trace": trace}
+        return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
         """Return a report, with the warnings that no other has carried yet.
@@ -184,6 +194,7 @@ class Driver(logging.Handler):
         return {
             "epochs": 0,
             "trained": False,
+            "within": 0.0,
             "rows": [],
             "lost": [],
             "warnings": warnings,
@@ -215,8 +226,16 @@ def _started(assignment: Assignment, device: str) -> Process:
     return problem.start(assignment.config, root, device, teacher)
 
 
-def _timed(records: Iterator[EpochRecord]) -> Iterator[tuple[EpochRecord, float]]:
+def _timed(
+    process: Process, driver: "Driver", reported_at: float
+) -> Iterator[tuple[EpochRecord, float]]:
+    """Yield each record with its seconds, and report how far an epoch is that takes long."""
     started = time.monotonic()
-    for record in records:
-        yield record, time.monotonic() - started
-        started = time.monotonic()
+    for item in process.gradually() if isinstance(process, Gradual) else iter(process):
+        now = time.monotonic()
+        if isinstance(item, EpochRecord):
+            yield item, now - started
+            started = reported_at = time.monotonic()
+        elif now - max(started, reported_at) >= LONG_EPOCH:
+            driver.report(epochs=len(process.records), within=item)
+            reported_at = now

@@ -38,6 +38,8 @@ class Board:
     """Keys of failed runs."""
     running: dict[str, int] = field(default_factory=dict)
     """Key of a run that has a slot to the epochs it has reached."""
+    within: dict[str, float] = field(default_factory=dict)
+    """Key of a run to the share of its epoch that is done, where epochs take long."""
     slots: int = 1
     """Runs trained side by side."""
     outlook: Outlook = field(default_factory=Outlook)
@@ -77,7 +79,13 @@ class Board:
             self._trained.append((self.clock(), 0))
 
     def advance(
-        self, run: Run, epochs: int, *, trained: bool, seconds: Sequence[float] = ()
+        self,
+        run: Run,
+        epochs: int,
+        *,
+        trained: bool,
+        within: float = 0.0,
+        seconds: Sequence[float] = (),
     ) -> None:
         """Note the epochs a run has reached; those it found stored count as no work done.
 
@@ -85,11 +93,13 @@ class Board:
             run: The run.
             epochs: Finished by now.
             trained: Whether it has trained since the last time.
+            within: Share of the next epoch that is done.
             seconds: Of epochs that were stored since the last time.
         """
         key = run.key
         if trained and seconds:
             self._pace.train(key, len(seconds) * self.work_per_epoch[key], sum(seconds))
+        self.within[key] = within
         gained = epochs - self.running.get(key, 0)
         self.running[key] = epochs
         if trained and gained > 0:
@@ -102,6 +112,7 @@ class Board:
         """Note that a run has left its slot."""
         self.has_ended = True
         self.running.pop(run.key, None)
+        self.within.pop(run.key, None)
         self._waiting.discard(run.key)
         self._pace.end(run.key, self.clock())
         self._leave(run.key, 0)
@@ -192,6 +203,7 @@ class Board:
             done = f"{sum(run.key in self.finished for run in runs)}/{len(runs)}"
             running = ", ".join(
                 f"seed {run.seed} {self.running[run.key]}/{run.config.epochs}"
+                + spell_within(self.within.get(run.key, 0.0))
                 for run in runs
                 if run.key in self.running
             )
@@ -310,6 +322,11 @@ def still(
 
 def _joined(parts: Sequence[str]) -> str:
     return "  ".join(filter(None, parts))
+
+
+def spell_within(share: float) -> str:
+    """Return what follows the epoch of a run of which a share is done: ` +40 %`; nothing of 0."""
+    return f" +{share:.0%}".replace("%", " %") if share else ""
 
 
 def _spell_rate(rate: float) -> str:

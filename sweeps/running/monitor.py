@@ -99,6 +99,7 @@ class Monitor:
             run,
             report["epochs"],
             trained=report["trained"],
+            within=report["within"],
             seconds=[row["seconds"] for row in rows],
         )
         self.tracker.post(run, [read_row(row) for row in rows])
@@ -155,7 +156,12 @@ class Monitor:
         self._progress_at = now
         self._board.outlook = self._outlook()
         running = [
-            RunningRun(arm=run.arm, seed=run.seed, epoch=self._board.running[run.key])
+            RunningRun(
+                arm=run.arm,
+                seed=run.seed,
+                epoch=self._board.running[run.key],
+                within=self._board.within.get(run.key, 0.0),
+            )
             for run in (self._planned[key].run for key in self._board.running)
         ]
         with suppress(StoreError):  # a full disk must not end the runs that still have a stage
@@ -171,7 +177,7 @@ class Monitor:
         """Return a run that has joined."""
         return self._planned[key].run
 
-    def fail(
+    def fail(  # noqa: PLR0913  the fields of a failure
         self,
         run: Run,
         *,
@@ -179,6 +185,7 @@ class Monitor:
         message: str,
         epoch: int | None,
         attempts: int,
+        trace: str = "",
     ) -> None:
         """Record why a run failed, in words that may quote the error of any library."""
         message = concealed(message)
@@ -188,6 +195,7 @@ class Monitor:
             message=printable(message),
             epoch=epoch,
             attempts=attempts,
+            trace=trace,
         )
         self.failures[run.key] = failure
         self.note(f"{run.arm} seed {run.seed} {kind}: {message}")

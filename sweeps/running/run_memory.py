@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from mixup_core.faults import fault_of
 from mixup_core.problem import Config, problem_of
 from mixup_core.tree.written_forms import flatten
-from sweeps.machine.free_memory import free_bytes
+from sweeps.machine.free_memory import free_bytes, held_bytes
 from sweeps.machine.processor import processor
 from sweeps.running.console import still
 from sweeps.running.parcel import Parcel
@@ -27,8 +27,8 @@ from sweeps.study.study import Study
 
 _MOST_MEASURED = 2
 """Configurations of a study that are measured: those whose bound is highest."""
-_PATIENCE = 120.0
-"""Seconds in which they are to be measured."""
+_PATIENCE = 60.0
+"""Seconds after which what was held by then is taken."""
 _MARGIN = 1.1
 """A run has 10 % more than was measured: its process serves Ray, too."""
 _UNMEASURED = frozenset({
@@ -49,6 +49,8 @@ class RunMemory:
     device: Literal["cpu", "cuda"] = "cpu"
     total: int | None = None
     """Bytes of the GPU."""
+    is_least: bool = False
+    """True if a step took so long that it may come to take more."""
     fault: str = ""
     """Error of the step, if memory was missing for it alone."""
 
@@ -92,7 +94,7 @@ class RunMemory:
                 return cls(**json.loads(file.read_text()))
         with still("measuring the memory of a run"):
             found = cls._measured(configs, device)
-        if found is not None and not found.fault and file is not None:
+        if found is not None and file is not None and not (found.fault or found.is_least):
             with contextlib.suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 partial = file.with_suffix(f".{os.getpid()}")
@@ -107,17 +109,22 @@ class RunMemory:
                                  teacher=None, data_root=None, on_gpu=False))
             for c in configs
         ]  # fmt: skip
-        try:
-            child = subprocess.run(
-                [sys.executable, "-P", "-m", "sweeps.running.run_memory", device],
-                input=pickle.dumps(parcels), capture_output=True, timeout=_PATIENCE, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        text = child.stderr.decode(errors="replace")
+        command = [sys.executable, "-P", "-m", "sweeps.running.run_memory", device]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as child:
+            try:
+                out, err = child.communicate(pickle.dumps(parcels), timeout=_PATIENCE)
+            except subprocess.TimeoutExpired:
+                held = held_bytes(child.pid)
+                child.kill()
+                child.communicate()
+                return (
+                    None if device != "cpu" else cls(per_run=held, is_measured=True, is_least=True)
+                )
+        text = err.decode(errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]
         if child.returncode == 0:
-            return cls(is_measured=True, **json.loads(child.stdout.splitlines()[-1]))
+            return cls(is_measured=True, **json.loads(out.splitlines()[-1]))
         if child.returncode == -9 or fault_of(text) == "memory" or "MemoryError" in text:
             reason = lines[-1] if lines and child.returncode != -9 else "the system killed it"
             return cls(per_run=0, is_measured=False, fault=f"{reason}; {REDUCE}")
@@ -163,7 +170,10 @@ class RunMemory:
             return f"a run takes {size} of the {total} of a GPU; --gpus-per-run {share:g} fits"
         free = f"{free_for_runs(study) / 1e9:.1f} GB"
         fit = self.side_by_side(study)
-        return f"a run takes {size}, measured by a step; {free} are free: {fit} side by side"
+        how = "measured by a step"
+        if self.is_least:
+            size, how = f"at least {size}", f"as a step held after {_PATIENCE:.0f} s"
+        return f"a run takes {size}, {how}; {free} are free: {fit} side by side"
 
 
 def has_gpu() -> bool:

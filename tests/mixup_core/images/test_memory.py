@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import DataConfig, TrainConfig
-from mixup_core.images.memory import held_bytes, images_per_batch, most_bytes, peak_bytes
+from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,7 @@ def test_the_bound_grows_with_batch_and_image() -> None:
 
 
 def test_the_peak_counts_what_the_batches_of_a_step_take() -> None:
-    before = held_bytes()
     small = peak_bytes(digits(16, 8), "cpu")
-    assert small >= before
+    assert small > 10**8
     pixels = 700 * 2 * 256**2  # two batches, in float32 beside their integers
     assert peak_bytes(digits(700, 256), "cpu") > small + 4 * pixels // 2

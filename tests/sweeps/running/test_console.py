@@ -160,3 +160,15 @@ def test_a_note_is_one_line_that_commands_no_terminal() -> None:
     out = io.StringIO()
     Console(_board(), out).note("a\x1b[2J\nb")
     assert out.getvalue() == "a\\x1b[2J\\nb\n"
+
+
+def test_an_epoch_that_takes_long_shows_how_much_of_it_is_done() -> None:
+    board = _board(_Clock())
+    run = board.study.runs()[0]
+    board.start(run)
+    board.advance(run, 1, trained=False, within=0.4)
+    assert any(
+        line.endswith(f"seed {run.seed} 1/{run.config.epochs} +40 %") for line in board.table()
+    )
+    board.advance(run, 2, trained=True)
+    assert not any("%" in line for line in board.table())

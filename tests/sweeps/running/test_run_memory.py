@@ -1,6 +1,7 @@
 """RunMemory: measured where it matters, kept, and what follows for slots and shares of GPUs."""
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ def digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Study:
     return load_study("digits")
 
 
-def answer(code: int, *, out: str = "", err: str = "") -> Any:
-    ended = subprocess.CompletedProcess([], code, stdout=out.encode(), stderr=err.encode())
-    return lambda *_, **__: ended
+def ends(code: int, err: str) -> Any:
+    """Return what starts a process that ends with a code and a text in place of any other."""
+    script = "import os,sys;sys.stderr.write(sys.argv[1]);sys.stderr.flush();c=int(sys.argv[2]);"
+    script += "os.kill(os.getpid(),-c) if c<0 else sys.exit(c)"
+    real = subprocess.Popen
+    return lambda _, **given: real([sys.executable, "-c", script, err, str(code)], **given)
 
 
 def never(*_: object, **__: object) -> None:
@@ -34,7 +38,7 @@ def never(*_: object, **__: object) -> None:
 def test_nothing_is_measured_where_every_slot_has_room(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", never)
+    monkeypatch.setattr(subprocess, "Popen", never)
     monkeypatch.setattr(run_memory, "free_bytes", lambda: 100 * GB)
     found = RunMemory.of(digits, 2, "cpu")
     assert found is not None
@@ -54,7 +58,7 @@ def test_a_step_is_measured_once_and_decides_about_slots(
     assert 10**8 < found.per_run < 1.5 * GB
     assert found.side_by_side(digits) == int(3 * GB - 115_008) // int(found.per_run * 1.1)
     assert found.placed(Placement()).memory_per_run == int(found.per_run * 1.1)
-    monkeypatch.setattr(subprocess, "run", never)
+    monkeypatch.setattr(subprocess, "Popen", never)
     assert RunMemory.of(digits, 4, "cpu") == found
 
 
@@ -70,7 +74,7 @@ def test_a_step_is_measured_once_and_decides_about_slots(
 def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
     code: int, err: str, reason: str, digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", answer(code, err=err))
+    monkeypatch.setattr(subprocess, "Popen", ends(code, err))
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     found = RunMemory.of(digits, 4, "cpu")
     assert found is not None
@@ -83,7 +87,7 @@ def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
 def test_another_error_of_the_step_is_left_to_the_run(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subprocess, "run", answer(1, err="ValueError: no such file"))
+    monkeypatch.setattr(subprocess, "Popen", ends(1, "ValueError: no such file"))
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     assert RunMemory.of(digits, 4, "cpu") is None
 
@@ -102,6 +106,24 @@ def test_what_a_gpu_holds_says_nothing_of_slots_on_cpus(digits: Study) -> None:
     on_gpu = RunMemory(per_run=GB, is_measured=True, device="cuda", total=80 * GB)
     assert on_gpu.side_by_side(digits) is None
     assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)
+
+
+@pytest.mark.timeout(60)
+def test_a_step_that_takes_long_is_left_with_what_it_held(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
+    monkeypatch.setattr(run_memory, "_PATIENCE", 1.0)
+    real, sleeps = subprocess.Popen, "import time; time.sleep(60)"
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _, **given: real([sys.executable, "-c", sleeps], **given)
+    )
+    for _ in range(2):  # it is not kept: another time may be enough
+        found = RunMemory.of(digits, 4, "cpu")
+        assert found is not None
+        assert found.is_least
+        assert 10**6 < found.per_run < 10**8
+        assert "at least 0.0 GB, as a step held after 1 s" in found.says(digits)
 
 
 def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:

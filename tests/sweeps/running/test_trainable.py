@@ -75,6 +75,37 @@ def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
     assert (reports, _epochs([again]), again["done"]) == ([], [(4, [0, 1, 2, 3])], True)
 
 
+def test_a_long_epoch_is_reported_while_it_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
+) -> None:
+    monkeypatch.setattr(attempts, "LONG_EPOCH", 0.0)
+    assignment = Assignment(
+        config=BASE, keep=frozenset(), keep_final_state=False, store=str(tmp_path), teacher=None,
+        data_root=str(tmp_path), on_gpu=False, report_every=math.inf,
+    )  # fmt: skip
+    last = train(assignment, Driver(reports.append), {})
+    shares = [(said["epochs"], said["within"]) for said in reports]
+    steps = len(shares) // BASE.epochs
+    assert steps > 1
+    assert shares == [
+        (epoch, (step + 1) / steps) for epoch in range(BASE.epochs) for step in range(steps)
+    ]
+    assert not any(said["rows"] or said["trained"] for said in reports)
+    assert (last["within"], last["epochs"]) == (0.0, BASE.epochs)
+
+
+def test_an_error_that_its_message_does_not_explain_is_sent_with_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
+) -> None:
+    monkeypatch.setattr(attempts, "train", _error)
+    store = Store(str(tmp_path))
+    with Lease.acquire(store, "study", "mixsweep run study") as lease:
+        last = train_run(_parameters(store, lease))
+    assert last["failure"]["trace"].endswith("ZeroDivisionError: by 0\n")
+    assert "_error" in last["failure"]["trace"]
+    assert reports == []
+
+
 def _divergence(assignment: Assignment, driver: Driver, place: object) -> Report:
     driver.report(epochs=1, rows=())
     raise DivergedError("its loss", epoch=2)

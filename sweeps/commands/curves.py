@@ -1,0 +1,60 @@
+"""Curves: the epochs of runs as TensorBoard and Weights & Biases read them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sweeps.state.results import RunResult
+from sweeps.study.study import Study
+
+Writer = Callable[[Study, Sequence[RunResult], Path], None]
+
+
+def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> None:
+    """Write one folder of events for each run, ARM/SEED, with the time of each epoch.
+
+    Raises:
+        ImportError: If TensorBoard is not installed.
+    """
+    del study
+    from torch.utils.tensorboard import SummaryWriter
+
+    for result in results:
+        place = folder / result.run.arm.replace("/", "-") / f"seed {result.run.seed}"
+        with SummaryWriter(str(place)) as writer:
+            for record, facts in zip(result.records, result.facts, strict=True):
+                for name, value in record.metrics.items():
+                    at = facts.stored_at_ms / 1000
+                    writer.add_scalar(name, value, record.epoch, walltime=at)
+
+
+def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
+    """Write one offline run for each run: `wandb sync FOLDER/wandb/offline-run-*` uploads them.
+
+    The project is the study, the group the arm, the identity the key of the run.
+
+    Raises:
+        ImportError: If wandb is not installed.
+    """
+    import wandb
+
+    from mixup_core.tree.written_forms import flatten
+
+    for result in results:
+        run = wandb.init(
+            mode="offline",
+            dir=str(folder),
+            project=study.name,
+            group=result.run.arm,
+            name=f"{result.run.arm} seed {result.run.seed}",
+            id=result.run.key,
+            config={path: str(value) for path, value in flatten(result.run.config).items()},
+            settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+        )
+        for record, facts in zip(result.records, result.facts, strict=True):
+            at = facts.stored_at_ms / 1000
+            run.log({**record.metrics, "_timestamp": at}, step=record.epoch)
+        run.finish()
+
+
+CURVES: dict[str, Writer] = {"tensorboard": to_tensorboard, "wandb": to_wandb}
+"""Program to what writes its files; each is an extra of this package by the same name."""

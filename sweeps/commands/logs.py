@@ -1,0 +1,47 @@
+"""logs: what a run did, epoch by epoch, and the whole error that ended it."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+
+from sweeps.commands.request import DONE, Request, on_study
+from sweeps.commands.why import chosen_results
+from sweeps.state.results import RunResult
+
+
+@click.command()
+@on_study
+@click.argument("arm", required=False)
+@click.argument("seed", type=int, required=False)
+def logs(request: Request, arm: str | None, seed: int | None) -> int:
+    """Show every epoch of runs with its time, and the error of a run that failed.
+
+    For each run of STUDY, of one ARM or of one SEED of it. Epochs that are not stored yet are not
+    in it: `mixsweep status` shows what is in training.
+    """
+    shown = ("train/loss", *request.study.problem.headline)
+    for result in chosen_results(request, arm, seed):
+        run = result.run
+        click.echo(f"{run.arm} seed {run.seed}, run {run.key}")
+        for line in (*_epochs(result, shown), *_failure(result)):
+            click.echo(f"  {line}")
+    return DONE
+
+
+def _epochs(result: RunResult, metrics: tuple[str, ...]) -> Iterator[str]:
+    if not result.records:
+        yield "no epoch is stored"
+    for record, facts in zip(result.records, result.facts, strict=True):
+        at = datetime.fromtimestamp(facts.stored_at_ms / 1000).astimezone()
+        found = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
+        head = f"{at:%Y-%m-%d %H:%M:%S}  epoch {record.epoch:<4} {facts.seconds:7.1f} s"
+        yield "  ".join((head, *found))
+
+
+def _failure(result: RunResult) -> Iterator[str]:
+    failure = result.failure
+    if failure is None or result.outcome == "complete":
+        return
+    yield f"{failure.kind} after {failure.attempts} tries: {failure.message}"
+    yield from failure.trace.splitlines()
