@@ -10,6 +10,7 @@ Example::
 
     results = mixsweep.run("digits", home="runs")        # trains what is missing, then reports
     results = mixsweep.load("digits", home="runs")       # what `mixsweep run digits` has stored
+    results                                              # shows the main table
     results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
     results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
@@ -20,7 +21,9 @@ does; nothing else here starts Ray or writes a file.
 """
 
 import inspect
+import io
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,6 +47,10 @@ Reference = str | Path | Mapping[str, Any]
 """Name of a bundled study, path of a study file, or a mapping with its keys."""
 
 
+_COLUMNS, _ROWS = 120, 60
+"""Size of the main table where results show themselves."""
+
+
 class Results:
     """The results of a study in a home or store, read once; each table is built on access."""
 
@@ -58,6 +65,18 @@ class Results:
         self.stored = request.results()
         self._request = request
         self._store = request.store
+
+    def __repr__(self) -> str:
+        """Return how many runs are finished, and the main table."""
+        from reports.tables.table import tabulate
+        from sweeps.commands.terminal_table import fitted
+
+        done = sum(result.outcome == "complete" for result in self.stored)
+        head = f"{self.study.name}: {done} of {len(self.stored)} runs are finished"
+        if not done:
+            return head
+        table = tabulate(self.study, self.stored).markdown()
+        return f"{head}\n{fitted(table, _COLUMNS, _ROWS)}"
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
@@ -154,7 +173,8 @@ def run(
     with command.make_context("run", [request.reference], obj=Ending()) as context:
         names = set(inspect.signature(launch).parameters)
         given = {name: value for name, value in context.params.items() if name in names}
-        launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
+        with redirect_stdout(io.StringIO()):  # the tables, which the results show
+            launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
     return load(study, *overrides, home=home, store=store)
 
 

@@ -60,25 +60,32 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
     """
     if summary is None:
         return DASH
-    half = summary.half_width
-    if half is None and summary.ci_low is not None:
-        interval = spell_interval(summary.ci_low, summary.ci_high, metric.scale, metric.digits)
-        return f"{spell_number(summary.mean * metric.scale, metric.digits)}{interval}"
-    spread = DASH if half is None else spell_number(half * metric.scale, metric.digits)
-    return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {spread}"
+    half, digits = summary.half_width, digits_of(summary.n, metric)
+    if half is None and summary.ci_low is None:
+        return f"{spell_number(summary.mean * metric.scale, metric.digits)} ± {DASH}"
+    if half is None:
+        interval = spell_interval(summary.ci_low, summary.ci_high, metric.scale, digits)
+        return f"{spell_number(summary.mean * metric.scale, digits)}{interval}"
+    mean = spell_number(summary.mean * metric.scale, digits)
+    return f"{mean} ± {spell_number(half * metric.scale, digits)}"
+
+
+def digits_of(n: int, metric: Metric) -> int:
+    """Return the digits of a number from some seeds: of two, whose spread says little, one less."""
+    return max(0, metric.digits - 1) if n == 2 else metric.digits
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
     """Return `-2.45 [-4.01, -0.89]`; a dash without a comparison."""
     if comparison is None:
         return DASH
-    scale, digits = metric.scale, metric.digits
+    scale, digits = metric.scale, digits_of(comparison.n, metric)
     interval = spell_interval(comparison.ci_low, comparison.ci_high, scale, digits)
     return f"{spell_number(comparison.difference * scale, digits)}{interval}"
 
 
 def spell_member(member: Member, metric: Metric) -> str:
     """Return `-2.45 [-4.41, -0.49]`, with the simultaneous interval of its family."""
-    scale, digits = metric.scale, metric.digits
+    scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)
     return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

@@ -163,7 +163,10 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
         len(run.classes) for of_arm in predicted.arms.values() for run in of_arm.runs.values()
     )
     summaries = {
-        (label, arm): summarise([float(run.classes[label]) for run in of_arm.runs.values()])
+        (label, arm): summarise(
+            [float(run.classes[label]) for run in of_arm.runs.values()],
+            Measure(least=0.0, most=1.0, size=of_arm.of_class[label] or None),
+        )
         for label in range(num_classes)
         for arm, of_arm in predicted.arms.items()
         if all(label < len(run.classes) for run in of_arm.runs.values())
@@ -184,8 +187,9 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
             for label in range(min(num_classes, _MOST_CLASSES))
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
-        f"each class, by {by}, in %; mean ± 95 % t interval over seeds, not "
-        "adjusted for the number of classes."
+        f"each class, by {by}, in %; mean with a 95 % t interval over seeds, and where "
+        "that leaves 0 to 100 % the exact limits of a share, not adjusted for the number of "
+        "classes."
         + (f" The first {_MOST_CLASSES} classes." if num_classes > _MOST_CLASSES else ""),
         records=tuple(
             {

@@ -45,24 +45,25 @@ def fetch_data(name: str) -> int:
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
               help="Side in pixels that the images will get.")  # fmt: skip
-@click.option("--test-folder", default="test", show_default=True, help="Folder of test images.")
+@click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
-def check_data(folder: Path, size: int, test_folder: str, skip: tuple[str, ...]) -> int:
+def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...]) -> int:
     """Decode every image of FOLDER, and list all that cannot be used.
 
-    FOLDER holds one folder per class below train/, and mostly below test/. Exit code 2 if a file
-    cannot be used.
+    FOLDER holds one folder per class below train/, and mostly below test/. Test images that look
+    like a training image are counted too. Exit code 2 if a file cannot be used.
     """
-    from mixup_core.images.data.folder_facts import faults_of, scan_folder
-    from mixup_core.images.data.folders import Layout
+    from mixup_core.images.data.folder_facts import examine, scan_folder
+    from mixup_core.images.data.folders import TEST_FOLDERS, Layout
 
-    layout = Layout(test_folder=test_folder, skip=skip)
+    there = [name for name in TEST_FOLDERS if (folder / name).is_dir()]
+    layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
     with still("decoding the images"):
-        faults = faults_of(folder, size, layout)
-    for fault in faults:
+        examined = examine(folder, size, layout)
+    for fault in examined.faults:
         click.echo(fault, err=True)
-    if faults:
-        click.echo(f"{len(faults)} files cannot be used", err=True)
+    if examined.faults:
+        click.echo(f"{len(examined.faults)} files cannot be used", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
     for name in facts.classes:
@@ -71,6 +72,14 @@ def check_data(folder: Path, size: int, test_folder: str, skip: tuple[str, ...])
     for what, names in (
         ("have transparent pixels; set data.background", facts.transparent),
         ("test images are training images too", facts.shared),
+        (
+            "test images look like a training image",
+            [
+                f"{test}, like {train}"
+                for test, train in examined.near
+                if test.partition("/")[2] not in facts.shared
+            ],
+        ),
         ("training images have the bytes of another", tuple(facts.copies)),
     ):
         if names:

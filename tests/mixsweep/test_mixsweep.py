@@ -95,8 +95,18 @@ def test_a_mapping_is_a_study() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_study_is_run_in_this_process_once(tmp_path: Path) -> None:
+def test_a_study_is_run_in_this_process_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = mixsweep.run(STUDY, home=tmp_path)
+    assert capsys.readouterr().out == ""
+    head, header, *rows = repr(results).splitlines()
+    assert (
+        head
+        == f"{results.study.name}: {len(results.runs)} of {len(results.runs)} runs are finished"
+    )
+    assert header.startswith("arm ")
+    assert [row.split()[0] for row in rows] == list(results.study.arms)
     assert list(results.runs["outcome"]) == ["complete"] * 2
     assert (tmp_path / "reports" / "from-a-mapping" / "table.tex").is_file()
     times = [result.facts[0].stored_at_ms for result in results.stored]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError, SplitName
@@ -19,6 +20,7 @@ from mixup_core.images.data.folders import (
     file_digests,
     split_classes,
 )
+from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
 from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled, read_note
@@ -88,33 +90,50 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     return found
 
 
-def faults_of(folder: Path, size: int, layout: Layout) -> list[str]:
-    """Return every fault of an image folder; decodes every image.
+@dataclass(kw_only=True, slots=True)
+class Examined:
+    """The finding about an image-folder all of whose images were decoded."""
+
+    faults: list[str] = dataclasses.field(default_factory=list)
+    """What is wrong, one line for each file that cannot be used."""
+    near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    """Test images that look like a training image, with that one, as SPLIT/CLASS/FILE."""
+
+
+def examine(folder: Path, size: int, layout: Layout) -> Examined:
+    """Decode every image of a folder, and compare test images with training images.
 
     Args:
         folder: The folder.
         size: Side that the images will get, in pixels.
         layout: Which of its files are its images.
     """
-    found = []
-    places = ["train", *(["test"] if (folder / layout.test_folder).exists() else [])]
-    splits: tuple[SplitName, ...] = ("train", "test")
-    for split in (split for split in splits if split in places):
+    found = Examined()
+    seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
+    for split, thumbnails in seen.items():
         place = folder / layout.place(split)
+        if split == "test" and not place.exists():
+            continue
         kinds = sorted(p for p in place.glob("*") if p.is_dir() and not p.name.startswith("."))
         try:
             classes = class_files(folder, split, layout)
         except DataError as error:
-            found.append(str(error))
+            found.faults.append(str(error))
             files = [f for kind in kinds for f in sorted(kind.glob("*")) if f.suffix]
         else:
             files = [file for of_class in classes.values() for file in of_class]
         for file in files:
             try:
-                rgb_picture(file, size, "white")
+                picture = rgb_picture(file, size, "white")
             except DataError as error:
-                found.append(str(error))
-    return list(dict.fromkeys(found))
+                found.faults.append(str(error))
+            else:
+                thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
+    found.faults = list(dict.fromkeys(found.faults))
+    held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
+    pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
+    found.near = [(held_out[one], trained[other]) for one, other in pairs]
+    return found
 
 
 def _scanned(

@@ -17,6 +17,8 @@ from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.pictures import FORMATS
 from mixup_core.rules import printable
 
+TEST_FOLDERS = ("test", "val", "valid", "validation")
+"""Folders that may hold the test images: the first that is there."""
 _HALVES = (0.5, 0.5, 0.5)
 
 

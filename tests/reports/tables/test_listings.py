@@ -16,4 +16,8 @@ def test_a_summary_is_spelled_in_the_unit_and_the_digits_of_its_metric() -> None
     problem = make_study().problem
     assert spell_summary(summarise([0.25]), problem.metric("test/error")) == "25.00 ± —"
     assert spell_summary(summarise([0.25, 0.25]), problem.metric("test/nll")) == "0.250 ± —"
+    assert spell_summary(summarise([0.25, 0.26]), problem.metric("test/error")) == "25.5 ± 6.4"
+    assert spell_summary(summarise([0.25, 0.26, 0.27]), problem.metric("test/error")).startswith(
+        "26.00 ± "
+    )
     assert spell_summary(None, problem.metric("test/nll")) == "—"

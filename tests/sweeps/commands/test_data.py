@@ -52,3 +52,17 @@ def test_all_bad_files_are_named_at_once_unless_skipped(folder: Path) -> None:
         assert str(folder / name) in said.stderr
     words = [w for n in ("train/cat/c*", "test/dog/n*") for w in ("--skip", n)]
     assert check(folder, *words).return_value == DONE
+
+
+def test_a_test_image_stored_again_with_other_quality_and_size_is_named(folder: Path) -> None:
+    photos = [Image.effect_noise((6, 6), 80).resize((96, 96)).convert("RGB") for _ in range(3)]
+    photos[0].save(folder / "train" / "cat" / "9.png")
+    photos[1].save(folder / "train" / "dog" / "9.png")
+    photos[0].resize((64, 64)).save(folder / "test" / "dog" / "8.jpg", quality=60)
+    photos[2].save(folder / "test" / "dog" / "7.png")
+    (folder / "test").rename(folder / "val")  # it is found all the same
+    said = check(folder)
+    assert said.return_value == DONE
+    assert said.stdout.splitlines()[-1] == (
+        "1 test images look like a training image; the first: val/dog/8.jpg, like train/cat/9.png"
+    )
