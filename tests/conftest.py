@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,19 @@ class CommandLine:
         message = f"{arguments} exited with {process.returncode}, not {code}\n{out}\n{err}"
         assert process.returncode == code, message
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def each(self, commands: Iterable[Sequence[str]]) -> "list[subprocess.CompletedProcess[str]]":
+        """Run commands one after another, in forks of one interpreter: imports cost most of one."""
+        commands = list(commands)
+        process = subprocess.run(
+            [sys.executable, "-P", Path(__file__).with_name("forked_commands.py")],
+            env=self.environment(), text=True, input=json.dumps(commands), timeout=240,
+            capture_output=True, check=True,
+        )  # fmt: skip
+        return [
+            subprocess.CompletedProcess(command, *ended)
+            for command, ended in zip(commands, json.loads(process.stdout), strict=True)
+        ]
 
     def json(self, *arguments: str) -> dict[str, Any]:
         """Run a command with `--json` and return what it says."""

@@ -4,7 +4,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -55,11 +55,10 @@ def test_every_command_works_on_a_home_of_any_name(
     study.write_text(STUDY)
     monkeypatch.chdir(home.parent)
     mixsweep = command_line(home)
-    for command in COMMANDS:
-        arguments = [part.format(study=study, out=tmp_path / "out.csv") for part in command.split()]
-        code, said = _run(mixsweep, *arguments)
-        assert code in ({0, 1, 2} if arguments[0] in _MAY_FAIL else {0}), (command, said)
-        assert "Traceback" not in said, command
+    for ran in mixsweep.each(_arguments(COMMANDS, study, tmp_path / "out.csv")):
+        said = ran.stdout + ran.stderr
+        assert ran.returncode in ({0, 1, 2} if ran.args[0] in _MAY_FAIL else {0}), (ran.args, said)
+        assert "Traceback" not in said, ran.args
     assert _beside(home, tmp_path / "place") == []
     assert {"store", "mlflow.db", "optuna.db", "reports"} <= {path.name for path in home.iterdir()}
     (experiment,) = _shown_by_ui(mixsweep)
@@ -73,10 +72,10 @@ def test_a_home_that_no_library_could_name_is_refused_before_anything_is_written
     command_line: Callable[..., CommandLine], tmp_path: Path, name: str
 ) -> None:
     mixsweep = command_line(MIXSWEEP_HOME=os.fspath(tmp_path / name))
-    for command in (*COMMANDS, "ui", "submit digits --address http://127.0.0.1:1"):
-        arguments = [part.format(study="digits", out=tmp_path / "x") for part in command.split()]
-        ran = mixsweep(*arguments, code=2)
-        assert len(ran.stderr.splitlines()) == 1, command
+    commands = (*COMMANDS, "ui", "submit digits --address http://127.0.0.1:1")
+    for ran in mixsweep.each(_arguments(commands, "digits", tmp_path / "x")):
+        assert ran.returncode == 2, ran
+        assert len(ran.stderr.splitlines()) == 1, ran
         assert ran.stderr.startswith(("--home ", "--home:"))
     assert list(tmp_path.iterdir()) == []
 
@@ -85,10 +84,8 @@ _MAY_FAIL = {"compare", "stop"}
 """Commands that say that there is nothing to compare or to stop."""
 
 
-def _run(mixsweep: CommandLine, *arguments: str) -> tuple[int, str]:
-    process = mixsweep.start(*arguments)
-    out, err = process.communicate(timeout=240)
-    return process.returncode, out + err
+def _arguments(commands: Iterable[str], study: object, out: Path) -> list[list[str]]:
+    return [[part.format(study=study, out=out) for part in command.split()] for command in commands]
 
 
 def _beside(home: Path, place: Path) -> list[str]:
