@@ -26,11 +26,10 @@ WORST = Surrounding(
         "PYTHONUTF8": "0",
         "PYTHONIOENCODING": "ascii",
         "PYTHONSAFEPATH": "1",
-        "PYTHONPYCACHEPREFIX": "/no/such/place",
         **dict.fromkeys(_PROXIES, "http://127.0.0.1:9"),
     },
     prefix=("sh", "-c", 'umask 077 && exec "$@"', "sh"),
-    commands=(*FEW, "export {study} --out {out}"),
+    commands=(*FEW[:3], "export {study} --out {out}"),
 )
 
 

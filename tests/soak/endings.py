@@ -40,7 +40,7 @@ description: A study whose only run diverges.
 base:
   data: {name: digits, num_train: 100}
   model: {name: mlp, hidden: [8]}
-  optimizer: {name: sgd, lr: 1000}
+  optimizer: {name: sgd, lr: 1000, weight_decay: 1.0e+30}
   epochs: 4
   batch_size: 50
 arms: {erm: {mix.law: erm}}
