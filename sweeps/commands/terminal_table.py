@@ -43,9 +43,15 @@ def fitted(markdown: str, columns: int, rows: int) -> str:
     ]
     if more := len(grid) - len(shown):
         lines.append(f"... {more} more")
+    if any("†" in cell for line in shown for cell in line[:num_columns]):
+        lines.append("†: not told apart from the lowest mean")
     if hidden := grid[0][num_columns:]:
         lines.append(f"not shown: {'; '.join(hidden)}")
-    return "\n".join(line.rstrip()[: columns - 1] for line in lines)
+    return "\n".join(_cut(line.rstrip(), columns - 1) for line in lines)
+
+
+def _cut(line: str, length: int) -> str:
+    return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def _main_grid(markdown: str) -> list[list[str]]:

@@ -30,6 +30,16 @@ def test_a_table_fits_the_terminal_and_says_what_it_leaves_out(columns: int, row
     assert columns == 140 or any(line.startswith("not shown: ") for line in lines)
 
 
+def test_what_the_table_alone_does_not_explain_is_said_below_it() -> None:
+    table = (
+        "| arm | error | n |\n| --- | --- | --- |\n| erm | 1.0 | 2/2 |\n| mixup | 1.1† | 2/2 |\n"
+    )
+    assert "†: not told apart from the lowest mean" in fitted(table, 80, 20).splitlines()
+    assert "†" not in fitted(table.replace("†", ""), 80, 20)
+    wide = table.replace("error", "e" * 70)
+    assert fitted(wide, 60, 20).splitlines()[0].endswith("...")
+
+
 def test_text_without_a_table_of_arms_is_left_as_it_is() -> None:
     assert fitted("| claim | x |\n| --- | --- |\n| a | b |\n", 80, 20) == ""
     assert fitted("", 80, 20) == ""
