@@ -24,6 +24,7 @@ LEAST: Mapping[str, tuple[str, ...]] = {
     "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
     "overhead": ("--pairs", "1", "--seeds", "1"),
     "scale": ("20", "--more", "2", "2"),
+    "growth": ("20", "40"),
     "submission": ("1",),
     "probes": ("--rounds", "1", "--epochs", "1"),
 }

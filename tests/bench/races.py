@@ -17,6 +17,7 @@ import numpy as np
 import optuna
 
 from mixup_core.arrays import Floats
+from mixup_core.images.config import TrainConfig
 from reports.numbers.statistics import t_quantile
 from sweeps.reading.study_file import load_study
 from sweeps.searching.proposals import Proposals
@@ -59,7 +60,9 @@ def ours(folder: Path, repetition: int, looks: Sequence[int]) -> Course:
     noisy, used, course = Noisy(repetition), 0, Course()
     complete: list[tuple[list[float], float]] = []
     while used < RUNS[-1] and (point := proposals.ask()) is not None:
-        error = error_of(study.search.config_of(point.values))
+        config = study.search.config_of(point.values)
+        assert isinstance(config, TrainConfig)
+        error = error_of(config)
         values: list[float] = []
         for seed in range(SEEDS):
             values.append(noisy.run(error, seed))

@@ -1,0 +1,85 @@
+"""Growth of the commands that read: CPU time and memory of plan, status, list and report.
+
+    python -m tests.bench.growth [RUNS ...] [--out FOLDER]
+
+The store is on this machine's disk and full of made-up finished runs; nothing is trained.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from sweeps.reading.study_file import load_study
+from tests.bench.pairs import arguments_of
+from tests.bench.scale import ARMS, STUDY
+from tests.bench.stored import fill
+from tests.soak.findings import publish
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "plan": ("plan", STUDY, "--set"),
+    "status": ("status", STUDY, "--set"),
+    "list": ("list",),
+    "report": ("report", STUDY, "--set"),
+}
+
+
+def main() -> None:
+    """Measure each size, and publish the figures with the slopes between sizes."""
+    parser = arguments_of(__doc__)
+    parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000])
+    options = parser.parse_args()
+    figures: dict[str, object] = {}
+    found = {}
+    for runs in options.runs:
+        with tempfile.TemporaryDirectory(prefix="growth-") as folder:
+            found[runs] = measure(Path(folder), runs)
+        figures |= {f"{runs} runs: {name}": value for name, value in found[runs].items()}
+    for fewer, more in pairwise(options.runs):
+        for name in found[more]:
+            slope = (found[more][name] - found[fewer][name]) / (more - fewer)
+            figures[f"per run from {fewer} to {more}: {name}"] = slope
+    sizes = ", ".join(f"{runs:,}" for runs in options.runs)
+    title = f"Commands that read a store of {sizes} finished runs: CPU seconds and peak memory"
+    publish("growth", title, figures, kind="bench", out=options.out)
+
+
+def measure(home: Path, runs: int) -> dict[str, float]:
+    """Return CPU seconds and peak MB of each command on a store of so many runs."""
+    override = f"seeds={runs // ARMS}"
+    fill(home, load_study(STUDY, [override]))
+    figures = {}
+    for name, arguments in COMMANDS.items():
+        line = [*arguments, override] if arguments[-1] == "--set" else list(arguments)
+        cpu, peak = _spent(["-m", "sweeps.cli", *line, "--home", str(home)], home)
+        figures[f"{name}_cpu_seconds"] = cpu
+        figures[f"{name}_peak_mb"] = peak
+    return figures
+
+
+def _spent(arguments: list[str], folder: Path) -> tuple[float, float]:
+    """Return CPU seconds and peak resident MB of a command of ours."""
+    figures = folder / "spent.json"
+    line = [sys.executable, "-I", "-c", _WATCHED, str(figures), sys.executable, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    cpu, peak = json.loads(figures.read_text(encoding="utf-8"))
+    return cpu, peak / 1e3
+
+
+_WATCHED = """
+import json, resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss], file)
+sys.exit(code)
+"""
+"""A small process between the bench and the command: a forked one counts its parent's memory."""
+
+
+if __name__ == "__main__":
+    main()
