@@ -391,6 +391,38 @@ def test_every_published_verdict_is_that_of_its_runs(folder: Path) -> None:
             assert float(row["p"]) == pytest.approx(again.p, rel=1e-4, abs=1e-9)
 
 
+LOOKED = [folder for folder in FOLDERS if (folder / "looks.csv").exists()]
+
+
+@pytest.mark.parametrize("folder", LOOKED, ids=lambda f: str(f.relative_to(PUBLISHED)))
+def test_every_published_look_is_that_of_its_runs(folder: Path) -> None:
+    """The levels of the looks have tests of their own; here they are taken from the file."""
+    runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "looks.csv")
+    source = source_of(folder)
+    study = study_of(source)
+    claims = {claim["says"]: stated(claim["that"]) for claim in source["claims"]}
+    least, most = source["seeds"]["at_least"], source["seeds"]["at_most"]
+    sizes = sorted({int(row["seeds"]) for row in rows})
+    assert sizes[0] == least
+    assert sizes[-1] <= most
+    for row in rows:
+        claim, n = claims[row["says"]], int(row["seeds"])
+        found = {arm: by_seed(runs, arm, claim.metric) for arm in claim.terms}
+        values = {arm: np.array([of[seed] for seed in range(n)]) for arm, of in found.items()}
+        total = sum(factor * values[arm].mean() for arm, factor in claim.terms.items())
+        assert float(row["value"]) == pytest.approx(total, rel=1e-9, abs=1e-12)
+        facts = {arm: facts_of(study, claim.metric, arm) for arm in claim.terms}
+        interval = interval_of(values, claim.terms, facts, float(row["confidence"]))
+        assert (float(row["low"]), float(row["high"])) == pytest.approx(interval, rel=1e-6)
+        is_decided = float(row["p"]) <= 0.05
+        assert (row["result"] in {"holds", "fails", "equivalent"}) == is_decided
+        if row["result"] in {"holds", "fails"}:
+            assert decision(claim, interval) == row["result"]
+    for arm in {arm for claim in claims.values() for arm in claim.terms}:
+        last = max(int(row["seeds"]) for row in rows if arm in claims[row["says"]].terms)
+        assert len(by_seed(runs, arm, study.headline)) == last, "no seed that no claim needed"
+
+
 def _check_older(row: Mapping[str, str], that: Mapping[str, Any], runs: Rows) -> None:
     """Before 2026-11-25 the claims of a metric shared a family with its table (Bonferroni)."""
     claim = stated(that)
