@@ -15,6 +15,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import Forward, HiddenMix
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.mixers import Mixer, draw_mixing
+from mixup_core.images.saliency import Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
 from mixup_core.mixing.linear import Linear, mix
 from mixup_core.seeding import Purpose, stream
@@ -197,13 +198,16 @@ def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Te
     return None if drawn is None else torch.from_numpy(drawn)
 
 
-def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]:
+def batches(
+    images: TrainingImages, draws: Draws, how: Epoch, saliency: Saliency = unmeasured
+) -> Iterator[Batch]:
     """Yield the batches of one pass; the last holds what is left.
 
     Args:
         images: What is mixed.
         draws: All that is random, drawn for `how`.
         how: What decides the epoch. If nothing is mixed, partners are not read.
+        saliency: Of pixels, for operations that need it.
     """
     start = 0
     beside = None
@@ -229,7 +233,9 @@ def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]
             beside = beside or draws.of_partners()
             own, other = unmixed(), _assembled(images, beside, part, is_mixed=False)
             unmixed = partial(_same, own)
-            mixed, weight, hidden = mixer.mix(own, other, lam)
+            partner_labels = images.labels[draws.partners[part]]
+            salient = partial(_both, saliency, (own, labels), (other, partner_labels))
+            mixed, weight, hidden = mixer.mix(own, other, lam, salient)
         if draws.label_lam is not None:
             weight = draws.label_lam[part]
         yield Batch(
@@ -240,6 +246,10 @@ def batches(images: TrainingImages, draws: Draws, how: Epoch) -> Iterator[Batch]
             lam=weight,
             hidden=hidden,
         )
+
+
+def _both(saliency: Saliency, *parts: tuple[Tensor, Tensor]) -> Tensor:
+    return torch.stack([saliency(*part) for part in parts])
 
 
 def _same(images: Tensor) -> Tensor:

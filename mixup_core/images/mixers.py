@@ -1,6 +1,6 @@
 """Mixers: which operation mixes each batch of an epoch, with what it has drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import HiddenMix
+from mixup_core.images.saliency import unmeasured
 from mixup_core.mixing.lambdas import draw_lambdas
 from mixup_core.mixing.operation import Operation
 
@@ -24,7 +25,7 @@ class Mixer:
     """Hidden layer whose output is mixed; 0: the operation makes the images."""
 
     def mix(
-        self, own: Tensor, beside: Tensor, lam: Tensor
+        self, own: Tensor, beside: Tensor, lam: Tensor, saliency: Callable[[], Tensor] = unmeasured
     ) -> tuple[Tensor, Tensor, HiddenMix | None]:
         """Return the network's input, the weight of each label, and the mixing inside the network.
 
@@ -32,9 +33,13 @@ class Mixer:
             own: (batch, channels, height, width), float32.
             beside: As `own`, the partners.
             lam: (batch,), float32.
+            saliency: Measures what `Operation.mix_salient` takes.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
+        if self.operation.needs_saliency:
+            salient = self.operation.mix_salient(own, beside, lam, self.drawn, saliency())
+            return *salient, None
         images, weight = self.operation.mix(own, beside, lam, self.drawn)
         return images, weight.expand(len(own)), None
 

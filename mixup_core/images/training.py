@@ -29,6 +29,7 @@ from mixup_core.images.precision import arithmetic
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
+from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.teaching import unfit
 from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
@@ -302,7 +303,8 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     state.network.train()
     measured: dict[str, list[Tensor]] = defaultdict(list)
     num_steps = len(draws.sizes)
-    for step, batch in enumerate(batches(images, draws, how), epoch * num_steps):
+    saliency = partial(gradient_norms, state.network, loss, config.precision)
+    for step, batch in enumerate(batches(images, draws, how, saliency), epoch * num_steps):
         with arithmetic(config.precision):
             minimised = how.objective.on(batch, student, loss, teacher)
             state.optimizer.zero_grad(set_to_none=True)

@@ -9,8 +9,11 @@ from mixup_core.mixing.gridmix import GridMix
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.manifold import Manifold
 from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.puzzlemix import PuzzleMix
 from mixup_core.mixing.resizemix import ResizeMix
 from mixup_core.mixing.saliencymix import SaliencyMix
 from mixup_core.mixing.smoothmix import SmoothMix
 
-Operation.catalogue.add(Linear, CutMix, ResizeMix, FMix, GridMix, SmoothMix, SaliencyMix, Manifold)
+Operation.catalogue.add(
+    Linear, CutMix, ResizeMix, FMix, GridMix, SmoothMix, SaliencyMix, Manifold, PuzzleMix
+)  # fmt: skip

@@ -30,6 +30,8 @@ class Operation(Checked, ABC):
     has_linear_floor: ClassVar[bool] = False
     """True if the infimum of the loss is known: that of linear interpolation
     (`mixup_core.mixing.loss_floor`). If not, no floor and no excess over it are recorded."""
+    needs_saliency: ClassVar[bool] = False
+    """True if `mix_salient` is called in the place of `mix`."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
@@ -62,6 +64,22 @@ class Operation(Checked, ABC):
         Returns:
             Images as `own`; weights, (batch,) or (1,), float32.
         """
+
+    def mix_salient(
+        self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
+    ) -> "tuple[Tensor, Tensor]":
+        """Return what `mix` does, knowing which pixels the loss of the network depends on.
+
+        Args:
+            own: As for `mix`; so are `beside`, `lam` and `drawn`.
+            beside: The partners.
+            lam: Weight of each image.
+            drawn: Rows of `draw`.
+            saliency: Size of the gradient of the loss at each pixel of the images and of their
+                partners, (2, batch, height, width), float32, at least 0.
+        """
+        del saliency
+        return self.mix(own, beside, lam, drawn)
 
     def layer(self, drawn: "Tensor") -> int:
         """Return the hidden layer whose output is mixed in a batch; 0: `mix` makes its images.

@@ -1,7 +1,7 @@
 """Checking: a plugin's entries are held to the contracts that ours keep, on tiny made-up images."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import torch
 
+from mixup_core.global_generators import seeded_globally
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits, load
@@ -24,8 +25,8 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.findings import BrokenError, Checks, Finding, findings
-from mixup_core.plugins.global_generators import seeded_globally
 from mixup_core.plugins.loading import Plugin
+from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.problem_checks import checks_of_problem
 from mixup_core.problem import Problem, Teacher
 from mixup_core.records import EpochRecord
@@ -55,20 +56,20 @@ def check_plugin(plugin: Plugin) -> Iterator[Finding]:
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
         try:
-            checks: Checks = list(_checks_of(entry))
+            checks: Checks = list(_checks_of(register.noun, entry))
         except BrokenError as error:
             yield Finding(entry=name, contract="it can be checked", broken=str(error))
             continue
         yield from findings(name, checks)
 
 
-def _checks_of(entry: Any) -> Checks:
+def _checks_of(noun: str, entry: Any) -> Checks:
     if isinstance(entry, Problem):
         return checks_of_problem(entry)
-    return _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(entry)
+    return _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(noun, entry)
 
 
-def _of_member(kind: Any) -> Checks:
+def _of_member(noun: str, kind: Any) -> Checks:
     path, member = _place(kind), parsed(kind, spellings(kind)[0])
     if isinstance(member, Guided):
         member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
@@ -78,15 +79,13 @@ def _of_member(kind: Any) -> Checks:
         "each of its fields moves the keys of what it changes",
         lambda: _keyed(config, path, member),
     )
-    if isinstance(member, Model):
-        yield "the network gives logits, and `has_batch_norm` is right", lambda: _network(member)
-    if isinstance(member, Law):
-        yield "quantiles rise within [0, 1], and draws have them", lambda: _law(member)
-    if isinstance(member, Operation):
-        yield "weights of labels are in [0, 1], and the images given stay", lambda: _mixing(member)
+    if noun in _CONTRACTS:
+        contract, check = _CONTRACTS[noun]
+        yield contract, lambda: check(member)
+    yield "it trains", lambda: _batches(config, 16)
     yield "numbers do not depend on global random generators", lambda: _seeded(config)
     yield "a run stopped after any epoch goes on with equal bits", lambda: _resumed(config)
-    yield "another batch size trains", lambda: _batches(config)
+    yield "another batch size trains", lambda: _batches(config, 7)
     yield "no test image is seen in training", lambda: _blind(config)
     yield "what it records is what it declares", lambda: _declared(config, member)
     yield "time per epoch", lambda: _timed(config)
@@ -220,16 +219,16 @@ def _mixing(operation: Operation) -> None:
             raise BrokenError(f"images of shape {tuple(mixed.shape)}, weights {share.tolist()}")
 
 
+_CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
+    "model": ("the network gives logits, and `has_batch_norm` is right", _network),
+    "law": ("quantiles rise within [0, 1], and draws have them", _law),
+    "operation": ("weights of labels are in [0, 1], and the images given stay", _mixing),
+}
+"""Contracts of one kind of entry, by its noun."""
+
+
 def _seeded(config: TrainConfig) -> None:
-    found = []
-    for seed in (1, 2):
-        with seeded_globally(seed):
-            found.append(_trained(config)[-1])
-    if found[0] != found[1]:
-        raise BrokenError(
-            "two runs of one seed differ: draw only from the generator that is given (dropout and "
-            "stochastic depth draw from PyTorch's global one)"
-        )
+    require_own_draws(lambda: _trained(config)[-1])
 
 
 def _resumed(config: TrainConfig) -> None:
@@ -247,8 +246,8 @@ def _resumed(config: TrainConfig) -> None:
             )
 
 
-def _batches(config: TrainConfig) -> None:
-    _trained(replace(config, epochs=1, batch_size=7))
+def _batches(config: TrainConfig, size: int) -> None:
+    _trained(replace(config, epochs=1, batch_size=size))
 
 
 def _blind(config: TrainConfig) -> None:

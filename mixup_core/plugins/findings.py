@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from mixup_core.plugins.loading import message_of
+
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
 """Contracts, each as a statement, with the function that checks it. What the function returns is
 added to the statement."""
@@ -24,14 +26,23 @@ class BrokenError(Exception):
     """A contract is broken; the text says how."""
 
 
+class BaselessError(BrokenError):
+    """A contract is broken on which those after it rest, so that they are not checked."""
+
+
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
-    """Yield the result of each check of an entry. An exception of the plugin breaks a contract."""
+    """Yield the result of each check of an entry.
+
+    An exception of the plugin breaks a contract and ends the checks: the next would meet it too.
+    """
     for statement, check in checks:
-        contract, broken = statement, ""
+        contract, broken, goes_on = statement, "", True
         try:
             contract += check() or ""
         except BrokenError as error:
-            broken = str(error)
+            broken, goes_on = str(error), not isinstance(error, BaselessError)
         except Exception as error:
-            broken = f"{type(error).__name__}: {error}"
+            broken, goes_on = message_of(error) or f"{type(error).__name__}: {error}", False
         yield Finding(entry=entry, contract=contract, broken=broken)
+        if not goes_on:
+            return

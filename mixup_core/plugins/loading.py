@@ -4,8 +4,8 @@ import importlib
 import inspect
 import platform
 import sys
-import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.images.data.facts import Dataset
+from mixup_core.plugins.failures import failure_of_plugin, what_happened
+from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
 from mixup_core.problem import PROBLEMS, Problem
 from mixup_core.tree.catalogue import (
@@ -24,8 +26,6 @@ from mixup_core.tree.catalogue import (
     catalogue_of,
     kind_name,
 )
-from mixup_core.tree.parts import parts
-from mixup_core.tree.spelling_errors import expected
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +41,9 @@ class Plugin:
         """Names of its entries, for people: `model tiny`, `dataset roses`."""
         return tuple(f"{register.noun} {kind_name(entry)}" for register, entry in self.entries)
 
+
+_ENDINGS = (Exception, SystemExit, GeneratorExit)
+"""Exceptions by which the source of a plugin may end; an interrupt is the user's."""
 
 _loaded: dict[str, Plugin] = {}
 """Place to the plugin that was last loaded from there."""
@@ -68,14 +71,20 @@ def load(source: Source) -> Plugin:
         source = replace(
             source, entries=tuple(dict.fromkeys((*before.source.entries, *source.entries)))
         )
-    found = tuple(_run_file(source) if source.content is not None else _imported(source))
+    if before is not None and source.content is None and before.source.digest != source.digest:
+        raise PluginError(
+            f"plugin {source.name}: the package {source.place} was edited after this process had "
+            "imported it; start a new process"
+        )
+    with redirect_stdout(sys.stderr):  # standard output is what a command prints, such as JSON
+        found = tuple(_run_file(source) if source.content is not None else _imported(source))
     _take_out(before)
     try:
         add_all(found, source.origin)
-        _check_fields(found)
+        check_fields(found)
     except CatalogueError as error:
         raise PluginError(f"plugin {source.name}: {error}") from error
-    except _UnreadableFieldError as error:
+    except UnreadableFieldError as error:
         _take_out(Plugin(source=source, entries=found))
         raise PluginError(f"plugin {source.name}: {error}") from error
     _loaded[source.place] = plugin = Plugin(source=source, entries=found)
@@ -94,8 +103,14 @@ def loaded_files() -> frozenset[str]:
     return frozenset(source.digest for source in sources if source.content is not None)
 
 
-class _UnreadableFieldError(Exception):
-    """A field has a type that study files cannot give."""
+def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
+    """Return the message of an error that a plugin of this process caused; None if none did.
+
+    Args:
+        error: The error, with its traceback.
+        used: Names of the plugins that the run uses.
+    """
+    return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
 
 
 def _take_out(plugin: Plugin | None) -> None:
@@ -129,9 +144,12 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
     sys.modules[name] = module
     try:
         exec(_compiled(source), vars(module))  # noqa: S102  the user names the file to be run
-    except (Exception, SystemExit) as error:
+    except _ENDINGS as error:
         del sys.modules[name]
-        raise PluginError(f"plugin {source.name}: {_what_happened(error, source)}") from error
+        hint = _import_hint(error, Path(source.place).parent)
+        raise PluginError(
+            f"plugin {source.name}: fails{what_happened(error, source.place)}{hint}"
+        ) from error
     found = list(_entries(vars(module).values(), name))
     if not found:
         del sys.modules[name]
@@ -147,19 +165,16 @@ def _compiled(source: Source) -> CodeType:
     return code
 
 
-def _what_happened(error: BaseException, source: Source) -> str:
-    """Return the error that ended the loading of a file, with its line."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == source.place]
-    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    sibling = (
-        "; a plugin file cannot import files beside it: put all in one file or make a package"
-        if isinstance(error, ModuleNotFoundError)
-        else ""
-    )
-    at = "" if line is None else f" in line {line}"
-    return f"fails{at}: {type(error).__name__}: {text}{sibling}"
+def _import_hint(error: BaseException, folder: Path) -> str:
+    """Return what to do about a module that a plugin file imports and that is not there."""
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    module = (error.name or "").partition(".")[0]
+    if module and any((folder / name).exists() for name in (module, f"{module}.py")):
+        return (
+            "; a plugin file cannot import files beside it: put all in one file or make a package"
+        )
+    return f"; install it on {platform.node()}, where this plugin is loaded"
 
 
 def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any], Any]]:
@@ -197,10 +212,9 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
         module, _, attribute = place.partition(":")
         try:
             value = getattr(importlib.import_module(module), attribute)
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"plugin {source.name}: {place} fails: {type(error).__name__}: {error}"
-            ) from error
+        except _ENDINGS as error:
+            what = what_happened(error, source.place)
+            raise PluginError(f"plugin {source.name}: {place} fails{what}") from error
         found = list(_entries([value], getattr(value, "__module__", "")))
         if not found:
             raise PluginError(
@@ -208,23 +222,3 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
                 "Dataset"
             )
         yield from found
-
-
-def _check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
-    """Check that study files can give every field of the new members.
-
-    Raises:
-        _UnreadableFieldError: If one has a type that they cannot.
-    """
-    for register, kind in entries:
-        if not isinstance(kind, type):
-            continue
-        try:
-            for part in parts(kind):
-                expected(part.hint)
-        except Exception as error:
-            raise _UnreadableFieldError(
-                f"the fields of the {register.noun} {kind_name(kind)} cannot be read from a study "
-                f"file ({type(error).__name__}: {error}); use numbers, text, true or false, "
-                "tuples, dataclasses and our limits as types"
-            ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.findings import BrokenError, Checks
-from mixup_core.plugins.global_generators import seeded_globally
+from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.problem import Problem
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -123,15 +123,7 @@ def _trained(problem: Problem, config: Any) -> Stages:
 
 
 def _seeded(problem: Problem, config: Any) -> None:
-    found = []
-    for seed in (1, 2):
-        with seeded_globally(seed):
-            found.append(_trained(problem, config))
-    if found[0] != found[1]:
-        raise BrokenError(
-            "two runs of one seed differ: draw only from mixup_core.seeding.stream, which the seed "
-            "of the configuration names"
-        )
+    require_own_draws(lambda: _trained(problem, config))
 
 
 def _resumed(problem: Problem, config: Any) -> None:

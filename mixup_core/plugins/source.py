@@ -2,6 +2,8 @@
 
 import hashlib
 import importlib.util
+import platform
+import sys
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -38,6 +40,16 @@ class Source:
     def origin(self) -> Origin:
         """Reference to the plugin that its entries keep."""
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
+
+    def holds(self, file: str) -> Path | None:
+        """Return the file or folder of the plugin if a file belongs to it, else None."""
+        if self.content is not None:
+            return Path(file) if file == self.place else None
+        top = getattr(sys.modules.get(self.place), "__file__", None)
+        if top is None:
+            return None
+        folder = Path(top).parent if Path(top).name == "__init__.py" else Path(top)
+        return folder if Path(file) == folder or folder in Path(file).parents else None
 
 
 def read_source(path: str | Path) -> Source:
@@ -97,7 +109,10 @@ def package_digest(package: str, name: str) -> str:
     """
     found = importlib.util.find_spec(package)
     if found is None:
-        raise PluginError(f"plugin {name}: the package {package} is not installed here")
+        raise PluginError(
+            f"plugin {name}: the package {package} is not installed on {platform.node()}; install "
+            "the same version on every node and launch again"
+        )
     if found.origin is None:
         raise PluginError(
             f"plugin {name}: {package} has no __init__.py, so it is not known which files belong "

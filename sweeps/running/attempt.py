@@ -6,7 +6,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,15 @@ from mixup_core.faults import fault_of
 from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.keys import stage_keys
 from mixup_core.numeric_settings import fix_precision
+from mixup_core.plugins.loading import message_of
+from mixup_core.plugins.source import PluginError
 from mixup_core.problem import DataError, DivergedError, Gradual, Process, Teacher, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
+from mixup_core.tree.written_forms import plugins_of
+from sweeps.running.global_draws import without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
@@ -75,12 +79,24 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
             if fault == "kernel":
                 raise KernelFaultError(f"{type(error).__name__}: {cause}") from error
             raise DeviceFaultError(device_id(place), _device_name(place), cause) from error
-        if not isinstance(error, _EXPLAINED):
-            logging.getLogger(__name__).exception("run failed: %s", assignment.config)
-            trace = "".join(traceback.format_exception(error))
-        else:
-            trace = ""
-        return driver.failure("failed", f"{type(error).__name__}: {error}", trace=trace)
+        message, is_explained = _message(error, assignment)
+        trace = "" if is_explained else "".join(traceback.format_exception(error))
+        return driver.failure("failed", message, trace=trace)
+
+
+def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
+    """Return the message of an error that ended a run, and whether it says all."""
+    if isinstance(error, PluginError):
+        return str(error), True
+    is_explained = isinstance(error, _EXPLAINED)
+    used = () if is_explained else plugins_of(assignment.config)
+    if (message := message_of(error, used)) is not None:
+        return message, is_explained
+    if not is_explained:
+        logging.getLogger(__name__).error(
+            "run failed: %s", assignment.config, exc_info=(type(error), error, error.__traceback__)
+        )
+    return f"{type(error).__name__}: {error}", is_explained
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
@@ -110,7 +126,9 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
         driver.report(epochs=epochs, rows=storing.take_rows(), lost=storing.lost)
     reported_at = time.monotonic()
-    for record, seconds in _timed(process, driver, reported_at):
+    for record, seconds in _timed(
+        process, driver, reported_at, plugins_of(assignment.config), device
+    ):
         storing.add(process, seconds)
         epochs = record.epoch + 1
         is_due = epochs in assignment.keep
@@ -227,11 +245,12 @@ def _started(assignment: Assignment, device: str) -> Process:
 
 
 def _timed(
-    process: Process, driver: "Driver", reported_at: float
+    process: Process, driver: "Driver", reported_at: float, plugins: Collection[str], device: str
 ) -> Iterator[tuple[EpochRecord, float]]:
     """Yield each record with its seconds, and report how far an epoch is that takes long."""
     started = time.monotonic()
-    for item in process.gradually() if isinstance(process, Gradual) else iter(process):
+    items = process.gradually() if isinstance(process, Gradual) else iter(process)
+    for item in without_global_draws(items, plugins, device):
         now = time.monotonic()
         if isinstance(item, EpochRecord):
             yield item, now - started

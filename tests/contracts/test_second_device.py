@@ -96,13 +96,21 @@ def _first_step_is_equal(config: TrainConfig, data: Splits) -> None:
 
 
 def _steps_wait_for_nothing(
-    config: TrainConfig, data: Splits, teacher: Teacher | None = None
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None, but_in: str = "nowhere"
 ) -> SecondDevice:
-    """Check that twice as many steps read no more values and wait for no more copies."""
+    """Check that twice as many steps read no more values and wait for no more copies.
+
+    Args:
+        config: The run.
+        data: Its images.
+        teacher: The run that it learns from.
+        but_in: Module that computes on the CPU in each step and says so.
+    """
     few = _trained(config, data, teacher)
     many = _trained(with_values(config, {"batch_size": 5}), data, teacher)
-    assert many.reads == few.reads
-    assert many.uploads == few.uploads
+    for one, other in ((many.reads, few.reads), (many.uploads, few.uploads)):
+        changed = {place for place in {*one, *other} if one[place] != other[place]}
+        assert not [place for place in changed if f" in {but_in}." not in place]
     return few
 
 
@@ -139,7 +147,7 @@ def test_every_objective_and_loss_trains(
 @pytest.mark.parametrize("scope", ["batch", "sample"])
 def test_every_operation_trains(operation: Any, scope: str, digits: Splits) -> None:
     values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
-    _steps_wait_for_nothing(with_values(MIXED, values), digits)
+    _steps_wait_for_nothing(with_values(MIXED, values), digits, but_in="puzzlemix")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
+from mixup_core.global_generators import PYTHON, watched
 from mixup_core.images.config import DataConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName, View
+from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName, View
 from mixup_core.images.data.draws import draw_val_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
@@ -146,11 +147,24 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Return the images of a split whose files are the published ones, at the size wanted."""
+    """Return the images of a split whose files are the published ones, at the size wanted.
+
+    Raises:
+        DataError: If the dataset of a plugin draws from a generator of the whole process.
+    """
     if dataset.name in FILES:
         verify(dataset.name, root, split)
     size = data.image_size or dataset.info.image_size
-    return dataset.read(root, split, size).resized(size)
+    with watched() as found:
+        images = dataset.read(root, split, size).resized(size)
+    drawn = [name for name in found if name != PYTHON]
+    if drawn and (origin := PUBLISHED.origins.get(dataset.name)):
+        raise DataError(
+            f"plugin {origin.plugin}: reading {dataset.name} draws from the global generator of "
+            f"{' and '.join(drawn)}, so that every reading gives other images; draw from "
+            "numpy.random.default_rng(SEED)"
+        )
+    return images
 
 
 def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.memory import images_per_batch
+from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
 
@@ -80,7 +82,8 @@ class Subject:
             draw: Number of the draw; equal numbers give equal partners and weights.
         """
         draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
-        return batches(self.images, draws, self.how)
+        saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)
+        return batches(self.images, draws, self.how, saliency)
 
     def measured(self) -> dict[str, float]:
         """Return the values of all probes that are due after the epoch."""

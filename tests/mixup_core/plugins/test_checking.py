@@ -35,6 +35,14 @@ class Half(Operation):
     def mix(self, own, beside, lam, drawn):
         return {images}, lam * 0 + {weight}
 """
+DRAWING = """
+@value
+class Half(Operation):
+    tag = "half"
+    def mix(self, own, beside, lam, drawn):
+        import random, torch
+        return own, lam * 0 + {draw} / 2
+"""
 TRIANGULAR = """
 @value
 class Triangular(Law):
@@ -115,7 +123,15 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
 @pytest.mark.parametrize(
     ("code", "contract", "message"),
     [
-        (DROPOUT, "numbers do not depend on global random generators", "dropout"),
+        (DROPOUT, "numbers do not depend", "it draws from the global generator of torch: draw"),
+        (DRAWING.format(draw="np.random.rand()"), "numbers do not depend", "of numpy.random: draw"),
+        (DRAWING.format(draw="random.random()"), "numbers do not depend", "generator of random: "),
+        (DRAWING.format(draw="float(torch.rand(()))"), "numbers do not depend", "of torch: draw"),
+        (
+            DRAWING.format(draw="np.random.default_rng().random()"),
+            "numbers do not depend", "two runs of one seed differ: a generator has no seed",
+        ),
+        (DRAWING.format(draw="1 / 0"), "weights of labels", "plugin tiny.py: fails in line 15"),
         (FORGETFUL, "each of its fields moves", "another `times` leaves the last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "weights of labels", "`mix` changes"),
         (HALF.format(images="own", weight="1.5"), "weights of labels", "1.5"),
@@ -130,11 +146,11 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         ),
         (
             GUIDED.format(noise=" * torch.rand(())"),
-            "numbers do not depend", "two runs of one seed differ",
+            "numbers do not depend", "it draws from the global generator of torch",
         ),
         (
             HALVING.replace("(epoch + 1)", "(epoch + 1) + np.random.rand()"),
-            "numbers do not depend", "two runs of one seed differ",
+            "numbers do not depend", "it draws from the global generator of numpy.random",
         ),
         (
             HALVING.replace("list(records)", "list(records); self.config = HalvingConfig(start=9)"),
@@ -170,6 +186,10 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         (DOTS.replace("num_train=200", "num_train=100"), "its images are", "must be uint8"),
         (
             DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if"),
+            "its images are", "plugin tiny.py: reading dots draws from the global generator of num",
+        ),
+        (
+            DOTS.replace('default_rng(0 if split == "train" else 1)', "default_rng()"),
             "reading it again", "the train images differ",
         ),
     ],
@@ -177,6 +197,11 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
 def test_a_broken_contract_is_named(plugin: Write, code: str, contract: str, message: str) -> None:
     found = _broken(plugin(code))
     assert any(message in broken for name, broken in found.items() if contract in name), found
+
+
+def test_a_plugin_that_fails_is_named_once(plugin: Write) -> None:
+    assert len(_broken(plugin(DRAWING.format(draw="1 / 0")))) == 1
+    assert len(_broken(plugin(DRAWING.format(draw="random.random()")))) == 1
 
 
 def test_a_probe_that_changes_weights_by_test_images_is_found(plugin: Write) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mixup_core.images.choices.models import Mlp, Model
 from mixup_core.plugins import loading
 from mixup_core.plugins.installed import load_installed
-from mixup_core.plugins.loading import load, use
+from mixup_core.plugins.loading import load, message_of, use
 from mixup_core.plugins.source import PluginError
 from tests.plugin_files import HEAD, MARGIN, TINY, Write
 
@@ -107,3 +107,23 @@ def test_a_node_with_another_version_of_a_package_says_so(install: Install) -> N
     file.write_text(HEAD + TINY + "# edited")
     with pytest.raises(PluginError, match=r"the package extra on .* differs from the one"):
         load(source)
+
+
+def test_a_package_edited_in_a_running_process_is_refused(install: Install) -> None:
+    file = install("edited", HEAD + TINY, model="tiny=Tiny")
+    load_installed(["tiny"])
+    file.write_text(HEAD + TINY.replace("Count = 8", "Count = 9"))
+    with pytest.raises(PluginError, match=r"^plugin edited: the package edited was edited after"):
+        load_installed(["tiny"])
+
+
+def test_an_error_within_a_package_names_its_file_and_line(install: Install) -> None:
+    install("raising", HEAD + TINY.replace("from torch import nn", "1 / 0"), model="tiny=Tiny")
+    load_installed(["tiny"])
+    try:
+        Model.catalogue["tiny"]().network(1, 2, 8)
+    except ZeroDivisionError as error:
+        told = message_of(error)
+    assert told is not None
+    assert told.startswith("plugin raising: fails in line 18 of code.py (network): ZeroDivision")
+    assert message_of(ValueError("ours")) is None

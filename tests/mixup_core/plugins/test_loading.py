@@ -32,6 +32,19 @@ class Late(Objective):
 """
 
 
+UNTOLD = """
+class Untold(Exception):
+    def __str__(self):
+        raise ValueError
+raise Untold
+"""
+NESTED = """
+@value
+class Inner:
+    of_what = 3
+""" + TINY.replace("width: Count = 8", "width: Count = 8\n    inner: Inner | None = None")
+
+
 def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, {"data.name": "digits", "epochs": 2, "batch_size": 50} | values)
 
@@ -97,12 +110,32 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
     [
         (("1 / 0",), r"fails in line 9: ZeroDivisionError: division by zero"),
         (("def broken(:",), r"fails in line 17: SyntaxError: "),
-        (("import beside_me",), "beside_me'; a plugin file cannot import files beside it"),
+        (
+            ("import tiny",),
+            "fails in line 17: ModuleNotFound.*cannot import files beside",
+        ),
+        (("import beside_me",), "No module named 'beside_me'; install it on "),
+        (("x = '\\0'; raise ValueError(x + chr(10) + chr(27))",), r"ValueError: \\x00\\n\\x1b$"),
+        ((UNTOLD,), r"fails in line 21: Untold: an error whose text cannot be made"),
         (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
         (("x = 1",), "defines nothing; a plugin has public classes that extend those of"),
         ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
         ((DOTS.replace('"dots"', '"mnist"', 1),), "the dataset mnist exists already"),
         ((TINY.replace("@value", ""),), "Tiny is not a frozen dataclass"),
+        (
+            (TINY.replace("width: Count = 8", "width = 8"),),
+            "width of Tiny .the model tiny. has no",
+        ),
+        (
+            (TINY.replace("name =", "nmae = 1\n    name ="),),
+            "nmae of Tiny .the model tiny. ha",
+        ),
+        ((NESTED,), "of_what of Inner .the model tiny. has no type"),
+        (
+            (TINY.replace("Count = 8", "Count = 'x'"),),
+            "default of `width` .* expected an int",
+        ),
+        ((TINY.replace("Count = 8", "Count = None"),), "the default of `width` .* got null"),
         ((TINY.replace("Count", "object()"),), "fields of the model tiny cannot be read"),
         ((TINY.replace("Count", "list[int]"),), "fields of the model tiny cannot be read"),
         (
@@ -125,6 +158,20 @@ def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
         use(plugin(MARGIN, *parts) if parts[0] not in {"x = 1", "1 / 0"} else plugin(*parts))
     assert (list(Model.catalogue), list(DATA_NAMES)) == (models, names)
     assert "train/margin" not in METRICS
+
+
+def test_what_a_plugin_prints_leaves_standard_output_alone(
+    plugin: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(plugin(TINY, "print('loaded')"))
+    assert capsys.readouterr() == ("", "loaded\n")
+
+
+def test_class_constants_are_no_fields(plugin: Write) -> None:
+    more = "    LEAST = 1\n    _cache = {}\n    most: ClassVar = 3\n    @property\n"
+    twice = "    def twice(self):\n        return 2 * self.width\n"
+    tiny = "from typing import ClassVar\n" + TINY + more + twice
+    assert use(plugin(tiny)).names == ("model tiny",)
 
 
 def test_the_lines_of_a_plugin_are_found_where_its_file_is_not(plugin: Write) -> None:

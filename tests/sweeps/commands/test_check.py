@@ -14,7 +14,7 @@ Line = Callable[..., CommandLine]
     ("parts", "code", "expected"),
     [
         ((TINY,), 0, "every contract holds"),
-        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "3 broken contracts"),
+        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "1 broken contract"),
         ((TINY, "import torch\n"), 0, "advice  import torch inside functions"),
         (("1 / 0",), 2, ""),
     ],

@@ -1,0 +1,53 @@
+"""global_generators: the random generators of a process that no result may depend on."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
+"""Modules whose functions draw from a generator of the whole process. That of `random` also serves
+threads of libraries, so that only a process without any can look at it."""
+
+
+@contextmanager
+def seeded_globally(seed: int) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and PyTorch, and restore them at the end."""
+    before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.default_generator.set_state(before[2])
+
+
+@contextmanager
+def watched(device: str = "cpu") -> Iterator[list[str]]:
+    """Yield a list that holds, at the end, the modules whose global generator was drawn from.
+
+    Args:
+        device: Where tensors are; a GPU has a generator of its own.
+    """
+    drawn: list[str] = []
+    before = _positions(device)
+    yield drawn
+    after = _positions(device)
+    drawn += [name for name in before if before[name] != after[name]]
+
+
+def _positions(device: str) -> dict[str, object]:
+    _, words, *rest = np.random.get_state()  # noqa: NPY002
+    of_torch = [torch.default_generator.get_state().numpy().tobytes()]
+    if device == "cuda":
+        of_torch.append(torch.cuda.get_rng_state().numpy().tobytes())
+    return {
+        PYTHON: random.getstate(),
+        NUMPY: (np.asarray(words).tobytes(), *rest),
+        TORCH: tuple(of_torch),
+    }

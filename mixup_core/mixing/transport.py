@@ -1,0 +1,29 @@
+"""least_cost_transport: where the patches of an image are moved, so that salient ones are shown."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def least_cost_transport(
+    shares: NDArray[np.float64], shown: NDArray[np.float64], cost: float
+) -> NDArray[np.int64]:
+    """Return the patch that each place shows, (places,), row by row; every patch has one place.
+
+    The sum over patches of `cost` times the squared distance of the move, in units of the longer
+    side of the grid, less the share of each patch that comes to a place that is shown, is least.
+
+    Args:
+        shares: Share of each patch in the saliency of the image, (rows, columns).
+        shown: Weight of the image in each place, (rows, columns); any above 0 counts as shown.
+        cost: Cost of a move over the whole side.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = shares.shape
+    place = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)
+    square = ((place[:, None] - place) ** 2).sum(axis=2) / max(rows - 1, columns - 1, 1) ** 2
+    gains = shares.reshape(-1, 1) * (shown.reshape(1, -1) > 0)
+    patches, places = linear_sum_assignment(cost * square - gains)
+    sources: NDArray[np.int64] = np.empty(rows * columns, dtype=np.int64)
+    sources[places] = patches
+    return sources

@@ -1,0 +1,70 @@
+"""Failures: the line of a plugin at which an error arose, as a message tells it."""
+
+import traceback
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from mixup_core.plugins.source import Source
+from mixup_core.rules import printable
+
+_MODULE = "<module>"
+
+
+def what_happened(error: BaseException, place: str | Path) -> str:
+    """Return ` in line 60 (read): RuntimeError: no images`; without a line if no frame lies there.
+
+    Args:
+        error: The error; it may be one whose text cannot be made.
+        place: The file of the plugin, or the folder of its package.
+    """
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, place)]
+    line, function = (frames[-1].lineno, frames[-1].name) if frames else (None, _MODULE)
+    if isinstance(error, SyntaxError):
+        line, function = error.lineno, _MODULE
+    file = f" of {Path(frames[-1].filename).name}" if frames and Path(place).is_dir() else ""
+    where = "" if line is None else f" in line {line}{file}"
+    where += "" if function == _MODULE else f" ({function})"
+    return f"{where}: {type(error).__name__}: {_text(error)}"
+
+
+def failure_of_plugin(
+    error: BaseException, loaded: Iterable[Source], used: Collection[str] = ()
+) -> str | None:
+    """Return the message of an error that arose in a plugin; None if no plugin has part in it.
+
+    The plugin of the innermost frame that belongs to one is named, though it may have called us. An
+    error without such a frame, as of a layer that a network of a plugin is made of, names those
+    that the run uses.
+
+    Args:
+        error: The error, with its traceback.
+        loaded: The plugins that are loaded in this process.
+        used: Names of the plugins that the run uses.
+    """
+    sources, frames = tuple(loaded), traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        for source in sources:
+            if place := source.holds(frame.filename):
+                return _message(source.name, f"fails{what_happened(error, place)}")
+    if not used:
+        return None
+    where = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    return _message(
+        " and ".join(sorted(used)),
+        f"the run that uses it fails in {where} ({type(error).__name__}: {_text(error)})",
+    )
+
+
+def _message(plugin: str, what: str) -> str:
+    return f"plugin {plugin}: {what}; correct it and try it with: mixsweep check {plugin}"
+
+
+def _is_below(file: str, place: str | Path) -> bool:
+    return file == str(place) or Path(place) in Path(file).parents
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return printable(str(error.msg if isinstance(error, SyntaxError) else error))
+    except Exception:
+        return "an error whose text cannot be made"

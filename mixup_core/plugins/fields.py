@@ -1,0 +1,94 @@
+"""Fields: those of a plugin's dataclasses are held to what a study file can give."""
+
+import inspect
+from collections.abc import Iterable, Iterator
+from dataclasses import is_dataclass
+from typing import Any, get_args, get_type_hints
+
+from mixup_core.rules import RuleError
+from mixup_core.tree.building import parsed
+from mixup_core.tree.catalogue import Register, kind_name
+from mixup_core.tree.parts import REQUIRED, parts
+from mixup_core.tree.spelling_errors import SpellingError, expected
+
+
+class UnreadableFieldError(Exception):
+    """Study files cannot give a field of a plugin."""
+
+
+def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
+    """Check that study files can give every field of the new members.
+
+    Raises:
+        UnreadableFieldError: If one has no type, a type that they cannot give, or a default of
+            another type.
+    """
+    for register, kind in entries:
+        if isinstance(kind, type):
+            noun = f"the {register.noun} {kind_name(kind)}"
+            _require_types(kind, noun)
+            _require_defaults(kind, noun)
+
+
+def _require_types(kind: Any, noun: str) -> None:
+    for holder in (kind, *_dataclasses_in(kind)):
+        if untyped := _untyped(holder):
+            raise UnreadableFieldError(
+                f"{', '.join(untyped)} of {holder.__name__} ({noun}) has no type, so that no study "
+                f"can set it; write `{untyped[0]}: int = ...`, or `{untyped[0]}: ClassVar = ...` "
+                "for a constant"
+            )
+    try:
+        for part in parts(kind):
+            expected(part.hint)
+    except Exception as error:
+        raise UnreadableFieldError(
+            f"the fields of {noun} cannot be read from a study file ({type(error).__name__}: "
+            f"{error}); use numbers, text, true or false, tuples, dataclasses and our limits as "
+            "types"
+        ) from error
+
+
+def _require_defaults(kind: Any, noun: str) -> None:
+    for part in parts(kind):
+        try:
+            if part.default is not REQUIRED:
+                parsed(part.hint, part.default)
+        except (SpellingError, RuleError) as error:
+            raise UnreadableFieldError(
+                f"the default of `{part.name}` of {noun} is no value of the field: {error}"
+            ) from error
+
+
+def _dataclasses_in(kind: Any, seen: frozenset[Any] = frozenset()) -> Iterator[Any]:
+    """Yield the dataclasses of the same module that fields of a dataclass may hold."""
+    for hint in get_type_hints(kind, include_extras=True).values():
+        for inner in _types_in(hint):
+            is_own = getattr(inner, "__module__", None) == kind.__module__
+            if is_own and is_dataclass(inner) and inner not in seen:
+                yield inner
+                yield from _dataclasses_in(inner, seen | {inner})
+
+
+def _types_in(hint: Any) -> Iterator[Any]:
+    yield hint
+    for argument in get_args(hint):
+        yield from _types_in(argument)
+
+
+def _untyped(kind: Any) -> list[str]:
+    """Return the names that a class gives a value and no type, as a field that was meant would be.
+
+    What a base class declares, methods, capitals and names with a leading underscore are none.
+    """
+    known = {name for base in inspect.getmro(kind) for name in inspect.get_annotations(base)}
+    known |= {name for base in inspect.getmro(kind)[1:] for name in vars(base)}
+    return [
+        name
+        for name, value in vars(kind).items()
+        if name not in known
+        and not name.startswith("_")
+        and not name.isupper()
+        and not callable(value)
+        and not hasattr(value, "__get__")
+    ]

@@ -1,0 +1,31 @@
+"""require_own_draws: check that numbers come from the generators that a plugin is given."""
+
+from collections.abc import Callable
+
+from mixup_core.global_generators import seeded_globally, watched
+from mixup_core.plugins.findings import BaselessError
+
+
+def require_own_draws(run: Callable[[], object]) -> None:
+    """Check that two runs of one seed are equal whatever the global generators hold.
+
+    Args:
+        run: Runs from the start and returns what is to be equal.
+
+    Raises:
+        BaselessError: If they are not, or if something drew from a global generator.
+    """
+    found = []
+    for seed in (1, 2):
+        with seeded_globally(seed), watched() as drawn:
+            found.append(run())
+    if drawn:
+        raise BaselessError(
+            f"it draws from the global generator of {' and '.join(drawn)}: draw only from the "
+            "generator that is given (dropout and stochastic depth draw from that of torch)"
+        )
+    if found[0] != found[1]:
+        raise BaselessError(
+            "two runs of one seed differ: a generator has no seed, or something is remembered "
+            "outside of the network and the optimizer"
+        )

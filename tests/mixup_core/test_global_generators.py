@@ -1,0 +1,43 @@
+"""The global generators: who draws from them is seen, and seeding them is undone."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from mixup_core.global_generators import seeded_globally, watched
+
+
+@pytest.mark.parametrize(
+    ("draw", "module"),
+    [
+        (random.random, "random"),
+        (np.random.rand, "numpy.random"),
+        (lambda: torch.rand(1), "torch"),
+        (lambda: torch.nn.Dropout()(torch.ones(3)), "torch"),
+    ],
+)
+def test_a_draw_is_seen_and_its_module_named(draw: Callable[[], object], module: str) -> None:
+    with seeded_globally(0), watched() as found:
+        draw()
+    assert found == [module]
+
+
+def test_draws_from_a_generator_of_ones_own_are_not_seen() -> None:
+    with watched() as found:
+        np.random.default_rng(0).random()
+        random.Random(0).random()
+        torch.rand(1, generator=torch.Generator().manual_seed(0))
+    assert found == []
+
+
+def test_seeding_is_undone() -> None:
+    before = random.getstate(), torch.default_generator.get_state()
+    with seeded_globally(3):
+        first = random.random(), float(torch.rand(()))
+    with seeded_globally(3):
+        assert (random.random(), float(torch.rand(()))) == first
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.default_generator.get_state(), before[1])

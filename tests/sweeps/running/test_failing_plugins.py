@@ -1,0 +1,76 @@
+"""A run of a plugin that fails, or draws from a global generator, fails with one message."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.plugins.loading import use
+from mixup_core.tree.building import built
+from sweeps.running.attempt import Driver, attempt
+from sweeps.running.storing import Assignment
+from tests.plugin_files import DOTS, TINY, Write
+
+DRAW = TINY.replace("nn.GELU(),", "nn.GELU(), {},")
+RAISES = TINY.replace("from torch import nn", "from torch import nn; raise ValueError('boom')")
+
+
+def _failure(plugin: Path, store: Path) -> dict[str, Any]:
+    use(plugin)
+    values = {"data.name": "dots", "model.name": "tiny", "epochs": 2, "batch_size": 50}
+    assignment = Assignment(
+        config=built(TrainConfig, values), keep=frozenset(), keep_final_state=False,
+        store=str(store), teacher=None, data_root=str(store), on_gpu=False,
+    )  # fmt: skip
+    last = attempt(assignment, Driver(lambda report: None), {"node": "", "gpus": ""})
+    assert last["epochs"] == 0, "an epoch was reported"
+    failure: dict[str, Any] = last["failure"]
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            (RAISES, DOTS),
+            "plugin tiny.py: fails in line 18 (network): ValueError: boom; correct",
+        ),
+        (
+            (TINY.replace("nn.Linear(self.width", "nn.Linear(3 + self.width"), DOTS),
+            "plugin tiny.py: the run that uses it fails in linear.py line ",
+        ),
+        (
+            (DRAW.format("nn.Dropout(0.5)"), DOTS),
+            "plugin tiny.py: a run that uses it drew from the global generator of torch, so that",
+        ),
+        (
+            (TINY, DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if")),
+            "DataError: plugin tiny.py: reading dots draws from the global generator of nump",
+        ),
+        (
+            (TINY, DOTS.replace("rng = np", "1 / 0\n    rng = np")),
+            "plugin tiny.py: fails in line 26 (read): ZeroDivisionError: division by zero; correct",
+        ),
+    ],
+)
+def test_the_message_names_the_plugin_and_no_traceback_is_logged(
+    plugin: Write,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    code: tuple[str, ...],
+    message: str,
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        failure = _failure(plugin(*code), tmp_path / "store")
+    assert failure["kind"] == "failed"
+    assert failure["message"].startswith(message)
+    assert not caplog.records
+
+
+def test_nothing_is_stored_of_numbers_that_cannot_be_made_again(
+    plugin: Write, tmp_path: Path
+) -> None:
+    _failure(plugin(DRAW.format("nn.Dropout(0.5)"), DOTS), tmp_path / "store")
+    assert not list((tmp_path / "store").rglob("*.json"))
