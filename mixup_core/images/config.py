@@ -427,6 +427,14 @@ class TrainConfig(Checked):
                 f"{tag} needs a mix.law that mixes", {"objective": tag, "mix.law": "erm"}
             )
 
+        is_plain = (mix.operation, mix.second, mix.label_law) == (Linear(), None, None)
+        if self.objective.is_linear and not is_plain:
+            tag = self.objective.tag
+            raise RuleError(
+                f"{tag} needs the linear operation alone, and no label_law",
+                {"objective": tag, "mix.operation": mix.operation.tag},
+            )
+
     def _check_probes(self) -> None:
         tags = [probe.tag for probe in self.probes]
         for index, probe in enumerate(self.probes):

@@ -47,7 +47,7 @@ def claims_index(published: Path = PUBLISHED) -> str:
         if not study.claims and found is None:
             blocks.append(f"## {name}\n\nNo claim: see the description of the study.")
             continue
-        today = _today(study, found)
+        today = verdicts_of_today(study, found)
         for verdict in today:
             outcome = _spell_outcome(verdict, found, study)
             counts[outcome] = counts.get(outcome, 0) + 1
@@ -190,7 +190,8 @@ def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> s
     return "to be run again" if in_runs else "to be reported again"
 
 
-def _today(study: Study, found: Published | None) -> tuple[Verdict, ...]:
+def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, ...]:
+    """Return the verdicts of the claims of a study by the runs of its published report."""
     judged = judge(study, lambda claim: found.values(claim, study) if found else {})
     if found is None or not found.is_of_today:
         return judged

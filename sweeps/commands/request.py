@@ -288,9 +288,23 @@ class Request:
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command its study, its home and `--set`, as a `Request`."""
+    return _with_requests(command, click.argument("study", callback=lambda *given: (given[2],)))
 
-    def with_request(  # noqa: PLR0913  the options that every command on a study has
-        study: str,
+
+def on_studies(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command each of several studies in turn, as `on_study` does.
+
+    All study files are read before the first is worked on. The exit code is the largest.
+    """
+    argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
+    return _with_requests(command, argument)
+
+
+def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) -> Callable[..., int]:
+    """Return the command with an argument that names studies, and the options of all of them."""
+
+    def with_requests(  # noqa: PLR0913  the options that every command on a study has
+        study: tuple[str, ...],
         home: Path,
         store_url: str | None,
         tracking: str | None,
@@ -300,16 +314,19 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         **options: Any,
     ) -> int:
         place = Home(folder=home, store_url=store_url, tracking=tracking, optuna=optuna)
-        request = Request(
-            reference=study,
-            overrides=tuple(overrides),
-            plugins=plugins,
-            study=load_study(study, overrides, place.store),
-            home=place,
-        )
-        return command(request, **options)
+        requests = [
+            Request(
+                reference=reference,
+                overrides=tuple(overrides),
+                plugins=plugins,
+                study=load_study(reference, overrides, place.store),
+                home=place,
+            )
+            for reference in study
+        ]
+        return max(command(request, **options) for request in requests)
 
-    wrapped: Any = functools.wraps(command)(with_request)
+    wrapped: Any = functools.wraps(command)(with_requests)
     wrapped.__click_params__ = []
     for decorate in (
         plugin_option,
@@ -324,7 +341,7 @@ def on_study(command: Callable[..., int]) -> Callable[..., int]:
         optuna_option,
         store_option,
         home_option,
-        click.argument("study"),
+        argument,
     ):
         wrapped = decorate(wrapped)
     # The last of the list is read first: options of the command, the study, arguments after it.

@@ -25,7 +25,7 @@ from sweeps.commands.request import (
     RefusedError,
     Request,
     command_line,
-    on_study,
+    on_studies,
     placement_options,
     program,
 )
@@ -58,7 +58,7 @@ _LEAST_FREE = 1_000_000
 
 
 @click.command()
-@on_study
+@on_studies
 @placement_options
 @click.option("--address", help="Ray cluster to train on; default: this machine.")
 @click.option(
@@ -102,7 +102,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     keep_final_states: bool,
     again: bool,
 ) -> int:
-    """Train the missing runs of a study, then write its report."""  # noqa: DOC501
+    """Train the missing runs of studies, one study after another, and write their reports."""  # noqa: DOC501
     started_at = time.monotonic()
     ending = click.get_current_context().ensure_object(Ending)
     ending.study, ending.leaves_files = request.study.name, True

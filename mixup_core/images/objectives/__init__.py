@@ -1,8 +1,9 @@
 """Objectives: what a step minimises, one per file. To add one, write its file and name it here."""
 
+from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 
-Objective.catalogue.add(Plain, RegMixup, Filter)
+Objective.catalogue.add(Plain, RegMixup, Filter, AllPairs)

@@ -32,6 +32,8 @@ class Objective(Checked, ABC):
     """Metrics that it records in addition to the loss, in the order of columns."""
     has_to_mix: ClassVar[bool] = False
     """True if it needs a law that mixes."""
+    is_linear: ClassVar[bool] = False
+    """True if it mixes by itself, linearly, so that no other operation has an effect."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""

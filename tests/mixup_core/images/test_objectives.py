@@ -17,6 +17,7 @@ from mixup_core.images.forward import forward
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.losses.squared_error import SquaredError
+from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.plain import Plain
@@ -232,3 +233,30 @@ def test_an_objective_out_of_range_is_refused(
 ) -> None:
     with pytest.raises(RuleError, match=rule):
         with_values(config, values)
+
+
+def test_all_pairs_take_every_image_of_a_batch_with_every_other(batch: Batch) -> None:
+    network = _network(0)
+    images, labels, lam = batch.images, one_hot(batch.labels, 3), batch.lam
+    losses = []
+    for i in range(6):
+        for j in range(6):
+            mixed = lam[i] * images[i] + (1 - lam[i]) * images[j]
+            target = lam[i] * labels[i] + (1 - lam[i]) * labels[j]
+            losses.append(cross_entropy(network(mixed[None]), target[None]))
+    torch.testing.assert_close(_minimised(AllPairs(), batch).loss, torch.stack(losses).mean())
+
+
+def test_all_pairs_of_a_batch_that_is_not_mixed_are_its_images(batch: Batch) -> None:
+    alone = dataclasses.replace(
+        batch, mixed=batch.images, unmixed=None, partner_labels=batch.labels
+    )
+    expected = cross_entropy(_network(0)(batch.images), batch.labels)
+    torch.testing.assert_close(_minimised(AllPairs(), alone).loss, expected)
+
+
+@pytest.mark.parametrize("changes", [{"mix.operation": "cutmix"}, {"mix.second": "cutmix"}])
+def test_all_pairs_need_the_linear_operation(config: TrainConfig, changes: dict[str, str]) -> None:
+    mixed = with_values(config, {"mix.law": "midpoint"})
+    with pytest.raises(RuleError, match="linear"):
+        with_values(mixed, {"objective": "all-pairs", **changes})

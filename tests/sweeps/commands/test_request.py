@@ -16,6 +16,7 @@ from sweeps.commands.request import (
     DONE,
     Request,
     command_line,
+    on_studies,
     on_study,
     placement_options,
     program,
@@ -438,3 +439,33 @@ def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command
     group = click.Group(commands={"sing": sing})
     said = CliRunner().invoke(group, ["sing", *typed], standalone_mode=False)
     assert shlex.split(said.return_value) == shlex.split(f"mixsweep sing {recorded}")
+
+
+def test_several_studies_are_worked_on_in_turn_and_end_with_the_largest_code(
+    tmp_path: Path,
+) -> None:
+    seen, codes = [], {"digits": 1, "quickstart": 0}
+
+    @click.command()
+    @on_studies
+    def command(request: Request) -> int:
+        seen.append(request.study.name)
+        return codes[request.study.name]
+
+    line = ["digits", "quickstart", "--home", str(tmp_path)]
+    assert command.main(line, standalone_mode=False) == 1
+    assert seen == ["digits", "quickstart"]
+
+
+def test_nothing_is_worked_on_while_one_of_several_studies_cannot_be_read(tmp_path: Path) -> None:
+    seen = []
+
+    @click.command()
+    @on_studies
+    def command(request: Request) -> int:
+        seen.append(request.study.name)
+        return 0
+
+    with pytest.raises(StudyError):
+        command.main(["digits", "no-such", "--home", str(tmp_path)], standalone_mode=False)
+    assert seen == []

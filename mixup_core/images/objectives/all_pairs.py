@@ -1,0 +1,49 @@
+"""AllPairs: the loss of every pair of images of a batch."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.laws import Law
+
+if TYPE_CHECKING:
+    from mixup_core.images.batches import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllPairs(Objective):
+    """The mean loss of all ordered pairs of the images of a batch, each image with itself as well.
+
+    A batch of B images passes the network as B^2 mixed ones. Image i has the weight lam_i in all of
+    its pairs, and `mix.partner` has no effect.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2: J_M is a mean over all pairs.
+    """
+
+    tag: ClassVar = "all-pairs"
+    has_to_mix: ClassVar = True
+    is_linear: ClassVar = True
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        del epoch, epochs
+        return law, self if law.mixes else Plain()
+
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the mean loss of all pairs, in one pass."""
+        from mixup_core.mixing.linear import mix
+
+        if batch.unmixed is None:
+            return Plain().on(batch, student, loss, teacher)
+        count, images = len(batch), batch.images
+        lam = batch.lam.repeat_interleave(count)
+        own, partner = images.repeat_interleave(count, dim=0), images.repeat(count, 1, 1, 1)
+        labels, partner_labels = batch.labels.repeat_interleave(count), batch.labels.repeat(count)
+        logits = student(mix(own, partner, lam))
+        return Minimised(loss=loss.per_image(logits, labels, partner_labels, lam).mean())

@@ -1,0 +1,46 @@
+"""The page of answers is computed, and is the one that is committed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reports.pages.answers import TEMPLATE, Answers
+from reports.pages.published import PUBLISHED
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return Answers().page()
+
+
+@pytest.mark.timeout(120)
+def test_the_committed_page_is_the_one_that_the_published_reports_give(page: str) -> None:
+    assert (PUBLISHED / "answers.md").read_text(encoding="utf-8") == page
+
+
+@pytest.mark.timeout(120)
+def test_every_link_and_figure_of_the_page_is_there(page: str) -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert targets
+    assert [target for target in targets if not (PUBLISHED / target).exists()] == []
+
+
+@pytest.mark.timeout(120)
+def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
+    rows = re.findall(r"\| \*\*([a-z ]+)\*\* \|", page)
+    assert {"holds", "fails", "undecided", "not run", "not done"} >= set(rows)
+    (total,) = re.findall(r"Rows below: ([^.]+)\.", page)
+    assert sum(int(number) for number in re.findall(r"\d+", total)) == len(rows)
+
+
+def test_no_number_of_a_verdict_is_typed_into_the_template() -> None:
+    assert not re.search(r"\[-?\d+\.\d+, -?\d+\.\d+\]", TEMPLATE.read_text(encoding="utf-8"))
+
+
+def test_words_that_begin_no_claim_or_several_are_refused(tmp_path: Path) -> None:
+    for words in ("no such words", "Stopping mixup"):
+        template = tmp_path / "page.md"
+        template.write_text('{{ asked("x", "switch-epochs", "' + words + '") }}')
+        with pytest.raises(KeyError, match="claims begin with"):
+            Answers().page(template)
