@@ -13,6 +13,8 @@ FIXED = {
     "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
     "NVIDIA_TF32_OVERRIDE": None,
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": None,
+    # The workspace with which cuBLAS repeats its bits; read once in a process.
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 """Variables to their values in a process that trains; None unsets them."""
 

@@ -339,6 +339,10 @@ class TrainConfig(Checked):
     """Arithmetic of the network's passes; weights and loss stay float32. On a GPU `float32` is IEEE
     in convolutions, too, and `tf32` faster, with 10 bits of mantissa; on a CPU both are the same
     computation. `bfloat16` is autocast."""
+    deterministic: bool = False
+    """True: only kernels that give the same bits each time, so that a run repeats and resumes bit
+    for bit on one kind of GPU; slower there, and an operation without such a kernel fails. On a CPU
+    with one thread every run does that, but a run with this field has another key."""
     vary: Literal[
         "all",
         "subset",

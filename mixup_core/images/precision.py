@@ -1,11 +1,12 @@
 """Precision: the arithmetic of a network's passes, the same wherever it is named."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
+Item, Result = TypeVar("Item"), TypeVar("Result")
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 DTYPES: dict[Precision, torch.dtype] = {
@@ -14,6 +15,35 @@ DTYPES: dict[Precision, torch.dtype] = {
     "bfloat16": torch.bfloat16,
 }
 """Precision to the type that autocast computes in; float32 needs none."""
+
+
+@contextmanager
+def kernels(*, deterministic: bool) -> Iterator[None]:
+    """Let PyTorch take only kernels that repeat their bits within a `with`, if that is wanted.
+
+    An operation that has no such kernel on a device raises RuntimeError. cuBLAS repeats its bits
+    only with the workspace that `mixup_core.numeric_settings` fixes for every process.
+    """
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(mode=deterministic or before)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(mode=before)
+
+
+def repeatable(
+    steps: Generator[Item, None, Result], *, deterministic: bool
+) -> Generator[Item, None, Result]:
+    """Yield what a generator yields; it computes with `kernels`, and its caller without them."""
+    while True:
+        with kernels(deterministic=deterministic):
+            try:
+                item = next(steps)
+            except StopIteration as ended:
+                result: Result = ended.value
+                return result
+        yield item
 
 
 @contextmanager

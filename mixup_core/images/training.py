@@ -25,7 +25,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.precision import arithmetic
+from mixup_core.images.precision import arithmetic, kernels, repeatable
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
@@ -234,33 +234,35 @@ def fit_gradually(
     taught_by = None if teacher is None else _taught_by(teacher, config, data.info, device)
     for epoch in range(len(state.records), config.epochs):
         how = config.in_epoch(epoch)
-        means = yield from _train_epoch(config, epoch, how, loss, state, images, taught_by)
-        metrics = {f"train/{name}": value for name, value in means.items()}
-        least = how.floor(loss, images.labels, config.batch_size)
-        lowest = None if least is None else how.objective.floor(least)
-        if lowest is not None:
-            metrics["train/excess_loss"] = means["loss"] - lowest
-        if (epoch + 1) % config.eval_every == 0:
-            for split, part in held_out.items():
-                for suffix, network in state.networks().items():
-                    logits = logits_of(network, part, config.precision)
-                    measured = evaluate(logits, part.labels)
-                    metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
-                    if epoch + 1 == config.epochs and split in PREDICTED_SPLITS:
-                        state.logits.setdefault(split, {})[suffix] = logits
-            metrics |= corrupted_means(metrics)
-        subject = Subject(
-            config=config,
-            epoch=epoch,
-            network=state.network.eval(),
-            loss=loss,
-            images=images,
-            held_out=held_out,
-            teacher=taught_by,
-        )
-        metrics |= subject.measured()
-        if not all(math.isfinite(value) for value in metrics.values()):
-            raise DivergedError(f"metrics must be finite, got ({epoch=}, {metrics}).", epoch)
+        steps = _train_epoch(config, epoch, how, loss, state, images, taught_by)
+        means = yield from repeatable(steps, deterministic=config.deterministic)
+        with kernels(deterministic=config.deterministic):
+            metrics = {f"train/{name}": value for name, value in means.items()}
+            least = how.floor(loss, images.labels, config.batch_size)
+            lowest = None if least is None else how.objective.floor(least)
+            if lowest is not None:
+                metrics["train/excess_loss"] = means["loss"] - lowest
+            if (epoch + 1) % config.eval_every == 0:
+                for split, part in held_out.items():
+                    for suffix, network in state.networks().items():
+                        logits = logits_of(network, part, config.precision)
+                        measured = evaluate(logits, part.labels)
+                        metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
+                        if epoch + 1 == config.epochs and split in PREDICTED_SPLITS:
+                            state.logits.setdefault(split, {})[suffix] = logits
+                metrics |= corrupted_means(metrics)
+            subject = Subject(
+                config=config,
+                epoch=epoch,
+                network=state.network.eval(),
+                loss=loss,
+                images=images,
+                held_out=held_out,
+                teacher=taught_by,
+            )
+            metrics |= subject.measured()
+            if not all(math.isfinite(value) for value in metrics.values()):
+                raise DivergedError(f"metrics must be finite, got ({epoch=}, {metrics}).", epoch)
         record = EpochRecord(epoch=epoch, metrics=metrics)
         state.records.append(record)
         yield record

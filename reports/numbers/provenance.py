@@ -238,6 +238,10 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
     return "; ".join([", ".join(parts), *_spell_mixture(environments)])
 
 
+_DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
+"""Device in what a stage says of the environment that its first epochs were trained in."""
+
+
 def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
     """Return warnings that numbers of one table were computed in more than one way."""
     first, *others = environments or [{}]
@@ -248,8 +252,16 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
             f"WARNING, runs were trained in environments that differ in {', '.join(names)}: "
             "the last bits of paired runs may differ for that reason"
         )
-    if any(BEGAN_IN in environment for environment in environments):
+    begun = [environment for environment in environments if BEGAN_IN in environment]
+    if begun:
         noted.append("WARNING, a run was begun in one environment and finished in another")
+    moves = {
+        f"{device} to {environment.get('device', 'an unknown device')}"
+        for environment in begun
+        for device in _DEVICE_BEFORE.findall(environment[BEGAN_IN])
+    }
+    if moves:
+        noted.append(f"WARNING, a run changed its device half-way: {', '.join(sorted(moves))}")
     return noted
 
 

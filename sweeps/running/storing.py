@@ -99,7 +99,7 @@ class Storing:
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
         share = {GPUS_PER_RUN: f"{assignment.gpus:g}"} if assignment.gpus else {}
-        self._environment = _environment(device) | share | dict(place)
+        self._environment = _environment(device, assignment.config) | share | dict(place)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
@@ -298,7 +298,7 @@ def device_name(device: str) -> str:
     return torch.cuda.get_device_name(device) if device == "cuda" else processor()
 
 
-def _environment(device: str) -> dict[str, str]:
+def _environment(device: str, config: Any) -> dict[str, str]:
     """Return facts that can change the last bits, and the machine; no credentials or variables."""
     import torch  # the driver, which reads rows with this module, trains nothing
 
@@ -307,7 +307,7 @@ def _environment(device: str) -> dict[str, str]:
         "host": platform.node(),
         "pid": str(os.getpid()),
         "device": device_name(device),
-        **(_gpu_libraries() if is_gpu else _instructions()),
+        **(_gpu_libraries(config) if is_gpu else _instructions()),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": str(torch.get_num_threads()),
@@ -315,13 +315,18 @@ def _environment(device: str) -> dict[str, str]:
     }
 
 
-def _gpu_libraries() -> dict[str, str]:
-    """Return the libraries that compute on the GPU, and what they are allowed."""
+def _gpu_libraries(config: Any) -> dict[str, str]:
+    """Return the libraries that compute on the GPU, and what they are allowed.
+
+    Args:
+        config: Of the run; of its fields `precision` and `deterministic` rule kernels.
+    """
     import torch
 
     cudnn: Any = torch.backends.cudnn  # its functions have no types
     allowed = {
-        "deterministic": cudnn.deterministic or torch.are_deterministic_algorithms_enabled(),
+        "tf32": getattr(config, "precision", None) == "tf32",
+        "deterministic": getattr(config, "deterministic", False),
         "benchmark": cudnn.benchmark,
     }
     return {

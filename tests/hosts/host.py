@@ -90,6 +90,8 @@ class Host:
             time.sleep(0.01)
         (folder / "pid").write_text(pid)
         outside = f"host{number}"
+        # The link of a host that had the number may outlive it by a moment.
+        subprocess.run(["ip", "link", "delete", outside], check=False, capture_output=True)
         call("ip", "link", "add", outside, "type", "veth", "peer", "eth0", "netns", pid)
         call("ip", "link", "set", outside, "master", BRIDGE, "up")
         while not (folder / "up").exists():

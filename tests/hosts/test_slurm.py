@@ -27,12 +27,13 @@ from tests.hosts.operators import (
 )
 from tests.hosts.slurm import Slurm, missing_programs
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900, func_only=True)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
 FILE = REPOSITORY / "cluster" / "slurm.sbatch"
 TWO_OF_FOUR = "--gpus-per-node=2 --cpus-per-task=2"
 RUNS = f"{' '.join(STUDY)} --device cpu"
 SHORT = "base.epochs=20"
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +57,7 @@ class Site:
 
     def wait_for_end(self, number: str, timeout: float = 300) -> dict[str, str]:
         """Return the last state of a job once no node is held."""
-        wait_for(lambda: number not in self.slurm.jobs("pending,running"), timeout)
+        wait_for(lambda: self.slurm.job(number)["JobState"] in ENDED, timeout)
         wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=120)
         return self.slurm.job(number)
 
@@ -121,10 +122,11 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
 def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site: Site, record: Record
 ) -> None:
-    began, longer = time.monotonic(), "base.epochs=150"
+    began, longer = time.monotonic(), "base.epochs=100"
     number = site.send(f"{TWO_OF_FOUR} --time=4", f"{RUNS} --set {longer} --set seeds=2")
 
     def is_queued_again() -> bool:
+        assert site.slurm.job(number)["JobState"] not in ENDED, site.output(number)
         return site.slurm.job(number)["Restarts"] == "1"
 
     wait_for(is_queued_again, timeout=300)
@@ -136,7 +138,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site.operator.type("squeue")
     wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
     started_again = time.monotonic() - began
-    state = site.wait_for_end(number)
+    state = site.wait_for_end(number, timeout=600)
     after = results(site.store, longer, "seeds=2")
     assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
     assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
@@ -148,6 +150,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
             "seconds from sbatch until the job was queued again": round(queued, 1),
             "epochs stored by then": sum(len(result.facts) for result in before),
             "seconds from then until it ran again": round(started_again - queued, 1),
+            "times queued again": state["Restarts"],
             "runs done": len(after),
             "epochs in all": sum(len(result.facts) for result in after),
             "epochs trained twice of those seen as stored": 0,

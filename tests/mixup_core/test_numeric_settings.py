@@ -13,7 +13,11 @@ def test_a_precision_is_never_taken_from_the_environment() -> None:
         "PATH": "/bin",
     }
     fix_precision(environment)
-    assert environment == {"ONEDNN_DEFAULT_FPMATH_MODE": "STRICT", "PATH": "/bin"}
+    assert environment == {
+        "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "PATH": "/bin",
+    }
     assert recorded_settings(environment) == ""
 
 
@@ -23,7 +27,7 @@ def test_a_precision_is_never_taken_from_the_environment() -> None:
         "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR",
         "MKL_ENABLE_INSTRUCTIONS", "MKL_DYNAMIC", "MKL_DEBUG_CPU_TYPE",
         "KMP_DETERMINISTIC_REDUCTION", "OMP_DYNAMIC", "OMP_SCHEDULE", "ATEN_CPU_CAPABILITY",
-        "CUBLAS_WORKSPACE_CONFIG",
+        "CUBLASLT_WORKSPACE_SIZE",
         "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT",
     ],
 )  # fmt: skip

@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mixup_core.images import training
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import DataConfig, TrainConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.forward import forward
-from mixup_core.images.precision import Precision, arithmetic
+from mixup_core.images.precision import Precision, arithmetic, kernels
 from mixup_core.images.training import fit
 from mixup_core.keys import run_key
 
@@ -82,3 +83,45 @@ def test_a_cpu_gives_tf32_the_bits_of_float32_under_a_key_of_its_own(tmp_path: P
     data = load(full.data, tmp_path)
     assert list(fit(full, data)) == list(fit(fast, data))
     assert run_key(full) != run_key(fast)
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_kernels_repeat_their_bits_within_if_that_is_wanted_and_are_free_afterwards(
+    before: bool,
+) -> None:
+    torch.use_deterministic_algorithms(mode=before)
+    try:
+        for wanted in (False, True):
+            with kernels(deterministic=wanted):
+                assert torch.are_deterministic_algorithms_enabled() == (wanted or before)
+            assert torch.are_deterministic_algorithms_enabled() == before
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+
+
+def test_a_deterministic_run_trains_and_measures_so_has_a_key_of_its_own_and_equal_cpu_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = TrainConfig(
+        data=DataConfig(name="digits", num_train=40),
+        model=Mlp(hidden=(4,)),
+        epochs=2,
+        batch_size=20,
+    )
+    fixed = replace(config, deterministic=True)
+    assert run_key(fixed) != run_key(config)
+    data = load(config.data, None)
+    seen = []
+    evaluate = training.evaluate
+
+    def noted(*given: Tensor) -> dict[str, float]:
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return evaluate(*given)
+
+    monkeypatch.setattr(training, "evaluate", noted)
+    records = []
+    for record in fit(fixed, data):
+        records.append(record)
+        assert not torch.are_deterministic_algorithms_enabled(), "a caller has its own kernels"
+    assert set(seen) == {True}
+    assert records == list(fit(config, data))

@@ -206,3 +206,7 @@ def test_the_origin_says_that_runs_were_computed_in_different_ways() -> None:
     begun = {**plain, "began_in": "epochs to 2: settings='MKL_CBWR=AVX2'"}
     found = spell_origin({"environments": [begun], "code": None})
     assert "WARNING, a run was begun in one environment and finished in another" in found
+    assert "changed its device" not in found
+    moved = {**plain, "began_in": "epochs to 2: device='NVIDIA H100' torch='2.14.1'"}
+    found = spell_origin({"environments": [moved], "code": None})
+    assert "WARNING, a run changed its device half-way: NVIDIA H100 to Xeon" in found

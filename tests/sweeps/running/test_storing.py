@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -16,6 +16,9 @@ from mixup_core.predictions import Predictions
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from mixup_core.tree.building import with_values
+from sweeps.machine.processor import processor
+from sweeps.reading.study_file import load_study
+from sweeps.running import storing
 from sweeps.running.storing import Assignment, Storing
 from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs
@@ -261,6 +264,37 @@ def test_a_run_that_goes_on_in_another_environment_says_so_and_records_it(
     found = _stage(store, stage_keys(BASE)[-1]).environment
     assert found["began_in"] == "epochs to 2: settings='MKL_CBWR=COMPATIBLE'"
     assert "settings" not in found
+
+
+def test_a_run_that_goes_on_on_another_kind_of_device_says_so_and_records_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(storing, "device_name", lambda _: "NVIDIA H100")
+        _train(store, BASE, until=2)
+    _train(store, BASE)
+    assert "goes on from epoch 2 in another environment (device='NVIDIA H100'" in caplog.text
+    found = _stage(store, stage_keys(BASE)[-1]).environment
+    assert found["began_in"] == "epochs to 2: device='NVIDIA H100'"
+    assert found["device"] == processor()
+
+
+@pytest.mark.parametrize(
+    ("values", "allowed"),
+    [
+        ({}, "nothing"),
+        ({"precision": "tf32"}, "tf32"),
+        ({"precision": "tf32", "deterministic": True}, "tf32 deterministic"),
+    ],
+)
+def test_the_record_of_a_gpu_names_its_libraries_and_what_they_are_allowed(
+    values: dict[str, Any], allowed: str
+) -> None:
+    config = with_values(load_study("digits").runs()[0].config, values)
+    found = storing._gpu_libraries(config)
+    assert found.keys() == {"cuda", "cudnn", "gpu_driver", "gpu_allowed"}
+    assert found["gpu_allowed"] == allowed
 
 
 def test_a_run_that_goes_on_in_the_same_environment_says_nothing(
