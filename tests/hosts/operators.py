@@ -61,6 +61,13 @@ class Operator:
         assert done.returncode == code, f"{command} exited with {done.returncode}\n{done.stdout}"
         return done.stdout
 
+    def answers(self, command: str) -> str:
+        """Return what a command prints, whatever its exit code; it is not in the log."""
+        return subprocess.run(
+            self._shell(command), env=self.environment, check=False, text=True, timeout=60,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ).stdout  # fmt: skip
+
     def begin(self, command: str) -> "subprocess.Popen[str]":
         """Start a command of the shell in the background."""
         return subprocess.Popen(

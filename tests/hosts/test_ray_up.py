@@ -14,18 +14,10 @@ import pytest
 import ray
 import yaml
 
-from tests.faults.launches import wait_for
 from tests.hosts.conftest import Record
+from tests.hosts.growth import trained_through_a_loss
 from tests.hosts.host import OUTSIDE, hosts_in
-from tests.hosts.operators import (
-    REPOSITORY,
-    STUDY,
-    Operator,
-    assert_nothing_trained_twice,
-    facts,
-    places_in_use,
-    results,
-)
+from tests.hosts.operators import REPOSITORY, STUDY, Operator
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
@@ -97,30 +89,9 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
     )
     assert not hosts_in(cluster.hosts), "a node with a GPU was started for runs on CPUs"
 
-    said = operator.begin(f"{SUBMIT} {ON_GPUS}")
-    joined: dict[str, float] = {}
-    sent = time.monotonic()
-
-    def all_busy() -> bool:
-        assert said.poll() is None, said.communicate()
-        for host in hosts_in(cluster.hosts):
-            joined.setdefault(host.name, round(time.monotonic() - sent, 1))
-        return len(places_in_use(results(cluster.store))) == 8
-
-    wait_for(all_busy, timeout=600)
-    eight_busy = time.monotonic() - sent
-    before = results(cluster.store)
-    lost = hosts_in(cluster.hosts)[0]
-    lost.kill()
-    out, _ = said.communicate(timeout=600)
-    assert said.returncode == 0, out
-    assert "no node has a GPU yet: runs wait until nodes with GPUs join" in out
-    after = results(cluster.store)
-    assert [result.outcome for result in after] == ["complete"] * 8
-    assert_nothing_trained_twice(facts(before), facts(after))
-    ended = time.monotonic()
-    wait_for(lambda: not hosts_in(cluster.hosts), timeout=IDLE_SECONDS + 120)
-    gone = time.monotonic() - ended
+    figures = trained_through_a_loss(
+        operator.begin(f"{SUBMIT} {ON_GPUS}"), cluster.hosts, cluster.store, IDLE_SECONDS
+    )
     num_started = len(list(cluster.hosts.glob("*/pid")))
 
     again = operator.type(f"{SUBMIT} {ON_GPUS}")
@@ -130,14 +101,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
         f"ray-up-{cluster.file.stem}",
         f"cluster/{cluster.file.name} by `ray up` on hosts made of namespaces, 8 runs",
         {
-            "GPUs at first": 0,
-            "seconds from submission to each host's start": list(joined.values()),
-            "seconds from submission until 8 GPUs were busy": round(eight_busy, 1),
-            "runs done": sum(result.outcome == "complete" for result in after),
-            "node lost in training": lost.name,
-            "hosts started in all": num_started,
-            "epochs trained twice": 0,
-            f"seconds to 0 GPUs after the end ({IDLE_SECONDS} s idle)": round(gone, 1),
+            **figures,
             "the same command again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),
         },

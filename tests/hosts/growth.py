@@ -1,0 +1,61 @@
+"""Growth: what a study does on a cluster that has no GPU at first, and loses a node in training."""
+
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.faults.launches import wait_for
+from tests.hosts.host import hosts_in
+from tests.hosts.operators import assert_nothing_trained_twice, facts, places_in_use, results
+
+NUM_GPUS = 8
+
+
+def trained_through_a_loss(
+    said: "subprocess.Popen[str]", hosts: Path, store: Path, idle_seconds: float
+) -> Mapping[str, Any]:
+    """Kill a host once all GPUs are busy, check that nothing is lost, and return the figures.
+
+    Args:
+        said: The study, just begun on no host.
+        hosts: The folder of the hosts.
+        store: The store.
+        idle_seconds: Seconds after which the cluster lets a host go.
+    """
+    assert not hosts_in(hosts)
+    joined: dict[str, float] = {}
+    sent = time.monotonic()
+
+    def all_busy() -> bool:
+        assert said.poll() is None, said.communicate()
+        for host in hosts_in(hosts):
+            joined.setdefault(host.name, round(time.monotonic() - sent, 1))
+        return len(places_in_use(results(store))) == NUM_GPUS
+
+    wait_for(all_busy, timeout=600)
+    eight_busy = time.monotonic() - sent
+    before = results(store)
+    lost = hosts_in(hosts)[0]
+    lost.kill()
+    out, _ = said.communicate(timeout=600)
+    assert said.returncode == 0, out
+    assert "no node has a GPU yet: runs wait until nodes with GPUs join" in out
+    after = results(store)
+    assert [result.outcome for result in after] == ["complete"] * 8
+    assert_nothing_trained_twice(facts(before), facts(after))
+    ended = time.monotonic()
+    wait_for(lambda: not hosts_in(hosts), timeout=idle_seconds + 120)
+    return {
+        "GPUs at first": 0,
+        "seconds from submission to each host's start": list(joined.values()),
+        "seconds from submission until 8 GPUs were busy": round(eight_busy, 1),
+        "runs done": len(after),
+        "node lost in training": lost.name,
+        "hosts started in all": len(list(hosts.glob("*/pid"))),
+        "epochs trained twice": 0,
+        f"seconds to 0 GPUs after the end ({idle_seconds:g} s idle)": round(
+            time.monotonic() - ended, 1
+        ),
+    }

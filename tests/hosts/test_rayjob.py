@@ -1,0 +1,116 @@
+"""`cluster/rayjob.yaml` as KubeRay would run it, on hosts: pods are namespaces, Kubernetes is ours.
+
+From the file come node types, their number and resources (read by the code of Ray's autoscaler for
+Kubernetes), the parameters of `ray start`, the variables of the containers, and the entry point,
+which is sent by `ray job submit` as the submitter's pod does. Pods have one CPU here, the study is
+one that needs no GPU, and /runs is a folder of the test.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ray.autoscaler._private.kuberay.autoscaling_config import (
+    _derive_autoscaling_config_from_ray_cr,
+)
+
+from tests.hosts.conftest import Record
+from tests.hosts.growth import trained_through_a_loss
+from tests.hosts.host import hosts_in
+from tests.hosts.operators import REPOSITORY, STUDY, Operator
+
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
+
+IDLE_SECONDS = 20
+TOKEN = "5a" * 32
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> dict[str, Any]:
+    """Return what the file says, with /runs below the folder of the test."""
+    text = (REPOSITORY / "cluster" / "rayjob.yaml").read_text()
+    read: dict[str, Any] = yaml.safe_load(text.replace("/runs", str(tmp_path / "runs")))
+    return read
+
+
+@pytest.fixture
+def operator(spec: dict[str, Any], tmp_path: Path, hosts: Path) -> Iterator[Operator]:
+    """Build the cluster that the file declares, and remove it at the end as KubeRay does."""
+    operator = Operator.arrives(tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN)
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(_cluster(spec, hosts, f"sqlite:///{tmp_path}/mlflow.db")))
+    operator.type(f"cd {REPOSITORY} && ray up --yes {file}")
+    yield operator
+    assert spec["spec"]["shutdownAfterJobFinishes"] is True
+    operator.type(f"ray down --yes {file}")
+    assert not hosts_in(hosts)
+
+
+def _cluster(spec: dict[str, Any], hosts: Path, tracking: str) -> dict[str, Any]:
+    """Return what Ray's autoscaler makes of the file, with hosts in the place of pods."""
+    ray_cluster = spec["spec"]["rayClusterSpec"]
+    metadata = {**spec["metadata"], "namespace": "default"}
+    config = _derive_autoscaling_config_from_ray_cr({"metadata": metadata, "spec": ray_cluster})
+    declared = config["available_node_types"]["gpu"]
+    assert (declared["resources"]["GPU"], declared["resources"]["CPU"]) == (1, 8)
+    assert (declared["min_workers"], declared["max_workers"]) == (0, 8)
+    declared["resources"]["CPU"] = 1
+    for kind in config["available_node_types"].values():
+        kind["resources"].pop("memory", None)
+    module = "tests.hosts.provider.HostProvider"
+    (worker,) = ray_cluster["workerGroupSpecs"]
+    return {
+        **config,
+        "provider": {"type": "external", "module": module, "folder": str(hosts)},
+        "auth": {"ssh_user": "ray"},
+        "idle_timeout_minutes": IDLE_SECONDS / 60,
+        "head_start_ray_commands": [
+            _start(ray_cluster["headGroupSpec"], tracking, "--head --port=6379 "
+                   "--dashboard-host=127.0.0.1 --autoscaling-config=~/ray_bootstrap_config.yaml")
+        ],
+        "worker_start_ray_commands": [_start(worker, tracking, "--address=$RAY_HEAD_IP:6379")],
+    }  # fmt: skip
+
+
+def _start(group: dict[str, Any], tracking: str, options: str) -> str:
+    """Return the command by which a pod of a group begins, with the variables of its container."""
+    (container,) = group["template"]["spec"]["containers"]
+    variables = {entry["name"]: entry.get("value", tracking) for entry in container["env"]}
+    variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}
+    exported = " ".join(f"{name}={value}" for name, value in variables.items())
+    parameters = " ".join(f"--{name}={value}" for name, value in group["rayStartParams"].items())
+    return (
+        f"export PATH=$HOME/.venv/bin:$PATH {exported}; "
+        f"ulimit -n 65536; ray start {parameters} {options}"
+    )
+
+
+def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
+    spec: dict[str, Any], operator: Operator, hosts: Path, tmp_path: Path, record: Record
+) -> None:
+    began = time.monotonic()
+    work = operator.folder / "work"
+    study = f"{work / STUDY[0]} {STUDY[1]} {work / STUDY[2]} --device cpu"
+    entry = spec["spec"]["entrypoint"].replace("table1-fmnist", study)
+    assert study in entry
+    variables = json.dumps(yaml.safe_load(spec["spec"]["runtimeEnvYAML"]))
+    submit = f"ray job submit --address http://127.0.0.1:8265 --runtime-env-json '{variables}' -- {entry}"
+    store = tmp_path / "runs" / "store"
+    figures = trained_through_a_loss(operator.begin(submit), hosts, store, IDLE_SECONDS)
+    num_started = len(list(hosts.glob("*/pid")))
+    again = operator.type(submit)
+    assert "8 runs are stored, nothing to train" in again
+    assert len(list(hosts.glob("*/pid"))) == num_started, "a pod was started for nothing"
+    record(
+        "rayjob",
+        "cluster/rayjob.yaml on hosts made of namespaces, by its entry point, 8 runs",
+        {
+            **figures,
+            "the entry point again": "8 runs are stored, nothing to train",
+            "seconds in all": round(time.monotonic() - began, 1),
+        },
+    )
