@@ -98,7 +98,10 @@ def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
     entry = spec["spec"]["entrypoint"].replace("table1-fmnist", study)
     assert study in entry
     variables = json.dumps(yaml.safe_load(spec["spec"]["runtimeEnvYAML"]))
-    submit = f"ray job submit --address http://127.0.0.1:8265 --runtime-env-json '{variables}' -- {entry}"
+    submit = (
+        "ray job submit --address http://127.0.0.1:8265 "
+        f"--runtime-env-json '{variables}' -- {entry}"
+    )
     store = tmp_path / "runs" / "store"
     figures = trained_through_a_loss(operator.begin(submit), hosts, store, IDLE_SECONDS)
     num_started = len(list(hosts.glob("*/pid")))

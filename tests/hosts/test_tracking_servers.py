@@ -145,7 +145,10 @@ def test_the_compose_services_start_are_healthy_and_serve_a_study(
         "AWS_ENDPOINT_URL": f"http://{s3}:8333", "AWS_DEFAULT_REGION": "us-east-1",
     }  # fmt: skip
     operator = Operator.arrives(tmp_path, **keys)
-    buckets = "import boto3; c = boto3.client('s3'); [c.create_bucket(Bucket=b) for b in ('mlflow', 'studies')]"
+    buckets = (
+        "import boto3; c = boto3.client('s3'); "
+        "[c.create_bucket(Bucket=name) for name in ('mlflow', 'studies')]"
+    )
     operator.type(f"python -c {shlex.quote(buckets)}")
     command = services["mlflow"]["command"]
     assert command.startswith("mlflow server ")
@@ -186,8 +189,7 @@ def _compose(secrets: Mapping[str, str]) -> dict[str, Any]:
     """Return the services of the file, with the variables filled in as Compose does."""
 
     def value(found: re.Match[str]) -> str:
-        name, default = found[1], found[2]
-        return secrets[name] if name in secrets else default
+        return secrets.get(found[1], found[2])
 
     text = (REPOSITORY / "cluster" / "compose.yaml").read_text()
     filled = re.sub(r"\$\{(\w+)(?::[-?]([^}]*))?\}", value, text)
