@@ -24,18 +24,22 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
     An operation that has no such kernel on a device raises RuntimeError. cuBLAS repeats its bits
     only with the workspace that `mixup_core.numeric_settings` fixes for every process.
     """
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(mode=deterministic or before)
+    if not deterministic or torch.are_deterministic_algorithms_enabled():
+        yield
+        return
+    torch.use_deterministic_algorithms(mode=True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(mode=before)
+        torch.use_deterministic_algorithms(mode=False)
 
 
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
     """Yield what a generator yields; it computes with `kernels`, and its caller without them."""
+    if not deterministic:
+        return (yield from steps)
     while True:
         with kernels(deterministic=deterministic):
             try:
