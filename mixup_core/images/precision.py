@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeVar
 
 import torch
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 DTYPES: dict[Precision, torch.dtype] = {
