@@ -57,7 +57,10 @@ class Site:
 
     def wait_for_end(self, number: str, timeout: float = 300) -> dict[str, str]:
         """Return the last state of a job once no node is held."""
-        wait_for(lambda: self.slurm.job(number)["JobState"] in ENDED, timeout)
+        give_up_at = time.monotonic() + timeout
+        while (job := self.slurm.job(number))["JobState"] not in ENDED:
+            assert time.monotonic() < give_up_at, f"{job}\n{self.output(number)}"
+            time.sleep(0.5)
         wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=120)
         return self.slurm.job(number)
 

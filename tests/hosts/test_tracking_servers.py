@@ -49,7 +49,7 @@ def _num_runs(operator: Operator, tracking: str) -> int:
     """Return how many finished runs a tracking server has."""
     code = (
         "import mlflow; c = mlflow.MlflowClient(); e = [x.experiment_id for x in "
-        "c.search_experiments()]; print(len(c.search_runs(e, \"tags.level = 'run'\")))"
+        "c.search_experiments()]; print(sum(r.info.status == 'FINISHED' for r in c.search_runs(e)))"
     )
     said = operator.type(f"MLFLOW_TRACKING_URI={tracking} python -W ignore -c {shlex.quote(code)}")
     return int(said.split()[-1])
@@ -183,6 +183,8 @@ def test_the_compose_services_start_are_healthy_and_serve_a_study(
 
 
 _SERVICES = ("mlflow", "postgres", "s3")
+_SOCKETS = "/run/postgresql"
+"""Folder in which the clients of Debian's and the image's PostgreSQL look for a server."""
 
 
 def _compose(secrets: Mapping[str, str]) -> dict[str, Any]:
@@ -221,7 +223,9 @@ def _start_postgres(host: Host, service: Mapping[str, Any], binaries: Path) -> N
     )  # fmt: skip
     with (data / "pg_hba.conf").open("a") as rules:
         rules.write("host all all all scram-sha-256\n")
-    server = [str(binaries / "postgres"), "-D", str(data), "-h", "*", "-k", "/tmp"]
+    server = [str(binaries / "postgres"), "-D", str(data), "-h", "*", "-k", _SOCKETS]
+    own = f"mkdir -p {_SOCKETS} && mount -t tmpfs -o mode=1777 tmpfs {_SOCKETS}"
+    call(*host.enter("sh", "-c", own))
     log = host.folder / "service.log"
     detach(*host.enter(*NOBODY, *server), log=log, environment=plain_environment())
     ready = host.enter(str(binaries / "pg_isready"), "-U", settings["POSTGRES_USER"])
