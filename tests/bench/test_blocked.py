@@ -1,0 +1,25 @@
+"""Blocked GPUs, at limits that are known without a simulation."""
+
+import pytest
+
+from tests.bench.blocked import busy_share, main
+
+
+def test_one_gpu_waits_for_the_end_of_each_of_its_runs() -> None:
+    share = busy_share(1, 3.0, ends_per_second=1.0, runs=2_000)
+    assert share == pytest.approx(3 / 4, abs=0.005)
+
+
+def test_a_driver_that_is_too_slow_decides_the_share_alone() -> None:
+    share = busy_share(100, 5.0, ends_per_second=2.0, runs=50)
+    assert share == pytest.approx(2 * 5 / 100, rel=0.02)
+
+
+def test_a_driver_with_little_to_do_leaves_gpus_busy() -> None:
+    assert busy_share(10, 600.0, ends_per_second=40.0, runs=50) > 0.9995
+
+
+def test_the_table_has_a_row_for_each_length(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--runs", "3"])
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(" | ")[0] for row in rows[2:]] == ["| 5", "| 95", "| 600"]
