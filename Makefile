@@ -19,7 +19,7 @@ test: check
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
-UNITS := --ignore=tests/faults --numprocesses 3 --dist loadfile --no-loadscope-reorder
+UNITS := --ignore=tests/faults --ignore=tests/hosts --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 units: $(DEV)
 	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
@@ -28,7 +28,7 @@ units: $(DEV)
 NAMESPACE := tests/faults/in_namespace.sh
 
 faults: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m "not long" -rs
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts -m "not long" -rs
 
 # What is left out of `make test` for its time: every pair of a product, further faults, the README
 # in a clone. An hour or two.

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,7 @@ from tests.hosts.operators import (
 )
 from tests.hosts.slurm import Slurm, missing_programs
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
 FILE = REPOSITORY / "cluster" / "slurm.sbatch"
 TWO_OF_FOUR = "--gpus-per-node=2 --cpus-per-task=2"
@@ -79,6 +79,43 @@ def site(hosts: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
     slurm.stop()
 
 
+RAY = """#!/bin/bash
+# Stands in for Ray: `symmetric-run` starts the command behind -- on the first node, others wait.
+[ "$1" = symmetric-run ] || exit 0
+[ "$SLURM_NODEID" = 0 ] || exec sleep 100
+while [ "$1" != -- ]; do shift; done
+shift
+exec "$@"
+"""
+PYTHON = """#!/bin/bash
+echo "trained on $SLURM_JOB_NUM_NODES nodes: $*"
+exit 3
+"""
+
+
+def test_slurm_accepts_the_file_and_frees_both_nodes_with_the_code_of_the_study(
+    site: Site, tmp_path: Path
+) -> None:
+    """Without Ray, so that it is quick; the long tests start what the file starts."""
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, text in (("ray", RAY), ("python", PYTHON)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    operator = replace(
+        site.operator, environment={**site.operator.environment, "VENV": str(programs.parent)}
+    )
+    (tmp_path / "laptop" / ".config" / "mixsweep").mkdir(parents=True)
+    (tmp_path / "laptop" / ".config" / "mixsweep" / "ray_token").write_text("5a")
+    number = replace(site, operator=operator).send(TWO_OF_FOUR, "digits")
+    state = site.wait_for_end(number, timeout=60)
+    said = site.output(number)
+    assert (state["JobState"], state["ExitCode"]) == ("FAILED", "3:0"), said
+    assert "trained on 2 nodes: -u -m sweeps.cli run digits --address 10.77.0.51:6379" in said
+    assert said.endswith("exit code 3\n")
+
+
+@pytest.mark.long
 def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
     site: Site, record: Record
 ) -> None:
@@ -122,6 +159,7 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
     )
 
 
+@pytest.mark.long
 def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site: Site, record: Record
 ) -> None:
@@ -162,6 +200,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("site", [3], indirect=True)
 def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record) -> None:
     began, few = time.monotonic(), (SHORT.replace("20", "60"), "seeds=2")
@@ -194,6 +233,7 @@ def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record
     )
 
 
+@pytest.mark.long
 def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
     site: Site, record: Record
 ) -> None:
@@ -226,6 +266,7 @@ def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
     )
 
 
+@pytest.mark.long
 def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None:
     began, work = time.monotonic(), site.operator.folder / "work"
     text = (work / "paced.yaml").read_text()
@@ -253,6 +294,7 @@ def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None
     )
 
 
+@pytest.mark.long
 def test_a_study_that_cannot_be_read_ends_the_job_with_its_code(site: Site) -> None:
     number = site.send(TWO_OF_FOUR, "nowhere.yaml")
     state = site.wait_for_end(number, timeout=120)
