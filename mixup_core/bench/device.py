@@ -196,7 +196,7 @@ def side_by_side(size: Size, device: torch.device) -> Figures:
     del device  # each process finds its own
     found: Figures = {}
     for processes in range(1, size.processes + 1):
-        command = [sys.executable, "-m", "mixup_core.bench.device", "--steps"]
+        command = [sys.executable, "-P", "-m", "mixup_core.bench.device", "--steps"]
         workers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
         rates = [float(worker.communicate()[0] or "nan") for worker in workers]
         found[str(processes)] = sum(rates)

@@ -60,6 +60,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
     click.echo(f"all of them in a moment at http://127.0.0.1:{port}  (Ctrl-C ends it)")
     server = [
         sys.executable,
+        "-P",
         "-m",
         "mlflow",
         "server",
@@ -93,7 +94,8 @@ def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if not name.lstrip("_").upper().startswith(_SERVERS) or name in _KEPT
     }
-    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    # A file of the working directory called as a module of theirs would take its place.
+    own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
     return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | own
 
 

@@ -69,6 +69,10 @@ class Claimed:
         """Return whether the state of a stage must stay."""
         return self.trains(key) or key[:_DIGITS] in self.used
 
+    def passes(self, key: str) -> bool:
+        """Return whether a run that is planned or in training goes on behind a stage."""
+        return any(key[:_DIGITS] in plan for plan in self.plans)
+
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
         """Return the epochs of a run whose state other drivers need.
 
@@ -197,11 +201,14 @@ class Claims:
         self.store.files.create(wanted_name(stage), b"")
 
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Claim stages whose state is to be removed; return those that no other driver needs."""
+        """Claim stages whose state is to be removed; return those that no other driver needs.
+
+        A stage on the way of a run that another driver will train is needed: the run starts there.
+        """
         self._removed = stages
         self._write()
         others = self.of_others()
-        return tuple(stage for stage in stages if not others.needs(stage))
+        return tuple(stage for stage in stages if not (others.needs(stage) or others.passes(stage)))
 
     def end(self, run: str) -> None:
         """Give up what was claimed for a run; others see it from the next `refresh` on."""

@@ -39,7 +39,7 @@ def growth_in(status: str) -> Growth:
 
 
 def _status(address: str) -> str:
-    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "status", "--address", address]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except subprocess.TimeoutExpired:

@@ -34,8 +34,15 @@ _CLOSED = {
 _KEPT = ("RAY_memory_", "RAY_worker_niceness", "RAY_EXPERIMENTAL_NOSET_", "RAY_ACCEL_ENV_VAR_")
 """Begin the variables that a cluster of our own takes from the environment: memory, devices, CPU
 time. Any other may open a port, load code or name another cluster."""
-_WHOLE, _FRACTION = re.compile(r"-?\d{1,18}|true|false"), re.compile(r"[01]|0?\.\d{1,18}|1\.0+")
-"""Values of these; another ends Ray's processes without a word."""
+_FORMS = {
+    "RAY_memory_usage_threshold": re.compile(r"[01]|0?\.\d{1,18}|1\.0+"),
+    "RAY_memory_": re.compile(r"-?\d{1,18}"),
+    "RAY_worker_niceness": re.compile(r"-?\d{1,18}"),
+}
+"""Begin of a name to its values, the longest first; another ends Ray's processes, or this one,
+without a word."""
+_SWITCH = re.compile(r"-?\d{1,18}|true|false")
+"""Values of the others."""
 
 
 def choose_cluster(address: str | None) -> None:
@@ -76,7 +83,7 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
         environment: Of this process, before it imports Ray.
     """
     for name in [name for name in environment if name.upper().startswith("RAY_")]:
-        form = _FRACTION if name == "RAY_memory_usage_threshold" else _WHOLE
+        form = next((f for begin, f in _FORMS.items() if name.startswith(begin)), _SWITCH)
         if not (name.startswith(_KEPT) and form.fullmatch(environment[name])):
             del environment[name]
     environment.update(_CLOSED, RAY_AUTH_TOKEN=secrets.token_hex(32))

@@ -57,7 +57,7 @@ def look(folder: Path) -> Look:
 
 def _read(folder: Path) -> Look:
     before, started = resident_mb(), time.process_time()
-    data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE)
+    data = DataConfig(name="image-folder", folder=str(folder), image_size=SIDE, background="white")
     told: str | None = ""
     try:
         load(data, folder.parent / "data")

@@ -112,6 +112,15 @@ def test_what_a_live_driver_needs_is_not_removed(any_store: Store) -> None:
     assert prune.claims.remove(KEYS) == tuple(KEYS)
 
 
+def test_a_stage_on_the_way_of_a_planned_run_is_not_removed(store: Store) -> None:
+    planning, removing = Driver(store, "a"), Driver(store, "b")
+    planning.claims.expect({"x": (KEYS[:4], ())})
+    assert removing.claims.remove(KEYS) == tuple(KEYS[3:]), "the end of a run starts nothing"
+    planning.claims.end("x")
+    planning.claims.refresh()
+    assert removing.claims.remove(KEYS) == tuple(KEYS)
+
+
 def test_a_run_waits_while_its_start_is_removed(store: Store) -> None:
     launch, prune = Driver(store, "c"), Driver(store, "a")
     prune.claims.remove(KEYS[1:2])

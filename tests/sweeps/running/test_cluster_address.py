@@ -154,7 +154,8 @@ def test_a_cluster_of_our_own_takes_no_setting_that_could_open_it() -> None:
         "ray_enable_metrics_collection": "1",
         "RAY_memory_usage_threshold": "0.9",
         "RAY_worker_niceness": "0",
-        "RAY_memory_monitor_refresh_ms": "0.0.0.0",
+        "RAY_memory_monitor_refresh_ms": "true",
+        "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "true",
     }
     close_environment(environment)
     token = environment.pop("RAY_AUTH_TOKEN")
@@ -167,4 +168,5 @@ def test_a_cluster_of_our_own_takes_no_setting_that_could_open_it() -> None:
         "RAY_gcs_server_port_wait_time_s": "10",
         "RAY_memory_usage_threshold": "0.9",
         "RAY_worker_niceness": "0",
+        "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": "true",
     }
