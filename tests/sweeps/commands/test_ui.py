@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -163,3 +164,21 @@ def _status(port: int, method: str, path: str, body: str | None = None, **header
         return 0
     finally:
         connection.close()
+
+
+def test_no_file_of_the_working_directory_starts_in_the_place_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
+    (tmp_path / "mlflow.py").write_text("print('a file of the working directory')")
+    monkeypatch.chdir(tmp_path)
+    started: list[tuple[str, list[str], dict[str, str]]] = []
+    monkeypatch.setattr("os.execve", lambda *given: started.append(given))
+    (port,) = free_ports(1)
+    CliRunner().invoke(commands, ["ui", "--home", str(tmp_path), "--port", str(port)])
+    ((program, arguments, environment),) = started
+    ran = subprocess.run(
+        [program, *arguments[1 : arguments.index("server")], "--version"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout.startswith("mlflow, version")
