@@ -181,4 +181,4 @@ def test_no_file_of_the_working_directory_starts_in_the_place_of_the_server(
         [program, *arguments[1 : arguments.index("server")], "--version"],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert ran.stdout.startswith("mlflow, version")
+    assert "mlflow, version" in ran.stdout
