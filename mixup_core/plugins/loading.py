@@ -166,7 +166,7 @@ def _compiled(source: Source) -> CodeType:
 
 
 def _import_hint(error: BaseException, folder: Path) -> str:
-    """Return what to do about a module that a plugin file imports and that is not there."""
+    """Return advice on a missing module that a plugin file imports."""
     if not isinstance(error, ModuleNotFoundError):
         return ""
     module = (error.name or "").partition(".")[0]

@@ -57,7 +57,7 @@ REPLACED_FIGURES = (
 )  # fmt: skip
 REPLACED_LISTINGS = (
     "calibration", "class_differences", "classes", "confirmed", "crossed", "ensemble_sizes",
-    "ensembles", "equivalence", "points", "references", "seeds", "sensitivity", "spread",
+    "ensembles", "equivalence", "looks", "points", "references", "seeds", "sensitivity", "spread",
     "variation",
 )  # fmt: skip
 """Files of an earlier report that go if this one has none; others in the folder are left."""

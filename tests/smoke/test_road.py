@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 REPORT = {
     "table.md", "table.csv", "table.tex", "runs.csv", "verdicts.csv", "sensitivity.md",
     "sensitivity.csv", "calibration.md", "calibration.csv", "ensembles.md", "ensembles.csv",
-    "classes.md", "classes.csv", "seeds.md", "seeds.csv", "report.html", "provenance.json",
-    "figures",
+    "classes.md", "classes.csv", "class_differences.md", "class_differences.csv", "spread.md",
+    "spread.csv", "ensemble_sizes.md", "ensemble_sizes.csv", "seeds.md", "seeds.csv",
+    "report.html", "provenance.json", "figures",
 }  # fmt: skip
 
 

@@ -95,7 +95,7 @@ class Examined:
     """The finding about an image-folder all of whose images were decoded."""
 
     faults: list[str] = dataclasses.field(default_factory=list)
-    """What is wrong, one line for each file that cannot be used."""
+    """Faults, one line for each file that cannot be used."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     """Test images that look like a training image, with that one, as SPLIT/CLASS/FILE."""
 
