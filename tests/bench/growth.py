@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
+from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
+from sweeps.state.ledger import enter
 from tests.bench.pairs import arguments_of
 from tests.bench.scale import ARMS, STUDY
 from tests.bench.stored import fill
@@ -50,7 +52,9 @@ def main() -> None:
 def measure(home: Path, runs: int) -> dict[str, float]:
     """Return CPU seconds and peak MB of each command on a store of so many runs."""
     override = f"seeds={runs // ARMS}"
-    fill(home, load_study(STUDY, [override]))
+    study = load_study(STUDY, [override])
+    fill(home, study)
+    enter(study, Store(str(home / "store")), "mixsweep run")
     figures = {}
     for name, arguments in COMMANDS.items():
         line = [*arguments, override] if arguments[-1] == "--set" else list(arguments)
@@ -66,6 +70,7 @@ def _spent(arguments: list[str], folder: Path) -> tuple[float, float]:
     line = [sys.executable, "-I", "-c", _WATCHED, str(figures), sys.executable, *arguments]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "scale" in done.stdout or "alpha" in done.stdout, "the command shows the study"
     cpu, peak = json.loads(figures.read_text(encoding="utf-8"))
     return cpu, peak / 1e3
 

@@ -148,7 +148,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "number for boolean": (base("data: {test: 1}"),
                            "2: base.data.test: expected true or false, got 1"),
     "unknown choice": (base("data: {views: concta}"),
-                       "2: base.data.views: expected one of single, concat, got text 'concta' "
+                       "2: base.data.views: expected one of single, concat, *got text 'concta' "
                        "(did you mean concat?)"),
     "unknown data set": (base("data: {name: mnits}"),
                          "2: base.data.name: expected one of fashion-mnist, *"),
