@@ -270,10 +270,12 @@ def test_a_gain_as_large_as_the_noise_is_a_gain() -> None:
     assert has_settled(_told(1.0, 0.875), variances, 1)
 
 
-def race_of(rng: np.random.Generator, spread: float, sd: float = 1.0) -> tuple[bool, float]:
+def race_of(
+    rng: np.random.Generator, spread: float, sds: Sequence[float] = (1.0,) * 20
+) -> tuple[bool, float]:
     """Race 20 points at up to 5 seeds; return whether the best was dropped, and the seeds used."""
     points, seeds, looks = 20, 5, (2, 3, 4)
-    values = rng.normal(0, sd, (points, seeds))
+    values = rng.normal(0, 1, (points, seeds)) * np.array(sds)[:, None]
     values[1:] += spread * rng.random((points - 1, 1))
     complete: list[int] = []
     used, is_lost = 0, False
