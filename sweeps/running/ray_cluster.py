@@ -30,6 +30,8 @@ _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
 """In what Ray says then."""
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  Ray's own choice on Linux
 _OBJECT_STORE_BYTES = 100 * 2**20
+_ENDING = "ending Ray"
+"""Name of the thread that ends the Ray of a study while its report is written."""
 
 
 @contextmanager
@@ -54,6 +56,7 @@ def cluster(
         PlacementError: If another refuses this process.
         KeyboardInterrupt: As it came; Ray's processes here are killed then.
     """
+    wait_for_ending()
     if is_elsewhere():
         _join(folder, leave)
     else:
@@ -88,7 +91,15 @@ def close_aside(open_things: ExitStack) -> None:
     # Where any thread lets go of an actor while Ray shuts down, Ray ends the process with code 1.
     gc.collect()
     gc.disable()
-    threading.Thread(target=close, name="ending Ray").start()
+    threading.Thread(target=close, name=_ENDING).start()
+
+
+def wait_for_ending() -> None:
+    """Wait for the Ray that `close_aside` ends: a process has one at a time."""
+    with still("ending the Ray of the last study"):
+        for thread in threading.enumerate():
+            if thread.name == _ENDING:
+                thread.join()
 
 
 def nodes() -> list[Node]:

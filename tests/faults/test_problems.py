@@ -35,3 +35,14 @@ def test_any_problem_ends_as_if_its_driver_and_a_worker_had_not_been_killed(
             launch.kill_worker(launch.worker(last, epochs=epochs))
         launch.end(0)
     assert_nothing_was_lost(task, mixsweep, undisturbed, acknowledged=acknowledged)
+
+
+@pytest.mark.long
+def test_studies_of_one_launch_each_have_their_own_ray_and_report(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    mixsweep("run", CLOSED_FORM.file, LINE.file, "--slots", "2")
+    for task in (CLOSED_FORM, LINE):
+        assert mixsweep.json("plan", task.file)["to_run"] == 0
+        assert (mixsweep.home / "reports" / task.study.name / "table.csv").exists()

@@ -6,10 +6,11 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from time import sleep
 
 import pytest
 
-from sweeps.running.ray_cluster import _environment, close_aside
+from sweeps.running.ray_cluster import _environment, close_aside, wait_for_ending
 
 
 @pytest.mark.parametrize("before", [None, "4"])
@@ -83,3 +84,18 @@ def test_a_cluster_of_our_own_listens_on_the_loopback_and_leaves_no_process() ->
         [sys.executable, "-c", _OWN_CLUSTER], env=given, check=True, capture_output=True, text=True
     )
     assert said.stdout.splitlines() == ["1 [2.0]", "['127.0.0.1']", "[]"]
+
+
+def test_a_second_ray_waits_for_the_end_of_the_first() -> None:
+    seen: list[str] = []
+
+    def close() -> None:
+        sleep(0.2)
+        seen.append("closed")
+
+    with ExitStack() as things:
+        things.callback(close)
+        close_aside(things.pop_all())
+    wait_for_ending()
+    assert seen == ["closed"]
+    assert gc.isenabled()
