@@ -450,6 +450,9 @@ class TrainConfig(Checked):
                     f"{probe.tag} needs `data.views: {probe.views}`",
                     at | {"data.views": self.data.views},
                 )
+            if probe.is_of_evaluation and probe.every is not None:
+                rule = f"{probe.tag} is measured at each evaluation: leave out every"
+                raise RuleError(rule, {f"probes.{index}.every": probe.every})
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
                 raise RuleError("every must divide epochs", every)

@@ -1,10 +1,13 @@
 """METRICS: what image training records, and PREDICTED: what reports compute from predictions."""
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.scores import Scores
 from mixup_core.problem import Metric
 from mixup_core.tree.catalogue import cached_until_growth
 from mixup_core.tree.parts import members
@@ -27,7 +30,9 @@ METRICS: Mapping[str, Metric] = _Metrics()
 """Metrics of training and evaluation; objectives and probes declare their own."""
 
 PREDICTED = {
-    f"predicted/{scaled}{name}": Metric(label=f"test {label}{at}", unit=unit, least=0.0)
+    f"predicted/{scaled}{name}": Metric(
+        label=f"test {label}{at}", unit=unit, least=0.0, most=2.0 if name == "brier" else None
+    )
     for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
     for name, label, unit in (
         ("calibration_error", "calibration error", "%"),
@@ -35,7 +40,16 @@ PREDICTED = {
         ("nll", "NLL", "nats"),
     )
     if (scaled, name) != ("", "nll")
-} | {"predicted/temperature": Metric(label="fitted temperature", least=0.0)}
+} | {
+    "predicted/temperature": Metric(
+        label="fitted temperature", least=math.exp(-5), most=math.exp(5)
+    ),
+    **{
+        f"predicted/{name}": replace(metric, label=f"{metric.label} from predictions")
+        for name in ("accuracy", "balanced_accuracy", "auroc")
+        for metric in (Scores.metrics[f"test/{name}"],)
+    },
+}
 """Metrics of the test images after the last epoch; a temperature is fitted on the validation
 images."""
 

@@ -18,11 +18,13 @@ from mixup_core.images.memory import most_bytes, peak_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
 from mixup_core.problem import Cost, HeldOut, Keying, Problem, Teaching
 from mixup_core.rules import RuleError
+from mixup_core.tree.parts import members
 
 _VIEWS = {
     "concat": " (two views by channel concatenation)",
@@ -58,7 +60,14 @@ def revealed(config: TrainConfig) -> TrainConfig:
 
 
 def measures(config: TrainConfig, metric: str) -> bool:
-    """Return whether a run measures a metric: `test/*` needs test images, `val/*` held-out ones."""
+    """Return whether each evaluation of a run measures a metric.
+
+    `test/*` needs test images, `val/*` held-out ones, and what a probe records needs the probe.
+    """
+    if any(metric in kind.metrics for kind in members(Probe)):
+        probes = [probe for probe in config.probes if metric in type(probe).metrics]
+        if not any(probe.every in {None, config.eval_every} for probe in probes):
+            return False
     split = metric.partition("/")[0]
     return {"test": config.data.test, "val": config.data.val_size > 0}.get(split, True)
 
@@ -74,11 +83,11 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images of which an error is the share that is misclassified."""
+    """Return the number of images of which an error or an accuracy is the share."""
     split, _, name = metric.partition("/")
     if split == "train" and name.endswith("error") and METRICS[metric].unit == "%":
         return num_images(config)
-    if name.removesuffix("_averaged") != "error":
+    if name.removesuffix("_averaged") not in {"error", "accuracy"}:
         return None
     return (config.data.val_size or None) if split == "val" else described(config.data).num_test
 
@@ -138,7 +147,7 @@ IMAGES = Problem(
     metrics=METRICS,
     predicted=PREDICTED,
     headline=("test/error", "val/error"),
-    beside=("*/nll", "*/calibration_error"),
+    beside=("*/error", "*/nll", "*/calibration_error"),
     curves=(("train/excess_loss", "train/loss"),),
     objectives=("val/error", "val/nll", "val/calibration_error"),
     keying=Keying(

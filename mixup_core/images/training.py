@@ -242,14 +242,17 @@ def fit_gradually(
             lowest = None if least is None else how.objective.floor(least)
             if lowest is not None:
                 metrics["train/excess_loss"] = means["loss"] - lowest
+            evaluated: dict[tuple[str, str], Tensor] = {}
             if (epoch + 1) % config.eval_every == 0:
                 for split, part in held_out.items():
                     for suffix, network in state.networks().items():
                         logits = logits_of(network, part, config.precision)
                         measured = evaluate(logits, part.labels)
                         metrics |= {f"{split}/{name}{suffix}": v for name, v in measured.items()}
-                        if epoch + 1 == config.epochs and split in PREDICTED_SPLITS:
-                            state.logits.setdefault(split, {})[suffix] = logits
+                        if split in PREDICTED_SPLITS:
+                            evaluated[split, suffix] = logits
+                            if epoch + 1 == config.epochs:
+                                state.logits.setdefault(split, {})[suffix] = logits
                 metrics |= corrupted_means(metrics)
             subject = Subject(
                 config=config,
@@ -259,6 +262,7 @@ def fit_gradually(
                 images=images,
                 held_out=held_out,
                 teacher=taught_by,
+                evaluated=evaluated,
             )
             metrics |= subject.measured()
             if not all(math.isfinite(value) for value in metrics.values()):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mixup_core.predictions import AVERAGED, Predictions
+from mixup_core.scores import auroc, balanced_accuracy
 from reports.numbers.calibration import (
     Reliability,
     brier,
@@ -37,6 +38,9 @@ class PredictedRun:
     """One run's test images. What a temperature is needed for is None without validation images."""
 
     error: float
+    balanced_accuracy: float
+    auroc: float | None
+    """None where a class has no test image."""
     raw: Reliability
     brier: float
     classes: NDArray[np.float64]
@@ -60,6 +64,9 @@ MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
     "scaled_calibration_error": _scaled_error,
     "scaled_brier": lambda run: run.brier_scaled,
     "scaled_nll": lambda run: run.nll_scaled,
+    "accuracy": lambda run: 1 - run.error,
+    "balanced_accuracy": lambda run: run.balanced_accuracy,
+    "auroc": lambda run: run.auroc,
 }
 """Name to the number of a run; a problem calls them `predicted/NAME`."""
 
@@ -194,6 +201,8 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         wrong = np.bincount(test.labels, weights=is_wrong, minlength=chance.shape[1])
         runs[seed] = PredictedRun(
             error=float(is_wrong.mean()),
+            balanced_accuracy=balanced_accuracy(chance, test.labels),
+            auroc=auroc(chance, test.labels),
             raw=reliability(chance, test.labels),
             brier=brier(chance, test.labels),
             classes=wrong / np.maximum(numbers, 1),

@@ -169,7 +169,7 @@ class Table:
         """Metrics of the printed table beside the one compared."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
-        return tuple(metric for metric in beside if metric in self.metrics)
+        return tuple(m for m in beside if m in self.metrics and m != self.metric)
 
     @property
     def _has_sign_flip(self) -> bool:

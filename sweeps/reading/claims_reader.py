@@ -100,6 +100,20 @@ class ClaimsReader:
             "compare with another arm, or write a number inside the bounds or a margin",
         )
 
+    def check_headline(self, at: At, metric: str) -> None:
+        """Report a metric that no run records, or some arm does not record at each evaluation."""
+        if metric in self._problem.predicted:
+            text = f"{metric} is computed from predictions, and no record holds it"
+            self._read.report(at, f"{text}: name a recorded metric, such as test/accuracy")
+            return
+        if metric not in self._problem.metrics:
+            self._check_metric(at, metric)
+            return
+        for name, config in (self._arms or {}).items():
+            if not self._problem.measures(config, metric):
+                self._read.report(at, f"arm {name} does not record {metric} at each evaluation")
+                return
+
     def check_readout(self, at: At, readout: ClaimReadout) -> None:
         """Report the first arm whose runs are too short for a read-out, or lack its images."""
         for name, config in (self._arms or {}).items():

@@ -140,6 +140,9 @@ class StudyKeys(Checked):
     """The arm that others are compared with."""
     readout: Readout = field(default_factory=Last)
     """Read-out: the one number of a run."""
+    headline: str | None = None
+    """The metric that arms are compared by, as `test/nll`. Every arm must record it. By default the
+    first of the problem's that is measured, such as `test/error`."""
     equivalence: Positive | None = None
     """Differences of the headline metric below this count as none; in its unit."""
     references: object = None

@@ -80,6 +80,8 @@ class StudyReader:
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
         references = said.references(self._written.get("references", REFUSED))
+        if keys.headline is not None:
+            said.check_headline(("headline",), keys.headline)
         said.check_readout(("readout",), keys.readout)
         claims = said.claims(self._written.get("claims", REFUSED))
         if self._read.faults:
@@ -101,6 +103,7 @@ class StudyReader:
             baseline=keys.baseline or usual,
             search=search,
             readout=keys.readout,
+            lead=keys.headline,
             claims=claims,
             references=references,
             differs=keys.differs,

@@ -8,7 +8,7 @@ Nothing that is computed for a run depends on it. A file that cannot be read is 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
@@ -41,12 +41,22 @@ class Statement:
     """Launches with more seeds, or with other planned looks, after a look."""
     plan: str = ""
     """The looks that are planned, where seeds are added until claims are decided."""
+    says: str = ""
+    """Sentence of the claim at its first launch; empty in a record of an earlier version."""
+    terms: Mapping[str, str] | None = None
+    """What was claimed, each part by its name (see `_terms`); None in a record of an earlier
+    version."""
+    changed: str = ""
+    """What differs from the claim that it replaced after runs had finished; empty: it replaced
+    none."""
 
     def __str__(self) -> str:
-        """Return the words of tables: `before the runs`, or `after 3 of 10 runs`."""
+        """Return `before the runs`, `after 3 of 10 runs`, or `changed after 3 of 10 runs: ...`."""
         text = "before the runs"
         if self.finished:
             text = f"after {self.finished} of {self.runs} runs"
+            if self.changed:
+                text = f"changed {text}: {self.changed}"
         if self.extended:
             times = "once" if self.extended == 1 else f"{self.extended} times"
             text += f"; {_spell_change(self.plan)} {times} after a look"
@@ -67,6 +77,8 @@ def statement_key(study: Study, claim: Claim) -> str:
 def state(study: Study, store: Store) -> None:
     """Remember the claims of a launch that begins; those known already keep their first launch."""
     known = dict(_read(study, store))
+    current = {statement_key(study, claim) for claim in study.claims}
+    gone = [statement for key, statement in known.items() if key not in current]
     stored: frozenset[str] | None = None
     now = time.time_ns() // 1_000_000
     plan = "" if study.until is None else study.until.plan
@@ -82,13 +94,66 @@ def state(study: Study, store: Store) -> None:
                 for run in study.runs_of(arm)
             ]
             finished = sum(end in stored for end in ends)
+            terms = _terms(study, claim)
             known[key] = Statement(
-                at_ms=now, finished=finished, runs=len(ends), seeds=study.seeds, plan=plan
+                at_ms=now,
+                finished=finished,
+                runs=len(ends),
+                seeds=study.seeds,
+                plan=plan,
+                says=claim.says,
+                terms=terms,
+                changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
             )
         elif plan != before.plan or set(study.seeds) > set(before.seeds):
             more = before.extended + (before.looks > 0)
             known[key] = replace(before, seeds=study.seeds, plan=plan, extended=more)
     _write(study, store, known)
+
+
+def _terms(study: Study, claim: Claim) -> dict[str, str]:
+    """Return the parts of a claim that a change of it may touch, by the names of study files."""
+    that, keys = claim.that, study.keys_at(0)
+    sides = (that.left, that.right)
+    return {
+        "relation": that.relation,
+        "arms": ", ".join(" minus ".join(s) if isinstance(s, tuple) else str(s) for s in sides),
+        "metric": that.metric,
+        "margin": "none" if that.margin is None else repr(that.margin),
+        "factor": "none" if that.factor is None else repr(that.factor),
+        "readout": str(that.readout or study.readout),
+        **{f"settings of {arm}": keys.get(arm, arm) for arm in that.terms},
+    }
+
+
+def _changes(
+    says: str, terms: Mapping[str, str], seeds: tuple[int, ...], gone: Sequence[Statement]
+) -> str:
+    """Return how a claim differs from the one it replaces: `margin 0.02, was 0.01`; or nothing.
+
+    It replaces a claim that the study no longer has and that has the same sentence, or else the
+    same metric and an arm in common.
+    """
+    told = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
+    alike = [(statement, was) for statement, was in told if statement.says == says] or [
+        (statement, was)
+        for statement, was in told
+        if was["metric"] == terms["metric"]
+        and any(name.startswith("settings of ") and name in terms for name in was)
+    ]
+    if not alike:
+        return ""
+    before, was = max(alike, key=lambda pair: pair[0].at_ms)
+    parts = [
+        f"other {name}" if name.startswith("settings of ") else f"{name} {now}, was {was[name]}"
+        for name, now in terms.items()
+        if name in was and now != was[name]
+    ]
+    if seeds != before.seeds:
+        parts.append(f"{len(seeds)} seeds, were {len(before.seeds)}")
+    if before.looks:
+        parts.append(f"{before.looks} look{'s' if before.looks > 1 else ''} before")
+    return "; ".join(parts)
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:

@@ -25,6 +25,9 @@ Sides = tuple[Side, ...]
 
 _NEEDS_MARGIN = ("within", "at_least", "at_most")
 
+_ROUNDING = 1e-9
+"""A part of the numbers of a claim by which they may miss a bound through rounding."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedComparison(Checked):
@@ -151,9 +154,13 @@ class StatedComparison(Checked):
         ends = [sorted((factor * least, factor * most)) for factor in self.terms.values()]
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
         low_allowed, high_allowed = self.allowed
-        if max(low, low_allowed) >= min(high, high_allowed):
-            return "fails" if low > high_allowed or high < low_allowed else "undecided"
-        return "holds" if low_allowed <= low and high <= high_allowed else None
+        known = [abs(end) for end in (low, high, low_allowed, high_allowed) if math.isfinite(end)]
+        rounding = _ROUNDING * max(known, default=0.0)
+        if max(low, low_allowed) >= min(high, high_allowed) - rounding:
+            is_beyond = low > high_allowed + rounding or high < low_allowed - rounding
+            return "fails" if is_beyond else "undecided"
+        is_inside = low_allowed <= low + rounding and high <= high_allowed + rounding
+        return "holds" if is_inside else None
 
     def _relations(self) -> list[Relation]:
         return [name for name in get_args(Relation) if getattr(self, name) is not None]

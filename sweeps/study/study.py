@@ -71,6 +71,8 @@ class Study:
     """Search beside the arms; its points become arms as they are proposed (`grown`)."""
     readout: Readout = field(default_factory=Last)
     """Read-out: the number of a run in tables and claims."""
+    lead: str | None = None
+    """The `headline` that the study file names."""
     claims: tuple[Claim, ...] = ()
     """Statements of the study's sources, in the order of the file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -105,8 +107,10 @@ class Study:
 
     @property
     def headline(self) -> str:
-        """The metric that arms are compared by: the first of the problem's that is measured."""
+        """The metric that arms are compared by: `lead`, or the first of the problem's measured."""
         problem = self.problem
+        if self.lead is not None:
+            return self.lead
         for metric in problem.headline:
             if any(problem.measures(config, metric) for config in self.arms.values()):
                 return metric

@@ -150,10 +150,11 @@ class Projection:
         rows: list[Row] = []
         if complete:
             runs = list(complete.values())
-            tags |= texts(runs, expected, study.problem, study.readout, self._summarise)
+            of = study.problem, study.readout, self._summarise, study.lead
+            tags |= texts(runs, expected, *of)
             if len(complete) == expected:
                 tags["seeds"] = _fitting(sorted(complete, key=int))
-                rows = list(curves(runs, study.problem, self._summarise))
+                rows = list(curves(runs, study.problem, self._summarise, study.lead))
                 row = headline_row(runs, self._compared, self._readout, self._summarise)
                 rows += [] if row is None else [row]
         children = experiment.children(entry)

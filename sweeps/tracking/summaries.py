@@ -17,7 +17,10 @@ fewer rows than its seeds have."""
 
 
 def curves(
-    seeds: Sequence[Sequence[LoggedEpoch]], problem: Problem, summarise: Summarise
+    seeds: Sequence[Sequence[LoggedEpoch]],
+    problem: Problem,
+    summarise: Summarise,
+    lead: str | None = None,
 ) -> Iterator[Row]:
     """Yield mean, sd and interval over the complete runs of an arm, epoch by epoch.
 
@@ -29,6 +32,7 @@ def curves(
         seeds: Of each run, at least one, its epochs.
         problem: Says which metrics matter.
         summarise: Gives the numbers.
+        lead: The headline that the study names.
     """
     values: dict[str, dict[int, list[float]]] = {}
     times: dict[int, int] = {}
@@ -37,7 +41,7 @@ def curves(
             times[record.epoch] = max(times.get(record.epoch, 0), facts.stored_at_ms)
             for name, value in record.metrics.items():
                 values.setdefault(name, {}).setdefault(record.epoch, []).append(value)
-    main = set(main_metrics(problem, values))
+    main = set(main_metrics(problem, values, lead))
     for name, by_epoch in values.items():
         shared = [e for e, found in sorted(by_epoch.items()) if len(found) == len(seeds)]
         for epoch in _spread(shared, MAIN_POINTS if name in main else OTHER_POINTS):
@@ -82,12 +86,13 @@ def headline_row(
     return Row(headline_name(metric, readout), step, at_ms, mean)
 
 
-def texts(
+def texts(  # noqa: PLR0913  each is a thing of its own
     seeds: Sequence[Sequence[LoggedEpoch]],
     expected: int,
     problem: Problem,
     readout: Readout,
     summarise: Summarise,
+    lead: str | None = None,
 ) -> Mapping[str, str]:
     """Return the results of an arm as one reads them: `test/error` to `19.68 ± 0.42 %`.
 
@@ -98,11 +103,12 @@ def texts(
         problem: Says which metrics matter, and their units.
         readout: Which number stands for a run.
         summarise: Gives mean and interval.
+        lead: The headline that the study names.
     """
     records = [[record for record, _ in epochs] for epochs in seeds]
     measured = {name for of_run in records for name in of_run[-1].metrics}
     said = {}
-    for name in main_metrics(problem, measured):
+    for name in main_metrics(problem, measured, lead):
         metric = problem.metric(name)
         read = [readout.of(of_run, name) for of_run in records]
         values = [value for value in read if value is not None and math.isfinite(value)]
@@ -119,9 +125,12 @@ def texts(
     return said
 
 
-def main_metrics(problem: Problem, measured: Mapping[str, object] | set[str]) -> tuple[str, ...]:
+def main_metrics(
+    problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
+) -> tuple[str, ...]:
     """Return the metrics that a report leads with, of those that were measured."""
-    heads = [name for name in problem.headline if name in measured][:1]
+    leads = problem.headline if lead is None else (lead,)
+    heads = [name for name in leads if name in measured][:1]
     beside = [
         pattern.replace("*", name.partition("/")[0]) for name in heads for pattern in problem.beside
     ]

@@ -12,6 +12,7 @@ from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
 from mixup_core.images.probes.mixup_loss import MixupLoss
 from mixup_core.images.probes.neural_collapse import NeuralCollapse
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.probes.scores import Scores
 from mixup_core.images.probes.training_errors import (
     LabelErrors,
     MultiViewError,
@@ -36,4 +37,5 @@ Probe.catalogue.add(
     LabelErrors,
     FilterScores,
     GradientNoise,
+    Scores,
 )

@@ -32,6 +32,9 @@ class Probe(Checked, ABC):
     views: ClassVar[Literal["single", "concat"] | None] = None
     """The only views that it is defined for; None: both."""
 
+    is_of_evaluation: ClassVar[bool] = False
+    """True if it reads the logits of an evaluation, and so has no `every` of its own."""
+
     every: Count | None = None
     """Epochs from one measurement to the next; it divides `epochs`. None: `eval_every`."""
 

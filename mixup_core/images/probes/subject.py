@@ -32,6 +32,9 @@ class Subject:
     held_out: Mapping[str, EvaluationImages]
     """`val` and `test`, where the run has them."""
     teacher: Forward | None = None
+    evaluated: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
+    """Logits that were evaluated after this epoch, by split (`val`, `test`, not corrupted) and
+    network (as in `TrainingState.networks`); empty where none were."""
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )

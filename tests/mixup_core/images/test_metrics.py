@@ -61,6 +61,9 @@ def test_predictions_are_judged_as_they_are_and_at_a_fitted_temperature() -> Non
         "predicted/scaled_brier": "test Brier score at a fitted temperature",
         "predicted/scaled_nll": "test NLL at a fitted temperature, nats",
         "predicted/temperature": "fitted temperature",
+        "predicted/accuracy": "test accuracy from predictions, %",
+        "predicted/balanced_accuracy": "test balanced accuracy from predictions, %",
+        "predicted/auroc": "test AUROC from predictions",
     }
     assert METRICS.keys().isdisjoint(PREDICTED)
 

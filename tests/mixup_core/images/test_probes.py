@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
+from mixup_core.images.evaluation import logits_of
 from mixup_core.images.probes.gradient_norm import gradient_of
 from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm, norm_and_error
 from mixup_core.images.probes.probe import Probe
@@ -43,7 +45,10 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
     images = TrainingImages(splits.train, splits.info, config.data, config.seed, CPU)
     assert splits.test is not None
     test = EvaluationImages(splits.test, splits.info, config.data, CPU)
-    network = network or TrainingState.initial(config, splits.info, CPU).network
+    evaluated = {}
+    if network is None:
+        network = TrainingState.initial(config, splits.info, CPU).network
+        evaluated["test", ""] = logits_of(network, test, "float32")
     return Subject(
         config=config,
         epoch=0,
@@ -51,6 +56,7 @@ def _subject(config: TrainConfig, splits: Splits, network: nn.Module | None = No
         loss=config.loss,
         images=images,
         held_out={"test": test},
+        evaluated=evaluated,
     )
 
 
@@ -427,3 +433,39 @@ def test_gradient_noise_is_the_spread_of_the_gradients_of_batches(
     spread = torch.stack(rows).var(dim=0).sum().sqrt()
     found = _measured("gradient-noise", subject)["train/gradient_noise"]
     assert found == pytest.approx(float(spread), rel=1e-4)
+
+
+def test_scores_of_each_evaluation_are_those_of_its_predictions(
+    config: TrainConfig, splits: Splits
+) -> None:
+    values = {"probes": ["scores"], "epochs": 4, "eval_every": 2, "averaging": {"ema": 0.9}}
+    probed = with_values(config, values | {"data.val_size": 32})
+    state = TrainingState.initial(probed, splits.info, CPU)
+    records = list(fit(probed, splits, state))
+    names = {name for kind in (PROBES["scores"],) for name in kind.metrics}
+    assert [names <= record.metrics.keys() for record in records] == [False, True, False, True]
+    for split in ("val", "test"):
+        held_out = splits.held_out(probed.data)[split]
+        labels = EvaluationImages(held_out, splits.info, probed.data, CPU).labels.numpy()
+        for suffix, logits in state.logits[split].items():
+            chances = logits.double().softmax(1).numpy()
+            found = {name: records[-1].metrics[f"{split}/{name}{suffix}"]
+                     for name in ("accuracy", "balanced_accuracy", "auroc", "error")}  # fmt: skip
+            assert found["accuracy"] == pytest.approx(1 - found["error"])
+            predicted = chances.argmax(1)
+            expected = balanced_accuracy_score(labels, predicted)
+            assert found["balanced_accuracy"] == pytest.approx(expected)
+            area = roc_auc_score(labels, chances, multi_class="ovr")
+            assert found["auroc"] == pytest.approx(area)
+
+
+def test_scores_change_nothing_of_training(config: TrainConfig, splits: Splits) -> None:
+    plain, probed = (list(fit(with_values(config, {"probes": probes}), splits))
+                     for probes in ([], ["scores"]))  # fmt: skip
+    for one, other in zip(plain, probed, strict=True):
+        assert one.metrics.items() <= other.metrics.items()
+
+
+def test_scores_have_no_rhythm_of_their_own(config: TrainConfig) -> None:
+    with pytest.raises(RuleError, match="measured at each evaluation: leave out every"):
+        with_values(config, {"probes": [{"scores": 2}]})

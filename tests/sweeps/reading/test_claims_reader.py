@@ -1,8 +1,12 @@
 import math
+import random
+from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import (
@@ -243,7 +247,7 @@ def check_settled(bounds: tuple[float, float], relation: str, sides: str) -> Non
             for side in (-1, 1)
         }
         points = sorted({min(high_end, max(low_end, point)) for point in near})
-        intervals = [(low, high) for low in points for high in points if low < high]
+        intervals = [(low, high) for low in points for high in points if low < high - 1e-9]
         possible = {that.judge(low, high) for low, high in intervals}
         assert (that.settled(least, most) is None) == ({"holds", "fails"} <= possible), number
 
@@ -302,3 +306,115 @@ def test_a_claim_on_the_images_that_choose_its_epoch_is_refused(tmp_path: Path) 
     assert "is chosen by the validation images, so val/error would flatter every arm" in line
     claims = claims.replace("val/error", "test/error")
     assert read(tmp_path, HELD_OUT + claims).claims[0].that.readout == BestValidation()
+
+
+SCORES = ARMS.replace("base: {", "base: {probes: [scores], ", 1)
+
+
+def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
+    assert read(tmp_path, ARMS).headline == "test/error"
+    assert read(tmp_path, f"{ARMS}headline: test/nll\n").headline == "test/nll"
+    assert read(tmp_path, ARMS, "headline=train/loss").headline == "train/loss"
+    for metric in ("test/accuracy", "test/balanced_accuracy", "test/auroc"):
+        study = read(tmp_path, f"{SCORES}headline: {metric}\n")
+        assert study.headline == metric
+        assert not study.problem.metric(metric).is_lower_better
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("test/acuracy", "names no metric, got 'test/acuracy'"),
+        ("val/error", "arm erm does not record val/error at each evaluation"),
+        ("test/auroc", "arm erm does not record test/auroc at each evaluation"),
+        ("predicted/auroc", "predicted/auroc is computed from predictions, and no record holds it"),
+    ],
+)
+def test_a_headline_that_some_arm_does_not_record_is_refused(
+    tmp_path: Path, metric: str, message: str
+) -> None:
+    (line,) = refusals(tmp_path, f"{ARMS}headline: {metric}\n")
+    assert "headline" in line
+    assert message in line
+
+
+def test_a_probe_of_another_rhythm_gives_no_headline(tmp_path: Path) -> None:
+    (metric,) = Probe.catalogue["weight-norm"].metrics
+    for every, is_refused in ((1, False), (2, True)):
+        text = ARMS.replace("base: {", f"base: {{probes: [{{weight-norm: {every}}}], ", 1)
+        text += f"headline: {metric}\n"
+        if is_refused:
+            (line,) = refusals(tmp_path, text)
+            assert f"arm erm does not record {metric} at each evaluation" in line
+        else:
+            assert read(tmp_path, text).headline == metric
+
+
+@pytest.mark.parametrize(
+    "that",
+    [
+        "{at_least: [erm, 0.0], margin: 0.01, metric: test/auroc}",
+        "{greater: [erm, 1.0], metric: test/balanced_accuracy}",
+        "{less: [erm, 1.0], metric: test/accuracy}",
+        "{greater: [erm, 0.0], metric: predicted/auroc}",
+        "{at_most: [erm, 2.0], metric: predicted/brier, margin: 0.1}",
+    ],
+)
+def test_a_claim_that_the_bounds_of_a_score_decide_is_refused(tmp_path: Path, that: str) -> None:
+    (line,) = refusals(tmp_path, f"{SCORES}claims:\n- {{says: a, source: b, that: {that}}}\n")
+    assert "cannot" in line
+
+
+def reachable(that: StatedComparison, least: float, most: float) -> tuple[float, float]:
+    """Return the least and the largest left minus right, by the corners of the arms' values."""
+    huge = 1e7  # stands for no bound
+    corners = product((max(least, -huge), min(most, huge)), repeat=len(that.arms))
+
+    def worth(side: Any, of: dict[str, float]) -> float:
+        if isinstance(side, tuple):
+            return of[side[0]] - of[side[1]]
+        return of[side] if isinstance(side, str) else 0.0
+
+    times = 1.0 if that.factor is None else that.factor
+    of_arms = [dict(zip(that.arms, values, strict=True)) for values in corners]
+    found = [worth(that.left, of) - times * worth(that.right, of) for of in of_arms]
+    return min(found), max(found)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_claims_with_ratios_and_nested_differences_are_settled_exactly_where_bounds_decide(
+    seed: int,
+) -> None:
+    """Random bounds, sides, factors and margins, often exactly at a bound; intervals by force."""
+    rng = random.Random(seed)
+    least, most = rng.choice([(0.0, 1.0), (0.0, 2.0), (-1.0, 1.0), (0.3, 0.7), (1.0, math.inf),
+                              (0.0, math.inf), (-math.inf, math.inf)])  # fmt: skip
+    relation = rng.choice(["less", "greater", "at_least", "at_most", "within"])
+    ends = [end for end in (least, most) if math.isfinite(end)] or [0.0]
+    margin = None if relation in {"less", "greater"} else rng.choice([0.1, 0.2, 1.0, 2.0, 4.0])
+    shifts = [0.0, 0.05, 0.5] + ([] if margin is None else [margin, margin / 2])
+    number = rng.choice(ends) + rng.choice((-1, 1)) * rng.choice(shifts)
+    left = rng.choice(["a", ("a", "b")])
+    right = rng.choice([number, "c", ("c", "d"), ("a", "c"), ("b", "a")])
+    factor = rng.choice([None, 2.0, 1000.0]) if right == "c" else None
+    sides: dict[str, Any] = {relation: (left, right)}
+    that = StatedComparison(metric="any", margin=margin, factor=factor, **sides)
+    low_end, high_end = reachable(that, least, most)
+    marks = [end for end in that.allowed if math.isfinite(end)]
+    near = [mark + side * step for mark in marks for step in (0, 1e-3, 0.05, 9) for side in (-1, 1)]
+    points = {min(high_end, max(low_end, point)) for point in (*near, low_end, high_end)}
+    possible = {
+        that.judge(low, high) for low, high in combinations(sorted(points), 2) if low < high - 1e-8
+    }
+    settled = that.settled(least, most)
+    assert (settled is None) == ({"holds", "fails"} <= possible), (that, settled, possible)
+
+
+@pytest.mark.parametrize("relation", ["at_least", "at_most", "within"])
+def test_a_margin_that_reaches_a_bound_but_for_rounding_is_at_it(relation: str) -> None:
+    least, margin = math.exp(-5), 0.2
+    number = least + margin if relation != "at_most" else 1 - margin
+    sides: dict[str, Any] = {relation: ("a", number)}
+    that = StatedComparison(metric="any", margin=margin, **sides)
+    bounds = (least, 1.0) if relation != "within" else (least, least + 2 * margin)
+    assert that.settled(*bounds) == "holds"

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import pytest
 
 import mixsweep
 from mixup_core.store.checkpoints import Store
+from mixup_core.tree.building import with_values
 from reports.numbers.runs import arrange
 from reports.numbers.verdicts import verdicts_of
 from sweeps.state.ledger import launches
@@ -17,9 +19,10 @@ from sweeps.state.statements import (
     statements_of,
 )
 from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
 from tests.filled import train_into
-from tests.reports.synthetic import ended, make_study
+from tests.reports.synthetic import ended, finish, make_study
 
 
 def claim(arm: str, says: str = "a", **more: object) -> Claim:
@@ -117,3 +120,69 @@ def test_the_claims_of_a_study_are_summed_up_over_its_launches(tmp_path: Path) -
 def test_looks_and_added_seeds_are_said_of_a_study(looks: int, extended: int, said: str) -> None:
     found = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=looks, extended=extended)
     assert spell_statements([found]) == said
+
+
+@pytest.mark.parametrize(
+    ("edited", "said"),
+    [
+        ({"margin": 0.02}, "margin 0.02, was 0.01"),
+        ({"at_most": ("uniform", "erm"), "within": None}, "relation at_most, was within"),
+        ({"metric": "test/nll"}, "metric test/nll, was test/error"),
+        (
+            {"readout": MeanOfLast(evaluations=2)},
+            "readout mean of the last 2 evaluations, was last epoch",
+        ),
+        ({"within": ("erm", "uniform")}, "arms erm, uniform, was uniform, erm"),
+    ],
+)
+def test_a_claim_that_is_edited_after_runs_says_what_was_changed(
+    tmp_path: Path, edited: dict[str, object], said: str
+) -> None:
+    first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
+    study = replace(mixsweep.read_study("digits"), claims=(first,))
+    store = Store(str(tmp_path / "store"))
+    state(study, store)
+    train_into(tmp_path / "store", study.runs()[:3])
+    look(study, store, [finish(run, epochs=run.config.epochs) for run in study.runs()])
+    that = replace(first.that, **edited)  # type: ignore[arg-type]
+    later = replace(study, claims=(replace(first, that=that),))
+    state(later, store)
+    assert told(later, store) == [f"changed after 2 of 4 runs: {said}; 1 look before"]
+    state(later, store)
+    assert told(later, store) == [f"changed after 2 of 4 runs: {said}; 1 look before"]
+    assert told(study, store) == ["before the runs"]
+
+
+def test_an_arm_or_seeds_that_are_edited_after_runs_are_named(tmp_path: Path) -> None:
+    study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
+    store = Store(str(tmp_path / "store"))
+    state(study, store)
+    train_into(tmp_path / "store", study.runs()[:3])
+    arm = with_values(study.arms["uniform"], {"mix.law": {"beta": 0.5}})
+    later = replace(study, arms={**study.arms, "uniform": arm}, seeds=(0, 1, 2))
+    state(later, store)
+    assert told(later, store) == [
+        "changed after 1 of 6 runs: other settings of uniform; 3 seeds, were 2"
+    ]
+
+
+def test_a_claim_that_is_edited_before_any_run_is_stated_before_them(store: Store) -> None:
+    first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
+    study = replace(make_study(), claims=(first,))
+    state(study, store)
+    later = replace(study, claims=(replace(first, that=replace(first.that, margin=0.02)),))
+    state(later, store)
+    assert told(later, store) == ["before the runs"]
+
+
+def test_a_record_of_an_earlier_version_is_still_read(store: Store) -> None:
+    study = replace(make_study(), claims=(claim("uniform"),))
+    state(study, store)
+    name = f"studies/{study.name}/statements.json"
+    ((_, content),) = store.files.read_present([name])
+    older = {
+        key: {k: v for k, v in one.items() if k not in {"says", "terms", "changed"}}
+        for key, one in json.loads(content).items()
+    }
+    store.files.write(name, json.dumps(older).encode())
+    assert told(study, store) == ["before the runs"]

@@ -107,3 +107,11 @@ def test_the_main_metrics_are_those_that_a_report_leads_with() -> None:
     assert main_metrics(IMAGES, both) == ("test/error", "test/nll", "train/excess_loss")
     plain = replace(IMAGES, headline=("x",), beside=(), curves=())
     assert main_metrics(plain, {"x", "y"}) == ("x",)
+
+
+def test_a_headline_that_the_study_names_leads_and_the_error_stands_beside_it() -> None:
+    measured = {"test/error", "test/nll", "test/auroc"}
+    assert main_metrics(IMAGES, measured, "test/auroc") == ("test/auroc", "test/error", "test/nll")
+    runs = [run_of(0.5, 0.875, metric="test/auroc")]
+    said = texts(runs, 1, IMAGES, Last(), summarise_runs, "test/auroc")
+    assert said == {"test/auroc": "0.875"}

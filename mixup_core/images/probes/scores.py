@@ -1,0 +1,55 @@
+"""Scores: accuracy, balanced accuracy and AUROC of validation and test images."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.probes.subject import Subject
+
+_LABELS = {
+    "accuracy": ("accuracy", "%"),
+    "balanced_accuracy": ("balanced accuracy", "%"),
+    "auroc": ("AUROC", ""),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores(Probe):
+    """Accuracy, balanced accuracy and AUROC wherever the error is measured.
+
+    Balanced accuracy is the mean over classes of the accuracy on the images of each. AUROC is the
+    mean over classes of the area under the curve of each against the rest; it is not recorded where
+    a class has no image. Each of them can be the `headline` of a study.
+    """
+
+    tag: ClassVar = "scores"
+    is_of_evaluation: ClassVar = True
+    metrics: ClassVar = {
+        f"{split}/{name}{suffix}": Metric(
+            label=f"{title} {label}{note}", unit=unit, is_lower_better=False, least=0.0, most=1.0
+        )
+        for suffix, note in (("", ""), ("_averaged", ", averaged weights"))
+        for split, title in (("test", "test"), ("val", "validation"))
+        for name, (label, unit) in _LABELS.items()
+    }
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric."""
+        from scipy.special import softmax
+
+        from mixup_core.scores import accuracy, auroc, balanced_accuracy
+
+        found: dict[str, float] = {}
+        for (split, suffix), logits in subject.evaluated.items():
+            chances = softmax(logits.double().cpu().numpy(), axis=1)
+            labels = subject.held_out[split].labels.cpu().numpy()
+            area = auroc(chances, labels)
+            found |= {
+                f"{split}/accuracy{suffix}": accuracy(chances, labels),
+                f"{split}/balanced_accuracy{suffix}": balanced_accuracy(chances, labels),
+                **({} if area is None else {f"{split}/auroc{suffix}": area}),
+            }
+        return found
