@@ -19,7 +19,7 @@ from sweeps.leasing.lease import Lease, read_progress
 from sweeps.running.console import spell_duration, spell_within
 from sweeps.searching.selection import foreseen_study
 from sweeps.state.results import RunResult, ended_on_budget, read_results
-from sweeps.state.stages import Plan, plan_study
+from sweeps.state.stages import Plan, plan_study, spare_bytes
 from sweeps.study.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.study.search import Search, SearchHistory, confirming
 from sweeps.study.space import Categorical, Distribution, Integer, Real
@@ -71,6 +71,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "seconds": seconds_to_train(planned, results, slots),
         "kept_bytes": bytes_to_keep(planned, results),
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
+        "last_state_bytes": len(planned.pending) * spare_bytes(len(results)),
         "memory_bytes": _memory(study),
         "remarks": list(study.remarks()),
         "claims": (powers := claim_powers(study, results)),
@@ -198,6 +199,8 @@ def spell_plan(summary: dict[str, Any]) -> str:
     disk = ["records"]
     if predicted:
         disk.append(f"{most}{predicted / 1e6:.1f} MB of predictions")
+    if last := summary["last_state_bytes"]:
+        disk.append(f"at most {last / 1e6:.0f} MB of last states, from which longer runs go on")
     if kept is None:
         disk.append("states whose size is not known before a first run")
     elif kept:

@@ -30,7 +30,7 @@ from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Assignment, device_name
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
-from sweeps.state.stages import PlannedRun
+from sweeps.state.stages import PlannedRun, spare_bytes
 from sweeps.study.study import Run
 from sweeps.tracking.tracker import Tracker
 
@@ -142,6 +142,7 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
                 planned,
                 store,
                 keep_final_state=keep_final_states,
+                spare_bytes=spare_bytes(len(source.study.runs())),
                 on_gpu=on_gpu,
                 gpus=slots.gpus_per_run,
                 report_every=_REPORT_EVERY,

@@ -55,6 +55,8 @@ class Assignment:
     """Share of GPUs that is reserved for the run."""
     report_every: float = 1.0
     """Seconds between two reports, but for epochs that other runs wait for."""
+    spare_bytes: int = 0
+    """Bytes that its last state may take to stay though no run needs it: a longer run may come."""
     start: int = 0
     """Epochs after which the driver has claimed the training: it begins there or later."""
 
@@ -194,13 +196,16 @@ class Storing:
         if is_final:
             self._store_predictions(process)
         is_passing = not is_final and epoch not in keep
+        content = process.to_bytes() if with_state or self._assignment.spare_bytes else None
+        if content is not None and not with_state and len(content) > self._assignment.spare_bytes:
+            content = None
         write = functools.partial(
             self._store.write,
             self._keys[epoch - 1],
             records=process.records,
             facts=self._facts,
             environment=self._environment | ({OWNER: self._run_key} if is_passing else {}),
-            state=process.to_bytes() if with_state else None,
+            state=content,
         )
         stage = write()
         while not is_passing and self._claim(stage):

@@ -33,7 +33,7 @@ from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import OnlyHeldError, Watch
 from sweeps.searching.sources import RunSource
-from sweeps.state.stages import PlannedRun
+from sweeps.state.stages import PlannedRun, spare_bytes
 from sweeps.tracking.tracker import Tracker
 
 _NO_LIMIT = 10**9
@@ -133,6 +133,7 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
         planned,
         monitor.store,
         keep_final_state=keep_final_states,
+        spare_bytes=spare_bytes(len(monitor.source.study.runs())),
         on_gpu=slots.on_gpu,
         gpus=slots.gpus_per_run,
         report_every=max(1.0, slots.count / REPORTS_PER_SECOND),

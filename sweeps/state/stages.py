@@ -233,3 +233,8 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
     """Return the number of epochs of the longest prefix whose own key is known."""
     return next((epoch for epoch in range(len(keys), 0, -1) if keys[epoch - 1] in known), 0)
+
+
+def spare_bytes(runs: int) -> int:
+    """Return the bytes that the last state of each of some runs may take to stay unasked."""
+    return min(10**6, 10**9 // max(1, runs))

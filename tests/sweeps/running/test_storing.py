@@ -21,7 +21,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.running import storing
 from sweeps.running.storing import Assignment, Storing
 from sweeps.state.results import read_results
-from sweeps.state.stages import plan_runs
+from sweeps.state.stages import plan_runs, spare_bytes
 from sweeps.study.study import Run
 
 BASE = TrainConfig(
@@ -56,6 +56,33 @@ def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> No
 def _outcome(store: Store, config: TrainConfig) -> str:
     (result,) = read_results([Run(arm="arm", config=config)], store)
     return result.outcome
+
+
+@pytest.mark.parametrize(("spare", "stays"), [(0, False), (100, False), (10**6, True)])
+def test_a_last_state_stays_for_longer_runs_where_it_takes_little(
+    spare: int, stays: bool, tmp_path: Path
+) -> None:
+    store = Store(str(tmp_path))
+    assignment = Assignment(
+        config=BASE, keep=frozenset(), keep_final_state=False, store=store.url, teacher=None,
+        data_root="", on_gpu=False, spare_bytes=spare,
+    )  # fmt: skip
+    storing = Storing(assignment, "cpu")
+    for _ in iter(state := storing.resume(lambda: start(BASE, None, "cpu"))):
+        storing.add(state, 1.0)
+    longer = Run(arm="arm", config=with_values(BASE, {"epochs": 2 * BASE.epochs}))
+    (planned,) = plan_runs([longer], store.keys()).pending
+    assert planned.first_epoch == (BASE.epochs if stays else 0)
+    if stays:  # and ends as if it had been trained at once
+        _train(store, longer.config)
+        alone = Store(str(tmp_path / "alone"))
+        _train(alone, longer.config)
+        (ours,), (theirs,) = (read_results([longer], each) for each in (store, alone))
+        assert ours.records == theirs.records
+
+
+def test_the_last_states_of_a_study_take_a_gigabyte_at_most() -> None:
+    assert [spare_bytes(runs) for runs in (0, 15, 1000, 10_000)] == [10**6, 10**6, 10**6, 10**5]
 
 
 def test_a_longer_run_leaves_the_result_of_a_shorter_one(tmp_path: Path) -> None:
