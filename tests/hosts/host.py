@@ -30,7 +30,7 @@ ip route add default via 10.77.0.1
 touch "$2/up"
 sleep infinity & wait
 """
-"""What process 1 of a host does; being a shell, it reaps the orphans of its host."""
+"""Script of process 1 of a host; being a shell, it reaps the orphans of its host."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ class Host:
 
     @property
     def is_up(self) -> bool:
-        """Whether its process 1 lives."""
+        """True while its process 1 lives."""
         with suppress(OSError, ValueError):
             state = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[0]
             return state != "Z"

@@ -38,7 +38,7 @@ _JUNK = ("junk", "auto", "ray://127.0.0.1:10001", f"http://{ROUTABLE}:8265", "0.
 _SWITCHES = ("0", "1", "-1", "true", "junk", "0.0.0.0", ROUTABLE, "::", "/no/such/place", "")
 """Values of all of Ray's variables but the address."""
 _OF_RAY = {"169.254.169.254|80"} | {f"{name}|53" for name in nameservers()}
-"""Where Ray's dashboard asks for the cloud that it runs in, even where its statistics are off."""
+"""Address that Ray's dashboard asks for its cloud, even where its statistics are off."""
 _FOREIGN = ("numpy", "torch", "sklearn", "ray", "mlflow", "optuna", "matplotlib", "usercustomize")
 """Modules of a working directory that nobody named; each leaves a mark if it is imported."""
 _VERBS = ("run", "report", "submit", "ui")

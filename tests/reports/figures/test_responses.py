@@ -124,7 +124,7 @@ def test_a_grid_of_alpha_and_switch_epoch_is_a_map_on_which_switch_0_is_erm_ever
     places = {(float(r["mix.law.alpha"]), int(float(r["mix.switch_epoch"]))) for r in rows}
     assert places == {(alpha, switch) for alpha in alphas for switch in switches}
     assert all(row["n"] == "2" for row in rows)
-    assert "Not on the map: erm 30.00" in figures["phase_map"].caption
+    assert "Not on the map: erm 30.0 " in figures["phase_map"].caption
     lines = {row["line"] for row in rows_of(figures["response"]) if row["line"] != "erm"}
     assert len(lines) == 3
     assert "Level lines: erm." in figures["response"].caption

@@ -47,7 +47,7 @@ HEADER = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LookRates:
-    """What happened in the simulated studies of one case."""
+    """Errors, seeds and decisions of the simulated studies of one case."""
 
     effect: float
     margin: float | None

@@ -66,7 +66,7 @@ def test_a_damaged_record_names_no_process(tmp_path: Path, content: bytes) -> No
 def test_where_nobody_can_tell_when_a_process_began_none_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_identity", lambda process: None)
+    monkeypatch.setattr(module, "identity", lambda process: None)
     with recorded_members(tmp_path):
         child = subprocess.Popen(["sleep", "60"])
     child.kill()
