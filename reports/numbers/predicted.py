@@ -40,7 +40,7 @@ class PredictedRun:
     error: float
     balanced_accuracy: float
     auroc: float | None
-    """None where a class has no test image."""
+    """Area under the curve, mean over classes; None where a class has no test image."""
     raw: Reliability
     brier: float
     classes: NDArray[np.float64]

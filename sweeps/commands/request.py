@@ -288,7 +288,7 @@ class Request:
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:
     """Give a command its study, its home and `--set`, as a `Request`."""
-    return _with_requests(command, click.argument("study", callback=lambda *given: (given[2],)))
+    return _with_requests(command, click.argument("study"))
 
 
 def on_studies(command: Callable[..., int]) -> Callable[..., int]:
@@ -304,7 +304,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
     """Return the command with an argument that names studies, and the options of all of them."""
 
     def with_requests(  # noqa: PLR0913  the options that every command on a study has
-        study: tuple[str, ...],
+        study: str | tuple[str, ...],
         home: Path,
         store_url: str | None,
         tracking: str | None,
@@ -322,7 +322,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
                 study=load_study(reference, overrides, place.store),
                 home=place,
             )
-            for reference in study
+            for reference in ((study,) if isinstance(study, str) else study)
         ]
         return max(command(request, **options) for request in requests)
 

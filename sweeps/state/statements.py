@@ -44,10 +44,9 @@ class Statement:
     says: str = ""
     """Sentence of the claim at its first launch; empty in a record of an earlier version."""
     terms: Mapping[str, str] | None = None
-    """What was claimed, each part by its name (see `_terms`); None in a record of an earlier
-    version."""
+    """Parts of the claim by their names (see `_terms`); None in a record of an earlier version."""
     changed: str = ""
-    """What differs from the claim that it replaced after runs had finished; empty: it replaced
+    """Differences from the claim that it replaced after runs had finished; empty if there is
     none."""
 
     def __str__(self) -> str:

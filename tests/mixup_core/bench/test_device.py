@@ -185,7 +185,7 @@ def test_processes_side_by_side_add_their_rates(
     monkeypatch.setattr(sys, "executable", worker(tmp_path, "12.5\\n"))
     found = bench.side_by_side(replace(TINY, processes=3), CPU)
     assert found == {"1": 12.5, "2": 25.0, "3": 37.5}
-    assert (tmp_path / "calls").read_text() == "-m mixup_core.bench.device --steps\n" * 6
+    assert (tmp_path / "calls").read_text() == "-P -m mixup_core.bench.device --steps\n" * 6
 
 
 def test_a_process_that_says_nothing_leaves_no_rate(
