@@ -142,9 +142,10 @@ class Launch:
         return wait_for(found)
 
     def kill_worker(self, pid: int) -> None:
-        """Kill a worker at once; nothing else in this namespace can have its pid."""
+        """Kill a worker and wait until it is gone, so that it is not found and killed again."""
         assert is_ray_worker(pid), pid
         os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not is_ray_worker(pid))
 
     def end(self, code: int = 0, *, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         """Wait for the end; the test fails unless the exit code is `code`."""

@@ -53,7 +53,8 @@ def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
     is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
     nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_sick, ILLEGAL))
     mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=3",))
+    # Enough for the other GPU that the processes of this one start twice meanwhile.
+    task = Task(MANY_RUNS, ("seeds=8",))
     with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
         said = launch.end(0).stderr
     results = task.results(launch.store)
