@@ -1,14 +1,17 @@
 """Single changes: every configuration that differs from another one in the value of one path."""
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from mixup_core.keys import run_key
-from mixup_core.problem import PROBLEMS, with_named_teacher
+from mixup_core.laws import Erm
+from mixup_core.plugins.problem_checks import smallest
+from mixup_core.problem import PROBLEMS, problem_named, with_named_teacher
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
-from mixup_core.tree.parts import leaves
+from mixup_core.tree.parts import leaves, members, unmarked
 from mixup_core.tree.possible_values import values
 from mixup_core.tree.spelling_errors import SpellingError
 from tests.golden.freeze_keys import keyed_study
@@ -37,6 +40,8 @@ WITNESSES: dict[str, list[dict[str, Any]]] = {
 }
 """Problem to values of further configurations, for paths whose single change breaks a rule of the
 others."""
+NEVER_MET: dict[str, set[Any]] = {"sufficiency": {Erm}}
+"""Problem to the dataclasses that a rule of it refuses."""
 FIXED = {
     "entropy-floor": {"epochs"},
     "sufficiency": {"epochs", "data.views", "data.val_size", "data.oracle"},
@@ -56,7 +61,7 @@ def configurations() -> dict[str, list[Any]]:
         for config in study.arms.values():
             found[config.problem].append(with_named_teacher(config))
     for name, bases in found.items():
-        bases[:] = list(dict.fromkeys(bases))
+        bases[:] = list(dict.fromkeys(bases)) or [smallest(problem_named(name))]
         first = bases[0]
         witnesses = [with_values(first, witness) for witness in WITNESSES.get(name, [])]
         bases += witnesses
@@ -65,9 +70,16 @@ def configurations() -> dict[str, list[Any]]:
 
 
 def _with_each_member(config: Any) -> Iterator[Any]:
-    """Yield the configuration with each choice replaced by each of its members that is legal."""
+    """Yield the configuration with each choice replaced by each of its members that is legal.
+
+    A list of a choice has each member alone.
+    """
     for path, leaf in leaves(type(config)).items():
         met = set()
+        for hint in (unmarked(leaf.part.hint), *get_args(leaf.part.hint)):
+            if get_origin(hint) is tuple and is_dataclass(members(get_args(hint)[0])[0]):
+                lists = ((value, other) for value, other in changed(config, path) if value)
+                yield from (other for value, other in lists if len(value) == 1)
         for value, other in changed(config, path) if leaf.part.options else ():
             kind = str(value.get("name", next(iter(value)))) if isinstance(value, dict) else value
             if kind not in met:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -33,7 +34,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built, parsed, with_values
 from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import leaves, members, parts, unmarked
+from mixup_core.tree.parts import leaves, members, unmarked
 from mixup_core.tree.possible_values import spellings, values
 from mixup_core.tree.spelling_errors import SpellingError
 from mixup_core.tree.written_forms import flatten
@@ -141,36 +142,56 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
     Raises:
         BrokenError: If they do not, or no other value of a field could be found.
     """
-    kind: Any = type(member)
-    for part in parts(kind):
-        if f"{path}.{part.name}" in IMAGES.keying.stands_for:
+    fields = leaves(type(member))
+    for field, leaf in fields.items():
+        has_one_value = len(leaf.part.options) == 1 and not leaf.part.is_optional
+        if has_one_value or f"{path}.{field}" in IMAGES.keying.stands_for:
             continue
-        others = list(_others(config, path, member, part.name))
-        if not others:
-            raise BrokenError(f"no other value of `{part.name}` could be tried; widen its limits")
-        same = [c for c in others if stage_keys(c)[-1] == stage_keys(config)[-1]]
-        if len(same) == len(others) or any(run_key(c) == run_key(config) for c in others):
-            raise BrokenError(f"another `{part.name}` leaves the last stage key as it is")
-        for other in same[:_MOST_TRAINED]:
-            if _trained(other)[-1] != _trained(config)[-1]:
+        pairs = list(_pairs(config, path, member, field))
+        if not pairs:
+            raise BrokenError(f"no other value of `{field}` could be tried; widen its limits")
+        same = [pair for pair in pairs if len({stage_keys(each)[-1] for each in pair}) == 1]
+        if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):
+            raise BrokenError(f"another `{field}` leaves the last stage key as it is")
+        for one, other in same[:_MOST_TRAINED]:
+            if _trained(other)[-1] != _trained(one)[-1]:
                 raise BrokenError(
-                    f"another `{part.name}` changes the weights and no stage key: `in_epoch` must "
+                    f"another `{field}` changes the weights and no stage key: `in_epoch` must "
                     "return every field that matters in an epoch"
                 )
-    return f" ({len(parts(kind))} fields)"
+    return f" ({len(fields)} {'field' if len(fields) == 1 else 'fields'})"
 
 
-def _others(config: TrainConfig, path: str, member: Any, field: str) -> Iterator[TrainConfig]:
-    """Yield configurations that differ in one field of a member."""
-    part = next(part for part in parts(type(member)) if part.name == field)
-    for value in values(part.hint):
-        try:
-            other = _with(config, path, with_values(member, {field: value}))
-            run_key(other)
-        except (RuleError, SpellingError):
-            continue
-        if other != config:
-            yield other
+def _pairs(
+    config: TrainConfig, path: str, member: Any, field: str
+) -> Iterator[tuple[TrainConfig, TrainConfig]]:
+    """Yield pairs of configurations that differ in one field of a member, or below one."""
+    part = leaves(type(member))[field].part
+    whole = field.removesuffix(".name") if part.is_named else field
+    of_choice = [value for kind in part.options.values() for value in spellings(kind)]
+    for base in _with_each_choice(member, field):
+        for value in of_choice or values(part.hint):
+            try:
+                one, other = (
+                    _with(config, path, base),
+                    _with(config, path, with_values(base, {whole: value})),
+                )
+                run_key(other)
+            except (RuleError, SpellingError, KeyError):
+                continue
+            if other != one:
+                yield one, other
+
+
+def _with_each_choice(member: Any, field: str) -> Iterator[Any]:
+    """Yield a member with every value of each choice that a field lies below; itself first."""
+    yield member
+    for path, leaf in leaves(type(member)).items():
+        whole = path.removesuffix(".name") if leaf.part.is_named else path
+        for kind in leaf.part.options.values() if field.startswith(f"{whole}.") else ():
+            for spelling in spellings(kind):
+                with suppress(RuleError, SpellingError):
+                    yield with_values(member, {whole: spelling})
 
 
 def _network(model: Model) -> None:

@@ -3,12 +3,12 @@
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed
 from mixup_core.tree.catalogue import Register, kind_name
-from mixup_core.tree.parts import REQUIRED, parts
+from mixup_core.tree.parts import REQUIRED, members, parts, unmarked
 from mixup_core.tree.spelling_errors import SpellingError, expected
 
 
@@ -38,15 +38,17 @@ def _require_types(kind: Any, noun: str) -> None:
                 f"can set it; write `{untyped[0]}: int = ...`, or `{untyped[0]}: ClassVar = ...` "
                 "for a constant"
             )
-    try:
-        for part in parts(kind):
+    for field, hint in _hints(kind):
+        if why := _ambiguous(hint):
+            raise UnreadableFieldError(f"the field {field} of {noun} {why}")
+    for part in parts(kind):
+        try:
             expected(part.hint)
-    except Exception as error:
-        raise UnreadableFieldError(
-            f"the fields of {noun} cannot be read from a study file ({type(error).__name__}: "
-            f"{error}); use numbers, text, true or false, tuples, dataclasses and our limits as "
-            "types"
-        ) from error
+        except Exception as error:
+            raise UnreadableFieldError(
+                f"the field {part.name} of {noun} has the type {part.hint}, which a study cannot "
+                "give; use numbers, text, true or false, tuples, dataclasses and our limits"
+            ) from error
 
 
 def _require_defaults(kind: Any, noun: str) -> None:
@@ -58,6 +60,36 @@ def _require_defaults(kind: Any, noun: str) -> None:
             raise UnreadableFieldError(
                 f"the default of `{part.name}` of {noun} is no value of the field: {error}"
             ) from error
+
+
+def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each field, and each type that it is made of."""
+    for holder in (kind, *_dataclasses_in(kind)):
+        for name, hint in get_type_hints(holder, include_extras=True).items():
+            if get_origin(hint) is not ClassVar:
+                yield from ((name, inner) for inner in _types_in(hint))
+
+
+def _ambiguous(hint: Any) -> str:
+    """Return why two values of a type may have one spelling, so one key; empty if none may."""
+    if get_origin(hint) is tuple and (len(get_args(hint)) != 2 or get_args(hint)[1] is not ...):
+        return f"is a tuple of fixed length; write `tuple[{_name(get_args(hint)[:1])}, ...]`"
+    if get_origin(hint) is Literal:
+        kinds, untagged = {type(value) for value in get_args(hint)}, 0
+    else:
+        held = [unmarked(member) for member in members(hint)]
+        kinds = set(held)
+        untagged = sum(is_dataclass(member) and not kind_name(member) for member in held)
+    if len(kinds & {bool, int, float}) > 1:
+        return (
+            "takes numbers of two types, or numbers and true or false; equal ones would have one "
+            "key: keep one type (a whole number may be given for a float)"
+        )
+    return "takes one of two dataclasses that have no `tag`; give each one" if untagged > 1 else ""
+
+
+def _name(hints: tuple[Any, ...]) -> str:
+    return getattr(hints[0], "__name__", str(hints[0])) if hints else "int"
 
 
 def _dataclasses_in(kind: Any, seen: frozenset[Any] = frozenset()) -> Iterator[Any]:
@@ -81,8 +113,9 @@ def _untyped(kind: Any) -> list[str]:
 
     What a base class declares, methods, capitals and names with a leading underscore are none.
     """
-    known = {name for base in inspect.getmro(kind) for name in inspect.get_annotations(base)}
-    known |= {name for base in inspect.getmro(kind)[1:] for name in vars(base)}
+    bases = inspect.getmro(kind)
+    known = {"tag", "name", *(name for base in bases for name in inspect.get_annotations(base))}
+    known |= {name for base in bases[1:] for name in vars(base)}
     return [
         name
         for name, value in vars(kind).items()

@@ -28,7 +28,7 @@ Stages = list[tuple[EpochRecord, bytes]]
 
 def checks_of_problem(problem: Problem) -> Checks:
     """Yield the contracts of a problem with their checks."""
-    config = _smallest(problem)
+    config = smallest(problem)
     if problem.data is not None:
         needs = problem.data()
         config = needs.prepare(config, Path.cwd())
@@ -46,7 +46,7 @@ def checks_of_problem(problem: Problem) -> Checks:
     yield "time per epoch", lambda: _timed(problem, config)
 
 
-def _smallest(problem: Problem) -> Any:
+def smallest(problem: Problem) -> Any:
     """Return a configuration of at most three epochs that can run.
 
     Raises:

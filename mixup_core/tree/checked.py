@@ -18,7 +18,7 @@ class Checked:
     """Base of frozen dataclasses that hold only what their types and their own rules allow.
 
     The limits of a field are those that its type is marked with; the items of a list have their
-    own. In a union, one list may have limits, one number, and text.
+    own. In a union, every type that is no list may have limits, and one list.
     """
 
     __slots__ = ()
@@ -51,15 +51,14 @@ class _Limited:
     name: str
     may_be_none: bool
     takes: Literal["value", "list", "either"]
-    of_value: tuple[Limit, ...]
-    of_text: tuple[Limit, ...]
-    """Limits of a text in a union, where `of_value` are those of the others."""
+    of_value: tuple[tuple[tuple[type, ...], Limit], ...]
+    """Each limit of a value that is no list, with the types that it limits."""
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
 
     @property
     def has_any(self) -> bool:
-        return bool(self.of_value or self.of_text or self.of_list or self.of_items)
+        return bool(self.of_value or self.of_list or self.of_items)
 
     def check(self, value: Any) -> None:
         """Check a value of the field.
@@ -75,7 +74,7 @@ class _Limited:
         for limit in self.of_items if is_list else ():
             if wrong := [item for item in value if not limit.holds(item)]:
                 raise self._error(limit, f"each of {self.name}", wrong[:_MAX_SHOWN])
-        of_value = self.of_text if self.of_text and isinstance(value, str) else self.of_value
+        of_value = (limit for types, limit in self.of_value if isinstance(value, types))
         for limit in self.of_list if is_list else of_value:
             if not limit.holds(value):
                 raise self._error(limit, self.name, _repeated(value) if is_list else value)
@@ -88,17 +87,24 @@ def _field(part: Part) -> _Limited:
     kinds = [member for member in members(part.hint) if member is not type(None)]
     lists = [member for member in kinds if get_origin(unmarked(member)) is tuple]
     items = [get_args(unmarked(member))[0] for member in lists]
-    texts = [member for member in kinds if len(kinds) > 1 and unmarked(member) is str]
+    values = [(member, _types(member, kinds)) for member in kinds if member not in lists]
     takes: Literal["value", "list", "either"] = "list" if lists else "value"
     return _Limited(
         name=part.name,
         may_be_none=type(None) in members(part.hint),
         takes=takes if len(lists) in {0, len(kinds)} else "either",
-        of_value=_all(member for member in kinds if member not in [*lists, *texts]),
-        of_text=_all(texts),
+        of_value=tuple((types, limit) for member, types in values for limit in limits(member)),
         of_list=_all(lists),
         of_items=_all(items),
     )
+
+
+def _types(member: Any, kinds: list[Any]) -> tuple[type, ...]:
+    """Return the types whose values the limits of one member of a union are for."""
+    if len(kinds) == 1:
+        return (object,)
+    plain = unmarked(member)
+    return (int, float) if plain is float else (plain,)
 
 
 def _all(hints: Iterable[Any]) -> tuple[Limit, ...]:

@@ -199,6 +199,50 @@ def test_a_broken_contract_is_named(plugin: Write, code: str, contract: str, mes
     assert any(message in broken for name, broken in found.items() if contract in name), found
 
 
+INNER = """
+from typing import Literal
+from mixsweep.plugins import Share
+@value
+class First:
+    tag = "first"
+    x: Share = 1.0
+@value
+class Second:
+    tag = "second"
+    x: Share = 0.5
+@value
+class Deep:
+    first: First | None = None
+    many: tuple[First, ...] = ()
+@value
+class Half(Operation):
+    tag = "half"
+    f: {field}
+    def mix(self, own, beside, lam, drawn):
+        return own, lam * 0 + ({weight})
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "weight"),
+    [
+        ("Share | Literal['auto'] = 1.0", "0.1 if self.f == 'auto' else self.f"),
+        ("tuple[Share, ...] = (1.0,)", "min(1, sum(self.f))"),
+        ("tuple[First, ...] = ()", "min(1, sum(each.x for each in self.f))"),
+        ("First = First()", "self.f.x"),
+        ("First | Second = First()", "self.f.x"),
+        ("First | Second | None = None", "0.2 if self.f is None else self.f.x"),
+        ("tuple[First | Second, ...] = ()", "min(1, sum(each.x for each in self.f))"),
+        ("Deep = Deep()", "0.2 if self.f.first is None else self.f.first.x"),
+        ("Deep | None = None", "0.2 if self.f is None or self.f.first is None else self.f.first.x"),
+        ("Law | None = None", "0.2 if self.f is None else self.f.quantiles(np.full(1, 0.5))[0]"),
+        ("tuple[tuple[int, ...], ...] = ()", "1 / (1 + len(self.f))"),
+    ],
+)
+def test_fields_of_every_kind_keep_the_contracts(plugin: Write, field: str, weight: str) -> None:
+    assert not _broken(plugin(INNER.format(field=field, weight=weight)))
+
+
 def test_a_plugin_that_fails_is_named_once(plugin: Write) -> None:
     assert len(_broken(plugin(DRAWING.format(draw="1 / 0")))) == 1
     assert len(_broken(plugin(DRAWING.format(draw="random.random()")))) == 1

@@ -45,6 +45,16 @@ class Inner:
 """ + TINY.replace("width: Count = 8", "width: Count = 8\n    inner: Inner | None = None")
 
 
+TWO_UNTAGGED = """
+@value
+class First:
+    x: int = 1
+@value
+class Second:
+    y: int = 1
+""" + TINY.replace("width: Count = 8", "width: First | Second = First()")
+
+
 def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, {"data.name": "digits", "epochs": 2, "batch_size": 50} | values)
 
@@ -136,8 +146,21 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
             "default of `width` .* expected an int",
         ),
         ((TINY.replace("Count = 8", "Count = None"),), "the default of `width` .* got null"),
-        ((TINY.replace("Count", "object()"),), "fields of the model tiny cannot be read"),
-        ((TINY.replace("Count", "list[int]"),), "fields of the model tiny cannot be read"),
+        ((TINY.replace("Count", "object()"),), "width of the model tiny has the type <object"),
+        (
+            (TINY.replace("Count = 8", "list[int] = ()"),),
+            "the model tiny has the type list",
+        ),
+        ((TINY.replace("Count = 8", "dict[float, float] = None"),), "has the type dict"),
+        ((TINY.replace("Count", "int | bool"),), "width of the model tiny takes numbers of two ty"),
+        ((TINY.replace("Count", "int | float"),), "width of the model tiny takes numbers of two t"),
+        ((TINY.replace("Count = 8", "tuple[int | bool, ...] = ()"),), "takes numbers of two types"),
+        ((TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"),), "is a tuple of fixed length"),
+        ((NESTED.replace("of_what = 3", "x: int | bool = 1"),), "x of the model tiny takes number"),
+        (
+            (TWO_UNTAGGED,),
+            "the model tiny takes one of two dataclasses",
+        ),
         (
             (TINY, TINY.replace("class Tiny", "class Other")),
             "two entries are called the model tiny",

@@ -1,11 +1,12 @@
 """Checked dataclasses: every limit of every field is kept to, then the rules of their own."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from mixup_core.rules import RuleError, require
+from mixup_core.tree.building import built
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Among, Count, Distinct, Matching, Range, Share, Whole
 
@@ -109,6 +110,18 @@ def test_a_value_of_another_shape_is_a_wrong_type_and_never_taken() -> None:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Label(Checked):
     text: Count | Annotated[str, Matching("[a-z]+", "be a to z")]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Automatic(Checked):
+    share: Share | Literal["auto"] | None = None
+
+
+def test_a_word_beside_a_limited_number_is_not_compared_with_its_limits() -> None:
+    for share in (0, 1.0, "auto", None):
+        assert Automatic(share=share).share == share
+    assert broken(Automatic, share=1.5).rule == "0 <= share <= 1"
+    assert built(Automatic, {"share": "auto"}) == Automatic(share="auto")
 
 
 def test_text_and_numbers_of_one_field_have_limits_of_their_own() -> None:
