@@ -75,13 +75,17 @@ class DataConfig(Checked):
     """True if a subset holds as many images of each class, but for a remainder."""
     label_noise: Share = 0.0
     """Probability that a training label is replaced by another class, each as likely; drawn per
-    seed. Test labels stay, and those held out for `val/*` unless `noise_in_val`."""
+    seed. Test labels stay unless `noise_in_test`, and those held out for `val/*` unless
+    `noise_in_val`."""
     noise_to: Literal["any", "one"] = "any"
     """Class that a wrong label names: any other, each as likely, or one other class for each
     class, the same at every seed. `one` is the noise of arXiv:2306.00740's code."""
     noise_in_val: bool = False
     """True if labels held out for `val/*` are replaced as well, the same ones at every seed, as
-    where the noise belongs to the distribution; test labels stay."""
+    where the noise belongs to the distribution; test labels stay unless `noise_in_test`."""
+    noise_in_test: bool = False
+    """True if test labels are replaced as well, the same ones at every seed: classes that overlap
+    do so in the test images too. Test error then has a floor, about `label_noise`."""
     augment: Augmentation = field(default_factory=Unchanged)
     """Augmentation of each training image at each access."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
@@ -168,6 +172,14 @@ class DataConfig(Checked):
             "corruptions",
             "name",
         )
+        is_apart = not (self.noise_in_test and self.corruptions)
+        require(
+            is_apart,
+            "noise_in_test must be false beside corruptions, whose labels have no noise",
+            self,
+            "noise_in_test",
+            "corruptions",
+        )
         if self.name == "image-folder":
             require(self.folder is not None, "an image-folder needs a folder", self, "folder")
             has_size = self.image_size is not None
@@ -225,6 +237,7 @@ class DataConfig(Checked):
             label_noise=0.0,
             noise_to="any",
             noise_in_val=False,
+            noise_in_test=False,
             augment=Unchanged(),
             views="single",
             oracle=False,

@@ -255,6 +255,7 @@ IMAGES = Problem(
         config.data.image_size,
         config.data.views,
         config.data.val_size,
+        (config.data.label_noise, config.data.noise_to) if config.data.noise_in_test else None,
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),
     redrawn=lambda config: (config.redraw, replace(config, redraw="nothing")),

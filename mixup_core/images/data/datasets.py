@@ -11,7 +11,7 @@ import torch
 from mixup_core.global_generators import PYTHON, watched
 from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName, View
-from mixup_core.images.data.draws import draw_val_noise, split_off
+from mixup_core.images.data.draws import draw_held_out_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
 from mixup_core.images.data.folders import (
@@ -47,15 +47,19 @@ class Splits:
         """Return the evaluation splits by the first part of their metric names.
 
         Args:
-            data: Decides whether the labels held out for validation have noise.
+            data: Decides whether the labels of validation and test images have noise.
         """
-        val = self.val
-        if val is not None and data.noise_in_val:
-            noisy = draw_val_noise(val.labels.numpy(), self.info.num_classes, data)
-            val = replace(val, labels=torch.from_numpy(noisy))
-        splits = {"val": val, "test": self.test}
+        splits = {
+            name: replace(images, labels=self._noisy(name, images.labels, data))
+            for name, images in (("val", self.val), ("test", self.test))
+            if images is not None
+        }
         corrupted = {f"test_{name}": images for name, images in self.corrupted.items()}
-        return {name: images for name, images in splits.items() if images is not None} | corrupted
+        return splits | corrupted
+
+    def _noisy(self, split: str, labels: torch.Tensor, data: DataConfig) -> torch.Tensor:
+        drawn = draw_held_out_noise(labels.numpy(), self.info.num_classes, data, split)
+        return torch.from_numpy(drawn)
 
     def seen_by(self, data: DataConfig) -> Images:
         """Return the images that a run may train on: with `data.oracle` the test images too.

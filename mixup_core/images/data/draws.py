@@ -92,9 +92,11 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
     return np.where(is_wrong, (labels + step) % num_classes, labels)
 
 
-def draw_val_noise(labels: Indices, num_classes: int, data: DataConfig) -> Indices:
-    """Return the labels that are held out with the noise that they have, equal at every seed."""
-    return draw_noise(labels, num_classes, data, 0) if data.noise_in_val else labels
+def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, split: str) -> Indices:
+    """Return the labels of `val` or `test` with the noise that they have, equal at every seed."""
+    is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
+    seed = {"val": 0, "test": 1}[split]
+    return draw_noise(labels, num_classes, data, seed) if is_noisy else labels
 
 
 def images_of_classes(config: TrainConfig) -> Indices | None:

@@ -23,6 +23,7 @@ from mixup_core.images.feasibility import (
 )
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
+from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
 DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})
@@ -192,3 +193,26 @@ def test_noise_of_the_distribution_is_in_validation_labels_and_not_in_test_label
     assert torch.equal(clean["val"].pixels, dirty["val"].pixels)
     share = float((clean["val"].labels != dirty["val"].labels).double().mean())
     assert share == pytest.approx(0.5, abs=0.15)
+
+
+def test_noise_in_test_labels_is_that_of_the_distribution_and_not_of_the_validation_labels() -> (
+    None
+):
+    data = DataConfig(
+        name="digits", val_size=200, label_noise=0.5, noise_to="one", noise_in_val=True
+    )
+    splits = load(data)
+    clean, dirty, again = (
+        splits.held_out(replace(data, noise_in_test=is_noisy)) for is_noisy in (False, True, True)
+    )
+    assert torch.equal(clean["val"].labels, dirty["val"].labels)
+    assert torch.equal(dirty["test"].labels, again["test"].labels)
+    is_wrong = clean["test"].labels != dirty["test"].labels
+    assert float(is_wrong.double().mean()) == pytest.approx(0.5, abs=0.1)
+    moves = zip(clean["test"].labels[is_wrong], dirty["test"].labels[is_wrong], strict=True)
+    assert len({(int(before), int(after)) for before, after in moves}) <= 10
+
+
+def test_noise_in_test_labels_is_refused_beside_corruptions() -> None:
+    with pytest.raises(RuleError, match="noise_in_test"):
+        DataConfig(name="cifar10", noise_in_test=True, label_noise=0.1, corruptions=("fog",))
