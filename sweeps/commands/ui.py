@@ -5,6 +5,7 @@ import os
 import shlex
 import socket
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -78,6 +79,9 @@ def ui(study: str | None, home: Path, port: int) -> int:
         # lets every address of a private network pass, and names that begin like one.
         "--allowed-hosts",
         "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
+        # uvicorn searches the working directory for modules first, unless another folder is named.
+        "--uvicorn-opts",
+        shlex.join(["--app-dir", sysconfig.get_path("purelib")]),
     ]
     # The server takes this process's place.
     os.execve(sys.executable, server, closed_environment(os.environ))  # noqa: S606
