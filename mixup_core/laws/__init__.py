@@ -1,7 +1,7 @@
-"""Laws: how the weight lam of an image is distributed. Plain values, an open choice.
+"""Laws: distributions of the mixing weight lam. Frozen dataclasses; plugins may add more.
 
-A law is one file that is named here. How the law changes during training is a schedule
-(`mixup_core.laws.schedules`).
+Each law has one file, which is registered here. `mixup_core.laws.schedules` changes the law during
+training.
 """
 
 from mixup_core.laws.beta import Beta

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 MIN_ALPHA = 1e-6
-"""Below it a Beta law cannot be told from a fair coin on {0, 1}: of weights in float32, with which
-images are mixed, at it 6 in 100,000 are neither 0 nor 1, and in proportion to alpha; the others
-underflow. NumPy, which draws in float64, has no others below 1e-102 either."""
+"""The least alpha. Images are mixed with weights in float32, where a Beta law this narrow is a fair
+coin: at 1e-6 only 6 of 100,000 weights are neither 0 nor 1, and the number is proportional to
+alpha. NumPy draws in float64, where the same happens below 1e-102.
+"""
 MAX_ALPHA = 1e6
-"""Beyond it a Beta law cannot be told from midpoint: its sd is below 4e-4."""
+"""The largest alpha. The standard deviation of lam is then below 4e-4: use `midpoint` instead."""
 
 Alpha = Annotated[
     float, Range(MIN_ALPHA, MAX_ALPHA, hint="for lam = 1/2 write midpoint, for lam = 1 write erm")
@@ -38,34 +39,34 @@ class Beta(Law):
     """Both shape parameters. At 1 the law is uniform on [0, 1]."""
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam."""
+        """Return the quantiles of lam at the levels; same shape."""
         from scipy.special import betaincinv
 
         found: Floats = betaincinv(self.alpha, self.alpha, levels)
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return drawn weights of a shape."""
+        """Draw weights of the given shape."""
         return rng.beta(self.alpha, self.alpha, shape)
 
     @property
     def mean(self) -> float:
-        """One half."""
+        """The mean of lam: 1/2."""
         return 0.5
 
     @property
     def variance(self) -> float:
-        """1 / (4 (2 alpha + 1))."""
+        """The variance of lam: 1 / (4 (2 alpha + 1))."""
         return 1 / (4 * (2 * self.alpha + 1))
 
     @property
     def is_symmetric(self) -> bool:
-        """Always."""
+        """True: lam and 1 - lam always have the same distribution."""
         return True
 
     @property
     def method(self) -> str | None:
-        """`uniform` if alpha is 1."""
+        """`uniform` if alpha is 1, else None."""
         return "uniform" if self.alpha == 1 else None
 
     @property
@@ -82,7 +83,11 @@ class Beta(Law):
         return float(upper - lower)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return I(a, a) and I(a + 1, a) / 2 between the bounds, I the incomplete beta function."""
+        """Return P(low <= lam <= high) and E[lam; low <= lam <= high].
+
+        With I_a the regularised incomplete beta function of shapes (a, a) between the bounds, they
+        are I(a, a) and I(a + 1, a) / 2.
+        """
         from scipy.special import betainc
 
         a = self.alpha

@@ -1,4 +1,4 @@
-"""BetaAb: a random weight that favours one of the two images."""
+"""BetaAb: an asymmetric Beta law; one of the two images has the larger weight on average."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BetaAb(Law):
-    """Random weight of a Beta law with two shapes, `{beta: {a: 2, b: 5}}`: mean a / (a + b)."""
+    """Random weight lam ~ Beta(a, b), written `{beta: {a: 2, b: 5}}`; its mean is a / (a + b)."""
 
     tag: ClassVar = "beta-ab"
     short: ClassVar = Under("beta")
 
     a: Alpha
-    """First shape parameter: the larger it is, the more the image itself weighs."""
+    """First shape parameter. A larger value gives the image itself more weight."""
     b: Alpha
-    """Second shape parameter: the larger it is, the more the partner weighs."""
+    """Second shape parameter. A larger value gives the partner more weight."""
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam."""
+        """Return the quantiles of lam at the levels; same shape."""
         from scipy.special import betaincinv
 
         found: Floats = betaincinv(self.a, self.b, levels)
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return drawn weights of a shape."""
+        """Draw weights of the given shape."""
         return rng.beta(self.a, self.b, shape)
 
     @property
     def mean(self) -> float:
-        """The ratio a / (a + b)."""
+        """The mean of lam: a / (a + b)."""
         return self.a / (self.a + self.b)
 
     @property
     def variance(self) -> float:
-        """The ratio a b / ((a + b)^2 (a + b + 1))."""
+        """The variance of lam: a b / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
         return self.a * self.b / (total**2 * (total + 1))
 
@@ -59,9 +59,9 @@ class BetaAb(Law):
         return f"Beta({self.a:g}, {self.b:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return the mean label entropy in nats.
+        """Return the mean entropy of a mixed label, in nats.
 
-        psi(a + b + 1) - (a psi(a + 1) + b psi(b + 1)) / (a + b)
+        psi(a + b + 1) - (a psi(a + 1) + b psi(b + 1)) / (a + b), psi the digamma function
         """
         import numpy as np
         from scipy.special import psi
@@ -71,7 +71,11 @@ class BetaAb(Law):
         return float(both - (a * first + b * second) / (a + b))
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return I(a, b) and mean times I(a + 1, b) between the bounds."""
+        """Return P(low <= lam <= high) and E[lam; low <= lam <= high].
+
+        With I the regularised incomplete beta function between the bounds, they are I(a, b) and the
+        mean of lam times I(a + 1, b).
+        """
         from scipy.special import betainc
 
         a, b = self.a, self.b

@@ -15,22 +15,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discrete(Law):
-    """Random weight with few values, each with its probability: `{0.5: 0.7, 1.0: 0.3}`."""
+    """Random weight with a few values and their probabilities: `{0.5: 0.7, 1.0: 0.3}`."""
 
     tag: ClassVar = "discrete"
     short: ClassVar = Pairs("values", "shares")
     example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}
 
     values: Annotated[tuple[Share, ...], Distinct()]
-    """At least two values of lam, in growing order."""
+    """The values of lam: at least two, increasing."""
     shares: tuple[Annotated[float, Range(0, 1, "()")], ...]
-    """Probability of each value; their sum is 1."""
+    """The probability of each value; they sum to 1."""
 
     def check(self) -> None:
-        """Check that values and shares belong together.
+        """Check values and probabilities together.
 
         Raises:
-            RuleError: If they do not.
+            RuleError: If there are fewer than two values, they do not increase, there is not one
+                probability for each, or the probabilities do not sum to 1.
         """
         require(len(self.values) >= 2, "a discrete law needs two values or more", self, "values")
         grows = list(self.values) == sorted(self.values)
@@ -41,19 +42,22 @@ class Discrete(Law):
         require(is_whole, "shares must add up to 1", self, "shares")
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam."""
+        """Return the quantiles of lam at the levels; same shape."""
         import numpy as np
 
         steps = np.cumsum(self.shares)[:-1]
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether each share is a multiple of 1 / count."""
+        """Return whether `count` equally weighted nodes represent the law exactly.
+
+        They do if each probability is a multiple of 1 / count.
+        """
         return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
 
     @property
     def is_symmetric(self) -> bool:
-        """True if each value and its mirror image about 1/2 have the same share."""
+        """True if lam and 1 - lam have the same distribution."""
         ends = zip(self.values, reversed(self.values), strict=True)
         shares = zip(self.shares, reversed(self.shares), strict=True)
         is_mirrored = all(abs(first + last - 1) < 1e-9 for first, last in ends)
@@ -61,12 +65,12 @@ class Discrete(Law):
 
     @property
     def mean(self) -> float:
-        """The sum of values by their shares."""
+        """The mean of lam."""
         return math.fsum(v * share for v, share in zip(self.values, self.shares, strict=True))
 
     @property
     def variance(self) -> float:
-        """The sum of squared distances from the mean by their shares."""
+        """The variance of lam."""
         pairs = zip(self.values, self.shares, strict=True)
         return math.fsum((v - self.mean) ** 2 * share for v, share in pairs)
 
@@ -77,7 +81,7 @@ class Discrete(Law):
         return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
 
     def label_entropy(self, digamma: object = None) -> float:
-        """Return the mean label entropy in nats, exactly."""
+        """Return the mean entropy of a mixed label, in nats; exact."""
         del digamma
         from scipy.special import entr
 
@@ -85,7 +89,7 @@ class Discrete(Law):
         return math.fsum(share * float(entr(v) + entr(1 - v)) for v, share in pairs)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high], exactly."""
+        """Return P(low <= lam <= high) and E[lam; low <= lam <= high]; exact."""
         pairs = zip(self.values, self.shares, strict=True)
         inside = [(v, share) for v, share in pairs if low <= v <= high]
         return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

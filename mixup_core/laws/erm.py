@@ -8,7 +8,7 @@ from mixup_core.laws.law import ConstantLaw
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erm(ConstantLaw):
-    """Law without mixing: lam = 1 always (empirical risk minimisation)."""
+    """No mixing: lam = 1 always (empirical risk minimisation, ERM)."""
 
     tag: ClassVar = "erm"
     constant: ClassVar = 1.0

@@ -1,4 +1,4 @@
-"""Law: how the weight lam of an image is distributed; an open choice, one member per file."""
+"""Law: the base class of distributions of lam. Each law has one file; plugins may add more."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,40 +15,45 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _NODES = 4096
-"""Quantiles whose mean stands for an expectation that has no closed form. The label entropy of
-Beta(a, a) is within 5e-6 of its closed form for a from 0.05 to 8."""
+"""Number of quantiles whose mean approximates an expectation without a closed form. The label
+entropy of Beta(a, a) is then within 5e-6 of its closed form for a from 0.05 to 8.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Law(Checked, ABC):
     """The distribution of the weight lam of an image, on [0, 1]; its partner has 1 - lam.
 
-    A law needs `quantiles` alone. All else follows from them, and a law that knows a closed form
-    defines it. The file of a law is read when a study is: it imports NumPy and SciPy where it
-    computes.
+    A law must define `quantiles`. Everything else is computed from them; a law with a closed form
+    overrides the method. The file of a law is imported whenever a study is read, so import NumPy
+    and SciPy inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law")
 
     tag: ClassVar[str]
-    """Name of the law in study files."""
+    """The law's name in study files."""
     constant: ClassVar[float | None] = None
-    """The value of lam if it is never random."""
+    """The value of lam if it is constant, else None."""
 
     @abstractmethod
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam, each in [0, 1], in the shape of the levels in [0, 1]."""
+        """Return the quantiles of lam, in [0, 1].
+
+        Args:
+            levels: Probabilities in [0, 1], of any shape; the result has the same shape.
+        """
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return drawn weights of a shape. A constant law draws nothing."""
+        """Draw weights of the given shape. A constant law does not use the generator."""
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return values of equal weight that stand for the law: (count,), or (1,) if constant.
+        """Return equally weighted values that represent the law: (count,), (1,) if constant.
 
-        They are the quantiles of (i + 1/2) / count, the midpoint rule in the distribution function:
-        a mean over them is the law's expectation up to O(1 / count^2) where the integrand is smooth
-        in the quantile.
+        They are the quantiles at (i + 1/2) / count (midpoint rule). The mean of a function over
+        them is its expectation up to O(1 / count^2), if the function is smooth in the quantile
+        level.
         """
         import numpy as np
 
@@ -58,38 +63,41 @@ class Law(Checked, ABC):
         return self.quantiles(places)
 
     def nodes_of_pairs(self, count: int) -> "Floats":
-        """Return nodes that stand for the law in a mean over all ordered pairs of points.
+        """Return nodes that represent the law in a mean over all ordered pairs of points.
 
-        A pair mixed by 1 - lam is the reversed pair mixed by lam. Of an even number of nodes of a
-        symmetric law, the half that is at least 1/2 stands for all.
+        Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. For a symmetric
+        law and an even count, the nodes of at least 1/2 therefore suffice.
         """
         nodes = self.nodes(count)
         return nodes[nodes >= 0.5] if self.is_symmetric else nodes
 
     @property
     def mean(self) -> float:
-        """E[lam]."""
+        """The mean of lam."""
         return float(self.nodes(_NODES).mean())
 
     @property
     def variance(self) -> float:
-        """E[(lam - E[lam])^2]."""
+        """The variance of lam."""
         return float(self.nodes(_NODES).var())
 
     @property
     def is_symmetric(self) -> bool:
-        """True if 1 - lam has the same distribution as lam."""
+        """True if lam and 1 - lam have the same distribution."""
         nodes = self.nodes(64)
         return bool((abs(nodes + nodes[::-1] - 1) < 1e-9).all())
 
     @property
     def mixes(self) -> bool:
-        """True if partners have a weight at all."""
+        """True unless lam is always 1."""
         return self.constant != 1
 
     @property
     def method(self) -> str | None:
-        """Name of the plain method with this law, which has one colour in all figures, or None."""
+        """Name of the method that this law defines (erm, midpoint, uniform), or None.
+
+        A method has the same colour in all figures.
+        """
         return None
 
     @property
@@ -98,13 +106,13 @@ class Law(Checked, ABC):
         return f"the {self.tag} law"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return the mean entropy of a label mixed from two classes, in nats.
+        """Return the mean entropy of a mixed label, for two different classes, in nats.
 
             E[-lam ln lam - (1 - lam) ln(1 - lam)]
 
         Args:
-            digamma: The digamma function of an array, for laws whose closed form needs it; None:
-                SciPy's. Recorded numbers of images are bound to the last bits of PyTorch's.
+            digamma: Function to use in closed forms; None means SciPy's. Records of image runs need
+                PyTorch's function, whose last bits differ.
         """
         del digamma
         from scipy.special import entr
@@ -113,7 +121,7 @@ class Law(Checked, ABC):
         return float((entr(nodes) + entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether a few nodes stand for the law: a law of steps needs whole ones."""
+        """Return whether `count` equally weighted nodes can represent the law."""
         del count
         return True
 
@@ -126,7 +134,7 @@ class Law(Checked, ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConstantLaw(Law):
-    """A law under which lam never varies: `constant`."""
+    """Base class of laws whose lam is constant; `constant` is its value."""
 
     constant: ClassVar[float]
 
@@ -137,7 +145,7 @@ class ConstantLaw(Law):
         return np.full(np.shape(levels), self.constant)
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return the constant in a shape."""
+        """Return an array of the given shape, filled with the constant."""
         del rng
         import numpy as np
 
@@ -145,12 +153,12 @@ class ConstantLaw(Law):
 
     @property
     def mean(self) -> float:
-        """The constant."""
+        """The mean of lam: the constant."""
         return self.constant
 
     @property
     def variance(self) -> float:
-        """Zero."""
+        """The variance of lam: 0."""
         return 0.0
 
     @property
@@ -159,11 +167,11 @@ class ConstantLaw(Law):
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:
-        """Return the mean label entropy in nats: 0 for 1, ln 2 for 1/2."""
+        """Return the entropy of a mixed label in nats: 0 at lam = 1, ln 2 at lam = 1/2."""
         del digamma
         return -math.fsum(p * math.log(p) for p in (self.constant, 1 - self.constant) if p)
 
     @property
     def method(self) -> str | None:
-        """The tag."""
+        """The law's own name."""
         return self.tag

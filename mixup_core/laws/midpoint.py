@@ -8,7 +8,7 @@ from mixup_core.laws.law import ConstantLaw
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Midpoint(ConstantLaw):
-    """Equal mixing: lam = 1/2 always, the limit of Beta(alpha, alpha) as alpha grows.
+    """Equal mixing: lam = 1/2 always. Beta(alpha, alpha) tends to it as alpha grows.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
     """

@@ -1,9 +1,9 @@
-"""Schedules: how the law changes from epoch to epoch, one of the dataclasses here. Plain values.
+"""Schedules: change the law from epoch to epoch. Frozen dataclasses.
 
-Each has a `tag`, its fields, and
+Each has a `tag` and
 
-    last_change              first epoch (0-based) of its last phase, 0 if it has none
-    law_at(epoch, epochs)    the law of a 0-based epoch of `epochs`
+    last_change              first epoch (0-based) of the last phase; 0 without phases
+    law_at(epoch, epochs)    the law of a 0-based epoch of a run of `epochs`
 """
 
 import math
@@ -20,28 +20,28 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """A law for some epochs of a list of phases."""
+    """One law of a list of phases, with the epoch where it ends."""
 
     law: Law
     until: int | None = None
-    """First epoch (0-based) of the next phase; None: to the end of the run."""
+    """First epoch (0-based) of the next phase; None means until the end of the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phases(Checked):
-    """A list of laws, each in force until its own epoch: `[{law: midpoint, until: 10}, erm]`."""
+    """Laws in turn, each until its own epoch: `[{law: midpoint, until: 10}, erm]`."""
 
     tag: ClassVar = "phases"
 
     phases: tuple[Phase | Law, ...]
-    """At least one. A law alone is a phase without end, so it stands last."""
+    """At least one phase. A law without `until` lasts to the end, so it must be the last."""
 
     def check(self) -> None:
-        """Check that every epoch has one law.
+        """Check that every epoch has exactly one law.
 
         Raises:
-            RuleError: If there is no phase, one before the last has no end, the last has one, or
-                an end does not come after the one before.
+            RuleError: If the list is empty, a phase before the last has no `until`, the last has
+                one, or `until` does not increase.
         """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
@@ -64,7 +64,7 @@ class Phases(Checked):
         return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch; `epochs` is no matter."""
+        """Return the law of a 0-based epoch. `epochs` is not used."""
         del epochs
         ends = [part.until for part in self.phases if isinstance(part, Phase)]
         part = self.phases[sum(end is not None and end <= epoch for end in ends)]
@@ -73,10 +73,10 @@ class Phases(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _PowerRamp(Checked):
-    """Beta(alpha) with alpha = base ** exponent; the exponent moves linearly between two ends.
+    """Beta(alpha) with alpha = base ** exponent; the exponent changes linearly between two ends.
 
-    Source: the exponential alpha-scheduler of slides on data valuation for mixup. At the defaults
-    alpha is 1 after half of the epochs of `Easy` and `Hard`, and lies in [0.1, 10].
+    Source: the exponential alpha scheduler of slides on data valuation for mixup. With the
+    defaults, alpha lies in [0.1, 10]; `Easy` and `Hard` reach alpha = 1 after half of the epochs.
     """
 
     last_change: ClassVar = 0
@@ -84,15 +84,15 @@ class _PowerRamp(Checked):
     base: Annotated[float, Range(1, math.inf, "()")] = 10.0
     """Base of the power."""
     low: float = -1.0
-    """Exponent of the least alpha."""
+    """Exponent of the smallest alpha."""
     high: float = 1.0
-    """Exponent of the greatest alpha, above `low`."""
+    """Exponent of the largest alpha; above `low`."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check the exponents.
 
         Raises:
-            RuleError: If the ends are not in order, or alpha would leave the range of `Beta`.
+            RuleError: If `low` is not below `high`, or alpha would leave the range of `Beta`.
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
@@ -105,56 +105,56 @@ class _PowerRamp(Checked):
             return math.inf
 
     def _between(self, share: float) -> Law:
-        """Return the law a share of the way up from `low` to `high`."""
+        """Return the law at a fraction (0 to 1) of the way from `low` to `high`."""
         return Beta(alpha=self._alpha(self.low + share * (self.high - self.low)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Easy(_PowerRamp):
-    """From hard to easy: alpha falls from base ** high to base ** low, `10^(1 - 2 u)`."""
+    """From hard to easy examples: alpha falls from base ** high to base ** low, `10^(1 - 2 u)`."""
 
     tag: ClassVar = "easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
         return self._between(1 - epoch / epochs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hard(_PowerRamp):
-    """From easy to hard: alpha grows from base ** low to base ** high, `10^(2 u - 1)`."""
+    """From easy to hard examples: alpha grows from base ** low to base ** high, `10^(2 u - 1)`."""
 
     tag: ClassVar = "hard"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
         return self._between(epoch / epochs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EasyHardEasy(_PowerRamp):
-    """Up to base ** high after half of the epochs and down again, `10^(1 - 4 |u - 1/2|)`."""
+    """Alpha grows until half of the epochs and falls again, `10^(1 - 4 |u - 1/2|)`."""
 
     tag: ClassVar = "easy-hard-easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, u = epoch / epochs."""
+        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
         return self._between(1 - abs(2 * epoch / epochs - 1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _LogRamp(Checked):
-    """Beta(alpha) with alpha from `start` to `end`, in log alpha, whose base cancels out."""
+    """Beta(alpha) with alpha from `start` to `end`, interpolated in log alpha."""
 
     last_change: ClassVar = 0
 
     start: Alpha
     """Alpha of the first epoch."""
     end: Alpha
-    """Alpha after the last epoch."""
+    """Alpha that the epoch after the last one would have."""
 
     def _between(self, share: float) -> Law:
-        """Return the law a share of the way from start to end."""
+        """Return the law at a fraction (0 to 1) of the way from `start` to `end`."""
         return Beta(alpha=rounded(self.start ** (1 - share) * self.end**share))
 
 
@@ -181,9 +181,9 @@ class CosineRamp(_LogRamp):
 
 
 Schedule = Phases | Easy | Hard | EasyHardEasy | LinearRamp | CosineRamp
-"""Add a member by writing its class and naming it here."""
+"""All schedules. To add one, write its class and add it here."""
 
 
 def epoch_after(fraction: float, epochs: int) -> int:
-    """Return the number of epochs that are a fraction of `epochs`: the nearest, a half up."""
+    """Return `fraction` of `epochs` as a whole number of epochs, rounded; halves are rounded up."""
     return math.floor(fraction * epochs + 0.5)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _LEAST_MASS = 1e-6
-"""Below it the quantiles of the interval lose their digits."""
+"""Least probability of the interval; below it the quantiles lose digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,15 +27,15 @@ class Truncated(Law):
     alpha: Alpha
     """Both shape parameters of the law before it is restricted."""
     low: Share = 0.0
-    """Least weight, below `high`."""
+    """Smallest weight; below `high`."""
     high: Share = 1.0
-    """Greatest weight."""
+    """Largest weight."""
 
     def check(self) -> None:
         """Check the interval.
 
         Raises:
-            RuleError: If it is empty, or the law has next to no mass there.
+            RuleError: If it is empty, or its probability under the law is below 1e-6.
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         first, last = self._levels()
@@ -43,7 +43,7 @@ class Truncated(Law):
         require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high")
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam."""
+        """Return the quantiles of lam at the levels; same shape."""
         from scipy.special import betaincinv
 
         first, last = self._levels()
@@ -74,7 +74,7 @@ class Truncated(Law):
         return float(mass / (last - first)), float(part / (last - first))
 
     def _levels(self) -> tuple[float, float]:
-        """Return the probabilities of the unrestricted law up to both ends."""
+        """Return the probabilities P(lam <= low) and P(lam <= high) before truncation."""
         from scipy.special import betainc
 
         return tuple(float(betainc(self.alpha, self.alpha, end)) for end in (self.low, self.high))  # type: ignore[return-value]

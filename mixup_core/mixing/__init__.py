@@ -1,6 +1,6 @@
-"""Mixing: weights and partners of images, operations on both, and the loss of the result.
+"""Mixing: draws weights and partners, mixes pairs of images, and computes the mixed loss.
 
-An operation is one file that is named here.
+Each operation has one file, which is registered here.
 """
 
 from mixup_core.mixing.cutmix import CutMix

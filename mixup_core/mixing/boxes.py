@@ -1,4 +1,4 @@
-"""Boxes: rectangles with the shape of the image, clipped at its borders."""
+"""Boxes: rectangles in an image, clipped at its borders."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
-    """Return height and width of boxes whose sides are a share of the image's, rounded down.
+    """Return height and width of boxes whose sides are fractions of the image's, rounded down.
 
     Args:
-        share: (boxes,), in [0, 1].
+        share: Fraction for each box, (boxes,), in [0, 1].
         size: Height and width of the image.
 
     Returns:
@@ -24,21 +24,21 @@ def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64
 
 
 def draw_centres(count: int, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return pixels drawn uniformly over the image: (count, 2), row and column."""
+    """Draw pixels uniformly from the image: (count, 2), row and column."""
     return rng.integers(np.asarray(size), size=(count, 2))
 
 
 def boxes(
     centres: NDArray[Any], lengths: NDArray[np.int64], size: tuple[int, int]
 ) -> NDArray[np.int64]:
-    """Return first row, end row, first column and end column of boxes: (boxes, 4).
+    """Return first row, end row, first column and end column of each box: (boxes, 4).
 
-    A box reaches half of its length, rounded down, to both sides of its centre, as far as the image
-    goes; the ends are excluded.
+    A box extends half of its side (rounded down) in both directions from its centre and is clipped
+    at the borders. Ends are exclusive.
 
     Args:
         centres: (boxes, 2).
-        lengths: (boxes, 2).
+        lengths: Height and width, (boxes, 2).
         size: Height and width of the image.
     """
     half = lengths // 2
@@ -48,11 +48,11 @@ def boxes(
 
 
 def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
-    """Return 1 outside of boxes and 0 inside: (boxes, height, width), as `own`.
+    """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width).
 
     Args:
         drawn: Boxes, (boxes, 4).
-        own: (batch, channels, height, width).
+        own: Images, (batch, channels, height, width); the mask has their type and device.
     """
     import torch
 

@@ -12,16 +12,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MASKS_AT_A_TIME = 4096
-"""The Fourier transform of 32 x 32 pixels then takes 70 MB."""
+"""Masks computed at once: for 32 x 32 pixels, the Fourier transform then takes 70 MB."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FMix(Operation):
-    """Each pixel is of one image; the share lam of pixels where a random surface is highest stays.
+    """Takes each pixel from one of two images, by a random mask of low frequencies.
 
-    The surface is Gaussian noise whose Fourier coefficients are divided by frequency^decay, the
-    same in all directions. Label weight: lam. The authors' code mixes up the axes of its array of
-    coefficients: along one side of the image its surfaces hold the frequencies 0 and 1 alone.
+    A random surface is drawn: Gaussian noise whose Fourier coefficients are divided by
+    frequency^decay. The fraction lam of pixels where it is highest keeps the own image; the others
+    show the partner. Label weight: lam. The authors' code mixes up the axes of its coefficients, so
+    that along one side its surfaces have only the frequencies 0 and 1; this one is isotropic.
 
     Source: Harris et al. 2020, arXiv:2002.12047, section 4.
     """
@@ -29,12 +30,12 @@ class FMix(Operation):
     tag: ClassVar = "fmix"
 
     decay: NonNegative = 3.0
-    """Power by which the Fourier coefficients fall with the frequency."""
+    """Power of the frequency by which Fourier coefficients are divided."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return the mask of each weight, (weights, height, width), bool: True where it stays."""
+        """Draw a mask for each weight, (weights, height, width), bool: True keeps the own pixel."""
         import numpy as np
 
         masks = np.empty((len(lam), *size), dtype=bool)
@@ -56,12 +57,12 @@ class FMix(Operation):
 
 
 def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":
-    """Return noise with its Fourier coefficients divided by frequency^decay.
+    """Divide the Fourier coefficients of noise by frequency^decay.
 
     Args:
         noise: (surfaces, height, width).
-        decay: The power. Frequencies are in periods per pixel; those below one period per image
-            count as that.
+        decay: The power. Frequencies are in periods per pixel; frequencies below one period per
+            image are raised to it.
     """
     import numpy as np
 
@@ -72,11 +73,11 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
 
 
 def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[np.bool_]":
-    """Return where each surface has its highest `count` values, of its own shape.
+    """Return a mask of the `count` highest values of each surface; same shape.
 
     Args:
         surface: (surfaces, height, width).
-        count: (surfaces,), at most all.
+        count: (surfaces,), each at most the number of values.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""GridMix: each cell of a grid is taken from one of two images."""
+"""GridMix: takes each cell of a grid from one of two images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridMix(Operation):
-    """Each cell stays with probability lam; label weight: the share of pixels that stay.
+    """Keeps each cell with probability lam; the label weight is the share of pixels that remain.
 
-    The grid has `cells` x `cells` cells, as equal as the pixels allow. It is the operation `cutmix`
-    of the problem rare-features, whose cells are patches. The source's further loss, which
-    classifies each cell, is left out.
+    The grid has `cells` x `cells` cells, of sizes as equal as the pixels allow. The same operation
+    is called `cutmix` in the problem rare-features, where cells are patches. The source's second
+    loss, which classifies each cell, is not implemented.
 
-    Source: Baek, Bang and Shim 2021, Pattern Recognition 109, 107594; its abstract alone was read.
+    Source: Baek, Bang and Shim 2021, Pattern Recognition 109, 107594; only its abstract was read.
     """
 
     tag: ClassVar = "gridmix"
 
     cells: Count = 4
-    """Along each side of the image; more than its pixels are as many as these."""
+    """Cells along each side of the image; at most one per pixel is used."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return which cells stay, (weights, cells, cells), bool."""
+        """Draw which cells are kept, (weights, cells, cells), bool."""
         from mixup_core.mixing.cells import draw_kept
 
         del size
@@ -40,7 +40,7 @@ class GridMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of their own pixels."""
+        """Return the images and the share of pixels that each keeps."""
         import torch
 
         from mixup_core.mixing.masks import masked

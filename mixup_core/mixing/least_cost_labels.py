@@ -1,30 +1,30 @@
-"""least_cost_labels: the labelling of a grid that costs least, found by a minimum cut."""
+"""least_cost_labels: finds the cheapest labelling of a grid by a minimum cut."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 _SCALE = 2**20
-"""Costs are rounded to this part of 1: maximum flows are of whole numbers."""
+"""Factor by which costs are scaled before rounding; SciPy's maximum flow takes integers."""
 _NEVER = 2**30
-"""Capacity of an arc that no minimum cut crosses."""
+"""Capacity so large that a minimum cut never crosses the arc."""
 
 
 def least_cost_labels(
     costs: NDArray[np.float64], below: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the labels of the cells of a grid whose sum of costs is least: (rows, columns).
+    """Return the labels of the cells of a grid with the smallest total cost: (rows, columns).
 
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 
-    The second sum is over pairs of neighbours. The minimum is exact, up to the rounding of each
-    cost. Of equal ones, that of the lowest labels.
+    The second sum runs over pairs of neighbours. The minimum is exact up to the rounding of costs.
+    If several labellings cost the same, the one with the lowest labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
 
     Args:
         costs: (rows, columns, labels).
-        below: Weight of a cell and the one below it, (rows - 1, columns), at least 0.
-        beside: Weight of a cell and the one to its right, (rows, columns - 1), at least 0.
+        below: Weight of each cell and the cell below it, (rows - 1, columns), non-negative.
+        beside: Weight of each cell and the cell to its right, (rows, columns - 1), non-negative.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow

@@ -1,4 +1,4 @@
-"""Linear: interpolation between two images, mixup proper."""
+"""Linear: interpolates between two images (mixup)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -36,7 +36,7 @@ def mix(
         images: (batch, ...), float.
         partner_images: As `images`.
         lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        out: Where it is written, if anywhere.
+        out: Tensor to write the result to; None allocates one.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""loss_floor: the least mean loss that any function has on linearly mixed images."""
+"""loss_floor: the infimum of the mean loss on linearly mixed images."""
 
 import math
 from typing import Literal
@@ -15,17 +15,17 @@ def loss_floor(
 ) -> float:
     """Return the infimum of the expected mixed loss over all functions, in nats.
 
-    It is `P(y != y') h`, h the label entropy of the law and y' the partner's label, as long as no
-    two mixed inputs with different soft labels coincide. Mixed losses compare across laws only as
-    excess over it.
+    It is `P(y != y') h`, with h the label entropy of the law and y' the partner's label. This
+    assumes that no two mixed inputs with different soft labels coincide. Mixed losses of different
+    laws can be compared only after this value is subtracted.
 
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for any Beta law and any class balance.
 
     Args:
         law: The law in force.
-        labels: (images,), int64; all training labels.
-        partner: Where partners come from.
-        batch_size: With `permutation`, one image of each batch is expected to meet itself.
+        labels: Labels of all training images, (images,), int64.
+        partner: Source of partners.
+        batch_size: With `permutation`, one image of each batch on average is its own partner.
     """
     counts = torch.bincount(labels).double()
     total = counts.sum()
@@ -39,6 +39,6 @@ def loss_floor(
 
 
 def _digamma(values: Floats) -> Floats:
-    """Return the digamma function by PyTorch, whose last bits are those of recorded numbers."""
+    """Return PyTorch's digamma function; recorded numbers depend on its last bits."""
     found: Floats = torch.digamma(torch.from_numpy(values)).numpy()
     return found

@@ -1,4 +1,4 @@
-"""Manifold: interpolation between what a layer of the network makes of two images."""
+"""Manifold: interpolates between the activations of two images at a layer of the network."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifold(Operation):
-    """Manifold mixup: linear interpolation at a layer that is drawn for each batch.
+    """Manifold mixup: linear interpolation at a random layer, drawn once per batch.
 
-    Images and partners pass the layers before it side by side. Label weight: lam. No floor of the
-    loss is known, since the layers before may move the points that are mixed.
+    The layers before it are applied to images and partners separately. Label weight: lam. The
+    infimum of the loss is not known, since these layers can move the points that are mixed.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
     """
@@ -29,13 +29,14 @@ class Manifold(Operation):
         1,
         2,
     )
-    """Layers among which one is drawn, each as likely: 0 mixes the images, k the output of the k-th
-    stage or hidden layer of the network."""
+    """Layers to draw from, with equal probability: 0 mixes the images, k the output of the k-th
+    stage or hidden layer of the network.
+    """
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return a layer for each weight, (weights, 1); a batch uses its first."""
+        """Draw a layer for each weight, (weights, 1); a batch uses the first one."""
         import numpy as np
 
         del size
@@ -44,17 +45,17 @@ class Manifold(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images interpolated as at layer 0, and lam."""
+        """Return the interpolated images (layer 0) and lam."""
         from mixup_core.mixing.linear import mix
 
         del drawn
         return mix(own, beside, lam), lam
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the layer that was drawn for the batch."""
+        """Return the layer drawn for the batch."""
         return int(drawn[0, 0])
 
     @property
     def deepest_layer(self) -> int:
-        """The deepest layer that may be drawn."""
+        """The deepest layer that can be drawn."""
         return max(self.layers)

@@ -1,4 +1,4 @@
-"""masked: two images joined along a mask."""
+"""masked: combines two images by a mask."""
 
 from typing import TYPE_CHECKING
 

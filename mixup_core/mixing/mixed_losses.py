@@ -1,4 +1,4 @@
-"""Mixed losses: the loss of an image under a label mixed from two."""
+"""Mixed losses: losses with a label mixed from two."""
 
 import torch
 from torch import Tensor
@@ -20,17 +20,15 @@ def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
 
         loss = lam * CE(logits, labels) + (1 - lam) * CE(logits, partner_labels)
 
-    At lam = 1/2 this is label smoothing, pair by pair: half of the mass goes to one other class.
-
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
 
     Args:
         logits: (batch, classes), float.
         labels: (batch,), int64, each in [0, classes).
-        partner_labels: (batch,), as `labels`, for the images mixed in.
+        partner_labels: (batch,), as `labels`, for the partners.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        smoothing: Share of each target that is spread over all classes alike.
-        class_weights: Weight of each class, (classes,); None: all are 1.
+        smoothing: Label smoothing: share of each target that is spread evenly over all classes.
+        class_weights: Weight of each class, (classes,); None means 1 for all.
     """
     own, partner = (
         cross_entropy(logits, target, class_weights, reduction="none", label_smoothing=smoothing)

@@ -1,4 +1,4 @@
-"""Operation: what mixing does to two images; an open choice, one member per file."""
+"""Operation: base class of operations that mix two images, one file each; plugins may add more."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,33 +15,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation(Checked, ABC):
-    """Makes one image of two, and says which share of the label stays with the first.
+    """Mixes two images and returns the label weight of the first.
 
-    A weight lam serves a batch or a single image (`mix.lam_scope`). `draw` is called once per epoch
-    with all weights, `mix` once per batch. Both see no other randomness, so that a resumed run has
-    the same bits. The file of an operation is read when a study is: it imports torch where it
-    computes.
+    A weight lam applies to a batch or to a single image (`mix.lam_scope`). `draw` is called once
+    per epoch with all weights, `mix` once per batch. They must use no other source of randomness,
+    so that a resumed run has the same bits. The file of an operation is imported whenever a study
+    is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation")
 
     tag: ClassVar[str]
-    """Name of the operation in study files."""
+    """The operation's name in study files."""
     has_linear_floor: ClassVar[bool] = False
-    """True if the infimum of the loss is known: that of linear interpolation
-    (`mixup_core.mixing.loss_floor`). If not, no floor and no excess over it are recorded."""
+    """True if the infimum of the loss is that of linear interpolation
+    (`mixup_core.mixing.loss_floor`). If False, the infimum and the excess of the loss over it are
+    not recorded.
+    """
     needs_saliency: ClassVar[bool] = False
-    """True if `mix_salient` is called in the place of `mix`."""
+    """True if `mix_salient` must be called instead of `mix`."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return the random draws beside the weights, one row per weight: (weights, ...).
+        """Draw the random values that mixing needs besides the weights: (weights, ...).
 
         Args:
-            lam: (weights,), in [0, 1], as the images are to be mixed.
+            lam: Mixing weights, (weights,), in [0, 1].
             size: Height and width of the images.
-            rng: Source of the draws; a stream that nothing else reads.
+            rng: Random generator that is used for nothing else.
         """
         del size, rng
         import numpy as np
@@ -55,28 +57,28 @@ class Operation(Checked, ABC):
         """Return the mixed images and the weight of the label of `own`, in [0, 1].
 
         Args:
-            own: (batch, channels, height, width), float32; must not be changed.
-            beside: As `own`, the partners.
+            own: (batch, channels, height, width), float32; must not be modified.
+            beside: The partners, as `own`.
             lam: (batch,), float32.
-            drawn: Rows of `draw`, on the device of the images: one for the whole batch, or one for
-                each image.
+            drawn: Rows returned by `draw`, on the device of the images; one for the batch or one
+                for each image.
 
         Returns:
-            Images as `own`; weights, (batch,) or (1,), float32.
+            Images, as `own`; weights, (batch,) or (1,), float32.
         """
 
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return what `mix` does, knowing which pixels the loss of the network depends on.
+        """Mix as `mix` does, given how strongly the loss depends on each pixel.
 
         Args:
             own: As for `mix`; so are `beside`, `lam` and `drawn`.
             beside: The partners.
             lam: Weight of each image.
-            drawn: Rows of `draw`.
-            saliency: Size of the gradient of the loss at each pixel of the images and of their
-                partners, (2, batch, height, width), float32, at least 0.
+            drawn: Rows returned by `draw`.
+            saliency: Absolute gradient of the loss at each pixel of the images and their partners,
+                (2, batch, height, width), float32, non-negative.
         """
         del saliency
         return self.mix(own, beside, lam, drawn)

@@ -101,13 +101,13 @@ class PuzzleMix(Operation):
     def _solved(
         self, pair: "Tensor", saliency: "Tensor", lam: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mask, (batch, count, count), and both images with their blocks moved.
+        """Return the masks, (batch, count, count), and both images with their blocks moved.
 
         Args:
             pair: Images and partners, (2, batch, channels, height, width).
             saliency: (2, batch, height, width).
             lam: (batch,).
-            count: Blocks along a side.
+            count: Number of blocks along a side.
         """
         import numpy as np
         import torch
@@ -136,11 +136,11 @@ class PuzzleMix(Operation):
     def _costs(
         self, pair: "Tensor", shares: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor, Tensor]":
-        """Return the costs of a mask that shows either image, and the weights of its jumps.
+        """Return the cost of showing either image in each block, and the weights of label changes.
 
         Returns:
-            Costs of all own and of all beside, (batch, 2, count, count); weights of jumps to the
-            block below and to the block on the right, both (batch, ...).
+            Costs of showing only the own image and only the partner, (batch, 2, count, count);
+            weights of changes to the block below and to the block on the right, both (batch, ...).
         """
         import torch
 
@@ -165,13 +165,13 @@ class PuzzleMix(Operation):
         below: "NDArray[np.float64]",
         beside: "NDArray[np.float64]",
     ) -> "NDArray[np.float64]":
-        """Return the mask of least cost, (count, count): 1 shows the own image.
+        """Return the cheapest mask, (count, count): 1 shows the own image.
 
         Args:
-            lam: (), weight of the own image.
-            costs: Of all own and of all beside, (2, count, count).
-            below: Weight of jumps to the block below, (count - 1, count).
-            beside: Weight of jumps to the block on the right, (count, count - 1).
+            lam: Weight of the own image, ().
+            costs: Costs of showing only the own image and only the partner, (2, count, count).
+            below: Weight of changes to the block below, (count - 1, count).
+            beside: Weight of changes to the block on the right, (count, count - 1).
         """
         import numpy as np
 
@@ -193,7 +193,7 @@ class _Size:
 
 
 def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
-    """Return tensors of equal first length as arrays, copied from their device at once."""
+    """Copy tensors of equal first length to the CPU in one transfer; return arrays."""
     import numpy as np
     import torch
 
@@ -205,9 +205,9 @@ def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
 
 
 def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return the share of each block in an image's saliency, (..., rows, columns).
+    """Return each block's share of an image's total saliency, (..., rows, columns).
 
-    An image without any has equal shares.
+    If the total is 0, all shares are equal.
     """
     from mixup_core.mixing.patches import patch_means
 
@@ -217,11 +217,11 @@ def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
 
 def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor":
-    """Return the mean jump of pixels across each border of blocks that follow along an axis.
+    """Return the mean difference of pixels across the borders between blocks, along an axis.
 
     Returns:
-        (2, 2, batch, ...): the image before the border, the image behind it, and their borders,
-        one fewer than blocks along the axis.
+        (2, 2, batch, ...): the image before the border, the image behind it, and the borders, one
+        fewer than blocks along the axis.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""ResizeMix: the whole partner, made smaller, in a box."""
+"""ResizeMix: pastes the whole partner, made smaller, into a box."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -17,12 +17,12 @@ Scale = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeMix(Operation):
-    """The partner is resized into a box; label weight: the share of pixels outside of the box.
+    """Resizes the partner into a box; the label weight is the share of pixels outside the box.
 
-    The sides of the box are `smallest + (largest - smallest) (1 - lam)` of those of the image:
-    under the uniform law they are uniform between both, as in the source. Its centre is uniform; a
-    box that reaches beyond the border is made smaller, and still shows the whole partner (nearest
-    pixels).
+    The sides of the box are `smallest + (largest - smallest) (1 - lam)` times those of the image.
+    For the uniform law this factor is uniform between both, as in the source. The centre is
+    uniform. A box that crosses the border is made smaller and still shows the whole partner
+    (nearest pixels).
 
     Source: Qin et al. 2020, arXiv:2012.11101, section 3.
     """
@@ -30,15 +30,15 @@ class ResizeMix(Operation):
     tag: ClassVar = "resizemix"
 
     smallest: Scale = 0.1
-    """Side of the box at lam = 1, as a share of the image's."""
+    """Side of the box at lam = 1, relative to the image's."""
     largest: Scale = 0.8
-    """Side of the box at lam = 0."""
+    """Side of the box at lam = 0, relative to the image's."""
 
     def check(self) -> None:
-        """Check that the shares are in order.
+        """Check the order of the fields.
 
         Raises:
-            RuleError: If they are not.
+            RuleError: If `smallest` is above `largest`.
         """
         is_sorted = self.smallest <= self.largest
         require(is_sorted, "smallest <= largest", self, "smallest", "largest")
@@ -46,7 +46,7 @@ class ResizeMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return a box for each weight, (weights, 4)."""
+        """Draw a box for each weight, (weights, 4)."""
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
 
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
@@ -55,7 +55,7 @@ class ResizeMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of their own pixels."""
+        """Return the images and the share of pixels that each keeps."""
         import torch
 
         from mixup_core.mixing.boxes import outside

@@ -1,20 +1,20 @@
-"""fine_grained: how much each pixel stands out from its surroundings."""
+"""fine_grained: computes how much each pixel differs from its surroundings."""
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 REACHES = (12, 24, 28, 48, 56, 112)
-"""Half the sides of the squares that a pixel is compared with, in pixels."""
+"""Half the sides, in pixels, of the squares with which a pixel is compared."""
 
 
 def fine_grained(images: Tensor) -> Tensor:
     """Return the saliency of each pixel, at most 1: (batch, height, width).
 
-    The intensity (mean over channels, smoothed twice by [1 2 1] / 4 along both sides) is compared
-    with the mean of the other pixels of squares around it, clipped at the borders. Differences
-    above 0 are summed over squares and divided by their maximum; so are those below 0; both are
-    added, and divided by their maximum.
+    The intensity is the mean over channels, smoothed twice by [1 2 1] / 4 along both sides. It is
+    compared with the mean of the other pixels in squares around the pixel, clipped at the borders.
+    Positive differences are summed over the squares and divided by their maximum; negative ones
+    likewise. Both are added and divided by the maximum of the sum.
 
     Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the constants of OpenCV,
     which rounds every step to 8 bits.

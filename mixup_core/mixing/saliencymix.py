@@ -1,4 +1,4 @@
-"""SaliencyMix: a box around the most salient pixel of the partner."""
+"""SaliencyMix: pastes a box around the most salient pixel of the partner."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SaliencyMix(Operation):
-    """CutMix whose box lies around the partner's most salient pixel.
+    """CutMix with the box centred at the partner's most salient pixel.
 
-    Saliency is computed from pixels alone (`mixup_core.mixing.saliency`). Each partner has a box of
-    its own, where the authors' code takes that of the batch's first partner for all.
+    Saliency is computed from pixels alone (`mixup_core.mixing.saliency`). Each partner has its own
+    box; the authors' code uses the box of the batch's first partner for all.
 
     Source: Uddin et al. 2021, arXiv:2006.01791, section 3.
     """
@@ -37,7 +37,7 @@ class SaliencyMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of their own pixels."""
+        """Return the images and the share of pixels that each keeps."""
         import torch
 
         from mixup_core.mixing.boxes import outside

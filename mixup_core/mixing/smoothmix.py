@@ -1,4 +1,4 @@
-"""SmoothMix: the partner shows through a spot that fades out."""
+"""SmoothMix: blends the partner in through a spot with a soft edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SmoothMix(Operation):
-    """The partner has the weight exp(-d^2 / (2 sigma^2)) at the distance d from a uniform pixel.
+    """Gives the partner the weight exp(-d^2 / (2 sigma^2)) at distance d from a uniform pixel.
 
-    sigma is `widest - (widest - narrowest) lam` of the image's height: under the uniform law it is
-    uniform between both, as in the source. Label weight: the mean weight of the image's own pixels.
+    sigma is `widest - (widest - narrowest) lam` times the image's height. For the uniform law this
+    factor is uniform between both, as in the source. Label weight: the mean weight of the own
+    pixels.
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles, in the ranges of OpenMixup's
     code (which gives that weight to the partner's label instead).
@@ -27,15 +28,15 @@ class SmoothMix(Operation):
     tag: ClassVar = "smoothmix"
 
     narrowest: Positive = 0.25
-    """sigma at lam = 1, in heights of the image."""
+    """sigma at lam = 1, relative to the image's height."""
     widest: Positive = 0.5
-    """sigma at lam = 0."""
+    """sigma at lam = 0, relative to the image's height."""
 
     def check(self) -> None:
-        """Check that the widths are in order.
+        """Check the order of the fields.
 
         Raises:
-            RuleError: If they are not.
+            RuleError: If `narrowest` is above `widest`.
         """
         is_sorted = self.narrowest <= self.widest
         require(is_sorted, "narrowest <= widest", self, "narrowest", "widest")
@@ -43,7 +44,7 @@ class SmoothMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return row, column and sigma of each spot, (weights, 3), in pixels."""
+        """Draw row, column and sigma of the spot for each weight, (weights, 3), in pixels."""
         import numpy as np
 
         from mixup_core.mixing.boxes import draw_centres

@@ -1,4 +1,4 @@
-"""least_cost_transport: where the patches of an image are moved, so that salient ones are shown."""
+"""least_cost_transport: moves the patches of an image so that salient ones are shown."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 def least_cost_transport(
     shares: NDArray[np.float64], shown: NDArray[np.float64], cost: float
 ) -> NDArray[np.int64]:
-    """Return the patch that each place shows, (places,), row by row; every patch has one place.
+    """Return the index of the patch that each place shows, (places,), row by row; a permutation.
 
-    The sum over patches of `cost` times the squared distance of the move, in units of the longer
-    side of the grid, less the share of each patch that comes to a place that is shown, is least.
+    It minimises the sum over patches of `cost` times the squared distance of the move (in units of
+    the longer side of the grid), minus the saliency of the patches that move to a shown place.
 
     Args:
         shares: Share of each patch in the saliency of the image, (rows, columns).
-        shown: Weight of the image in each place, (rows, columns); any above 0 counts as shown.
+        shown: Weight of the image in each place, (rows, columns); above 0 counts as shown.
         cost: Cost of a move over the whole side.
     """
     from scipy.optimize import linear_sum_assignment
