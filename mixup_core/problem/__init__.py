@@ -1,4 +1,4 @@
-"""Problems, which are what a study can run, and their parts, one file each."""
+"""Problem: a kind of run that a study can contain, and the parts that describe it."""
 
 from mixup_core.problem.axis import Axis, Series
 from mixup_core.problem.cost import Cost

@@ -1,4 +1,4 @@
-"""Axis, Series: what the records of a run stand along, and metrics of one kind."""
+"""Axis, Series: the axis of a run's records, and groups of metrics of one kind."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,24 +8,27 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """The axis of the records of a run: epochs, or flow time."""
+    """The axis along which a run's records lie: epochs, or flow time."""
 
     label: str = "epochs trained"
     unit: str = "epoch"
-    """One step, for messages."""
+    """Name of one step, for messages."""
     scale: Literal["linear", "log"] = "linear"
     metric: str | None = None
-    """Metric that holds the place of a record on the axis; None: the number of records so far."""
+    """Metric that holds a record's position; None means the number of records before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """Metrics of one kind, one of each part of a run: `HEAD/PART`."""
+    """Metrics of the same kind for several parts of a run, named `HEAD/PART`."""
 
     head: str
-    """Metrics below it that the problem declares by their names are none of the series."""
+    """Prefix of the metrics' names. Metrics that the problem declares by their full name are
+    excluded.
+    """
     metric: Metric
-    """Metric that each of them is shown as."""
+    """Label and unit of all metrics of the series."""
     along: str | None = None
-    """Label of the parts if they are numbers: the values of the last record stand along them. None:
-    each part has its values along the axis of the problem."""
+    """Label of the x-axis if the parts are numbers: the last record's values are drawn against
+    them. None: each part is a curve along the axis of the problem.
+    """

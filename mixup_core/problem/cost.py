@@ -1,4 +1,4 @@
-"""Cost: what a run of a problem takes."""
+"""Cost: time, memory and disk that a run of a problem needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,21 +7,26 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """The cost of a run of a problem: for estimates of time, memory and disk."""
+    """Estimates of the time, memory and disk that a run of a problem needs."""
 
     work: Callable[[Any], int] = lambda config: 1
-    """Units of work in one epoch, for estimates of rates and remaining time."""
+    """Units of work in one epoch, for rates and the remaining time."""
     work_unit: str = "epochs"
-    """One piece of it, for rates."""
+    """Name of a unit of work, plural."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
-    """Data set to the bytes of it that a machine holds in memory, once for all of its runs."""
+    """Bytes of each dataset, by name, that a machine holds in memory once for all its runs."""
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Bytes that a run does not exceed beside its data, found without looking at its network."""
+    """Upper bound of a run's memory in bytes without its data, computed without building the
+    network.
+    """
     peak_bytes: Callable[[Any, str], int] | None = None
-    """(configuration, device) to the most bytes that this process has held after a step like those
-    of a run, its data left out; None: runs are small, and are not measured."""
+    """Measures memory: (configuration, device) to the peak bytes of this process after one training
+    step, without the data. None: runs are small and need no measurement.
+    """
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
-    """Records of a run that hold its headline metric."""
+    """Number of a run's records that contain its headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
-    """Bytes of the predictions that a finished run leaves, but for a few; 0: it leaves none. Else
-    its process is a `Predicting`. They decide no key: a run is finished without them, too."""
+    """Approximate bytes of the predictions of a finished run. 0 means that it stores none;
+    otherwise its process must be a `Predicting`. Predictions enter no key: a run without them is
+    finished, too.
+    """

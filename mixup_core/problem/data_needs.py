@@ -1,4 +1,4 @@
-"""DataNeeds: what the runs of a problem need of data sets."""
+"""DataNeeds: the datasets that the runs of a problem need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,83 +8,83 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataSet:
-    """A data set that runs may need, and whether this machine has it."""
+    """A dataset that runs can need, and whether this machine has it."""
 
     name: str
     is_present: bool
     place: str
-    """The folder that holds the files, or will; else the package that brings it."""
+    """Folder of the files (existing or not), or the package that contains them."""
     num_bytes: int | None
-    """In memory, training and test images at their full size; None: it is part of another set."""
+    """Size in memory of all training and test images; None if the set is part of another set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownData:
-    """Facts that a store keeps of the data of its runs: results can be read without the data."""
+    """Facts that a store keeps about the data of its runs: results can be read without the data."""
 
     configs: Sequence[Mapping[str, Any]] = ()
-    """Prepared configurations (`DataNeeds.prepare`), flattened."""
+    """Configurations after `DataNeeds.prepare`, flattened."""
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Digest to facts (`DataNeeds.facts`)."""
+    """Facts (`DataNeeds.facts`) by digest."""
 
 
 class DataNeeds(Protocol):
-    """The needs of the runs of a problem for data sets."""
+    """Finds, fetches, describes and checks the datasets that runs of a problem need."""
 
     def root(self) -> Path:
-        """Return the folder of the data sets on this machine."""
+        """Return the folder of datasets on this machine."""
 
     def sets(self) -> Sequence[DataSet]:
-        """Return the data sets that can be fetched, without opening a file."""
+        """Return the datasets that can be fetched. Opens no file."""
 
     def fetch(self, name: str) -> str:
-        """Bring a data set to this machine if it is not there, and return where it came from.
+        """Download a dataset unless it is here; return its source.
 
         Raises:
-            DataError: If it cannot be had: how each source failed, and what to do by hand.
+            DataError: If every source failed; the message gives each reason and what to do by hand.
         """
 
     def prepare(self, config: Any, folder: Path) -> Any:
-        """Return the configuration with what stands for its data filled in.
+        """Return the configuration with the fields that describe its data (a digest) filled in.
 
-        Called for each arm when a study is read: whatever is slow is kept for the next.
+        Called for each arm whenever a study is read, so slow results must be cached.
 
         Args:
-            config: As the study file gives it.
-            folder: Where relative paths count from.
+            config: The configuration, as read from the study file.
+            folder: Folder to which relative paths refer.
 
         Raises:
             DataError: If the data cannot be described.
-            RuleError: If the data contradicts the configuration.
+            RuleError: If the data contradict the configuration.
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` take data that are not here from what a store knows of them.
+        """Let `prepare` use a store's facts about data that are not on this machine.
 
         Args:
-            known: Called when it is first needed.
-            only: Whether data that are here are not looked at either.
+            known: Returns the facts; called only when they are needed.
+            only: Use the store's facts even for data that are on this machine.
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
-        """Return the facts of a prepared configuration's data by digest, as JSON for a store."""
+        """Return facts about a prepared configuration's data, by digest, as JSON to be stored."""
 
     def missing(self, config: Any) -> str | None:
-        """Return one line on data that are missing on this machine and how to get them."""
+        """Return one line that names missing data and how to get it, or None."""
 
     def check(self, config: Any) -> None:
-        """Check data that were not checked yet, where that is quick; write nothing.
+        """Run the quick checks of data that were not checked before. Writes nothing.
 
         Raises:
-            DataError: If it cannot be used.
+            DataError: If the data cannot be used.
         """
 
     def open(self, config: Any) -> None:
-        """Open data that were not checked yet, before any run starts.
+        """Open data that were not checked before, before the first run starts.
 
         Raises:
-            DataError: If it cannot be used.
+            DataError: If the data cannot be used.
         """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
-        """Return data set to file to checksum, for provenance; empty where it is not here."""
+        """Return checksums by dataset and file, for provenance; empty if the data are not here."""

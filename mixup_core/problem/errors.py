@@ -1,10 +1,10 @@
-"""Errors that end a run: its numbers diverged, its data are no good, or a state is not its own."""
+"""Errors that end a run: diverged numbers, unusable data, or the state of another run."""
 
 from typing import Any
 
 
 class DivergedError(ArithmeticError):
-    """A value is no longer finite; computing the run again would only find the same."""
+    """A value is not finite. Training the run again would give the same."""
 
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)
@@ -12,18 +12,20 @@ class DivergedError(ArithmeticError):
         """0-based epoch in which it happened."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let the error pass between processes."""
+        """Pickle the error with its epoch, to pass it between processes."""
         return type(self), (str(self), self.epoch)
 
 
 class DataError(Exception):
-    """Data that are absent, damaged or not what they should be: what, where, and the way out."""
+    """Data are missing, damaged or not as expected. The message says what, where and what to do."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.fields = fields
-        """Dotted paths of the configuration that named the data, the likeliest at fault first."""
+        """Dotted paths of the configuration fields that named the data, the most likely cause
+        first.
+        """
 
 
 class StateError(ValueError):
-    """Bytes are not the state of this run, or hold more than tensors and plain values."""
+    """The bytes are not a state of this run, or contain more than tensors and plain values."""

@@ -1,4 +1,4 @@
-"""HeldOut: how a search is kept from the numbers that only a confirmation may read."""
+"""HeldOut: keeps a search from reading numbers that only the confirmation may read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
-    """The rules that keep a search from numbers that only its confirmation may read."""
+    """Keeps a search from reading numbers (test images) that only the confirmation may read."""
 
     hidden: Callable[[Any], Any]
-    """The configuration as a search may train it; RuleError if it cannot be searched."""
+    """Returns the configuration that a search trains; raises RuleError if it cannot be searched."""
     revealed: Callable[[Any], Any]
-    """The configuration as a winner is confirmed."""
+    """Returns the configuration with which a winner is confirmed."""

@@ -1,4 +1,4 @@
-"""Keying: how a configuration enters the keys of its results."""
+"""Keying: rules by which a configuration enters the keys of its results."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,29 +10,37 @@ class Keying:
     """The rules by which a configuration enters the keys of its results (`mixup_core.keys`)."""
 
     is_named: bool = True
-    """True if the name of the problem enters. Images were the only one when results were first
-    stored."""
+    """True if the problem's name enters the keys. It does not for images, which were the only
+    problem when results were first stored.
+    """
     numerics: int = 0
-    """Raised whenever what the same configuration computes changes in this problem alone, so that
-    old results are not mixed in; 0 enters no key. `NUMERICS_VERSION` is that of all problems."""
+    """Version of this problem's numerics. Raise it when the same configuration computes other
+    numbers, so that old results are not reused. 0 enters no key. `NUMERICS_VERSION` does this for
+    all problems.
+    """
 
     first: Mapping[str, Any] = field(default_factory=dict)
-    """Paths that are in every key, to the value they have there where the tree lacks them. A path
-    that is not among them enters a key only where it differs from its default, so that a field
-    added later orphans no result."""
+    """Paths that are in every key, with the value to use if the configuration lacks them. All other
+    paths enter a key only if they differ from their default, so that adding a field orphans no
+    result.
+    """
     never: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths that enter no key, each with the reason why it changes no number."""
+    """Exact paths that enter no key, each with the reason why it does not change the numbers."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that never enter either, to the path that stands for what they name (`data.folder` to
-    `data.digest`): a configuration that gives the first has no key before it has the second."""
+    """Paths that are replaced in the keys by another path (`data.folder` by `data.digest`). A
+    configuration that sets the first has no key until the second is filled in.
+    """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths that enter the keys of stages through `of_epoch` alone, each with the reason why
-    that is enough. The path of a choice covers the fields of its members, and the path of a list
-    the fields of its items; if some of these fields are named as well, it covers only those. Every
-    other path enters the key of every stage, so that a new field does."""
+    """Exact paths that enter stage keys only through `of_epoch`, each with the reason.
+
+    The path of a choice covers the fields of its members, and the path of a list the fields of its
+    items; but if some of these fields are listed too, only those are covered. All other paths, and
+    so every new field, enter the key of every stage.
+    """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
-    """(config, 0-based epoch) to what decides that epoch beyond the other paths, as JSON, whatever
-    the seed; a real number that was computed is rounded to 12 significant digits."""
+    """(config, 0-based epoch) to what the paths of `by_epoch` decide in that epoch, as JSON. It
+    must not depend on the seed. Computed real numbers are rounded to 12 significant digits.
+    """
 
     def __post_init__(self) -> None:
         """Check the named paths.
@@ -50,7 +58,7 @@ class Keying:
                 raise ValueError(f"Keying has no reason why {path!r} may leave the keys.")
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each path that leaves a key, the keys that it leaves, and the reason."""
+        """Yield each path that is left out of keys, which keys those are, and the reason."""
         for path, reason in self.never.items():
             yield path, "all keys", reason
         for path, stand_in in self.stands_for.items():
@@ -59,7 +67,7 @@ class Keying:
             yield path, "stage keys, but for the epochs it decides", reason
 
     def covers(self, path: str) -> bool:
-        """Return whether a path enters the keys of stages through `of_epoch` alone."""
+        """Return whether a path enters stage keys only through `of_epoch`."""
         if path in self.by_epoch:
             return True
         above = path.rpartition(".")[0]
@@ -68,5 +76,5 @@ class Keying:
         return bool(above) and not self.names_below(above)
 
     def names_below(self, path: str) -> bool:
-        """Return whether `by_epoch` names fields below a path one by one."""
+        """Return whether `by_epoch` lists fields below a path individually."""
         return any(named.startswith(f"{path}.") for named in self.by_epoch)

@@ -1,4 +1,4 @@
-"""Metric: a measured value, how it is called and shown, and which way is better."""
+"""Metric: label, unit, direction and bounds of a measured value."""
 
 import math
 from dataclasses import dataclass
@@ -6,23 +6,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metric:
-    """A measured value: how it is called and shown, and which way is better."""
+    """A measured value: its label and unit, which direction is better, and its bounds."""
 
     label: str
     unit: str = ""
-    """`%` where the stored value is a fraction, else for example `nats`; empty for a number."""
+    """`%` if the stored value is a fraction, another unit such as `nats`, or empty."""
     is_lower_better: bool = True
     note: str = ""
-    """Explanation of the metric in captions of figures, as a sentence."""
+    """One sentence that explains the metric in captions of figures."""
     least: float | None = None
-    """Lower bound of every value, whatever a run does; None: 0 for a percentage, else there is no
-    such bound. A claim that a bound decides is refused."""
+    """Lower bound of all possible values. None: 0 if the unit is `%`, else no bound. A claim that
+    is decided by a bound is refused.
+    """
     most: float | None = None
-    """Upper bound of every value; None: 1 for a percentage, else there is no such bound."""
+    """Upper bound of all possible values. None: 1 if the unit is `%`, else no bound."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest possible value, infinite where there is none."""
+        """Lower and upper bound of all possible values; infinite if there is no bound."""
         is_share = self.unit == "%"
         least = (0.0 if is_share else -math.inf) if self.least is None else self.least
         most = (1.0 if is_share else math.inf) if self.most is None else self.most
@@ -30,20 +31,20 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """Factor from the stored value to the shown one; files keep fractions."""
+        """Factor from the stored value to the printed one: 100 for `%`, else 1."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
     def heading(self) -> str:
-        """Label and unit."""
+        """Label and unit, for headings."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
     @property
     def difference_unit(self) -> str:
-        """Unit of a difference: percentage points are called `points`."""
+        """Unit of a difference: `points` for percentages."""
         return "points" if self.unit == "%" else self.unit
 
     @property
     def digits(self) -> int:
-        """Digits after the point in tables."""
+        """Digits after the decimal point in tables."""
         return 2 if self.unit == "%" else 3

@@ -1,4 +1,4 @@
-"""Problem: what a study can run: a config type, its process, its metrics and what it needs."""
+"""Problem: a kind of run. Describes its configuration, process, metrics and needs."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ from mixup_core.tree.parts import places
 
 
 class _Problems(Register["str | Problem"]):
-    """Places of our problems, and the problems of plugins."""
+    """Registry of problems: import paths of built-in ones, and objects of plugins."""
 
     def check(self, entry: "str | Problem") -> None:
-        """Check that a plugin's problem can be an entry.
+        """Check a plugin's problem before it is registered.
 
         Raises:
             CatalogueError: If its name is taken, or its configuration names another problem.
@@ -40,7 +40,7 @@ class _Problems(Register["str | Problem"]):
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Add a problem that was checked."""
+        """Register a problem that was checked."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)
@@ -63,115 +63,135 @@ PROBLEMS: Register["str | Problem"] = _Problems("problem", {
     "gaussian-features": "mixup_core.theory.gaussian_features:GAUSSIAN_FEATURES",
     "mixup-expansion": "mixup_core.theory.mixup_expansion:MIXUP_EXPANSION",
 })  # fmt: skip
-"""Name, as `problem:` of a study file gives it, to where the problem is; a file is read when its
-problem is asked for."""
+"""Problems by the name that `problem:` of a study file gives. A built-in problem is imported when
+it is first used.
+"""
 
 DEFAULT_PROBLEM = "images"
-"""Problem of a study that names none."""
+"""Problem of a study whose file does not name one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """A kind of run that studies can contain.
 
-    Reading it loads no torch; workers import its process.
+    Importing it does not import torch; only workers import its process.
     """
 
     name: str
     title: str
-    """One line: what is computed, of whom."""
+    """One line: what is computed, and whose experiment it is."""
     config: type
-    """A frozen, keyword-only dataclass, see `Config`."""
+    """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """`module:function`; the function takes (config, data_root: Path | None, device: str) and, if
-    the problem has `teaching`, teacher: Teacher | None; it returns a `Process` before its first
-    epoch."""
+    """`module:function` that makes the `Process` of a run before its first epoch.
+
+    The function takes (config, data_root: Path | None, device: str) and, if the problem has
+    `teaching`, teacher: Teacher | None.
+    """
     network: str | None = None
-    """`module:function` from (config, state after the last epoch) to the trained network, a torch
-    module in evaluation mode, and an example of what it takes; None: a run trains none."""
+    """`module:function` from (config, state after the last epoch) to the trained network (a torch
+    module in evaluation mode) and an example input. None: runs train no network.
+    """
     metrics: Mapping[str, Metric]
-    """In the order of columns. A metric that is not here is shown as a number by its own name."""
+    """Metrics by name, in the order of table columns. Other metrics are shown as plain numbers."""
     predicted: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics computed from predictions of the last epoch (`reports.numbers.predicted`):
-    claims may be about them, and no record holds them."""
+    """Metrics computed from the predictions of the last epoch (`reports.numbers.predicted`). Claims
+    can use them; records do not contain them.
+    """
     headline: tuple[str, ...]
-    """Metrics by which a report compares arms: the first of these that the arms measure."""
+    """Metrics by which reports compare arms; the first one that the arms measure is used."""
     beside: tuple[str, ...] = ()
-    """Further metrics of the printed table, in which `*` stands for the head of the headline."""
+    """Further metrics of the printed table. `*` stands for the prefix of the headline metric."""
     curves: tuple[tuple[str, ...], ...] = ()
-    """Panels of the figure of curves after the headline's: of each, the first that was measured."""
+    """Further panels of the figure of curves; each shows the first of its metrics that was
+    measured.
+    """
     series: tuple[Series, ...] = ()
-    """Further metrics by part, each drawn in a figure of its own."""
+    """Groups of metrics, each drawn in its own figure."""
     objectives: tuple[str, ...] = ()
-    """Metrics that a search may minimise."""
+    """Metrics that a search can minimise."""
     baseline: str = "erm"
-    """The arm that others are compared with, if a study has it and declares no other."""
+    """Arm that the others are compared with, if the study has an arm of this name and sets no
+    baseline.
+    """
     axis: Axis = field(default_factory=Axis)
     keying: Keying = field(default_factory=Keying)
     data: Callable[[], DataNeeds] | None = None
-    """Makes one that knows nothing yet; None: the problem needs no data."""
+    """Factory; returns a `DataNeeds` with empty caches. None: the problem needs no data."""
     held_out: HeldOut | None = None
-    """Numbers that a search may not read; None: it may read all that it minimises."""
+    """Numbers that a search must not read; None: it may read everything."""
     teaching: Teaching | None = None
-    """The rules of teachers; None: no run learns from another."""
+    """Rules of distillation; None: no run learns from another run."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
-    """Yields each reason why a run of a prepared configuration would fail on its data."""
+    """Yields the reasons why a run of a prepared configuration would fail on its data."""
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
         ()
     )
-    """(prepared configuration, seeds): yields why a run at one of them would fail on what it
-    draws."""
+    """(prepared configuration, seeds): yields the reasons why a run would fail on what its seed
+    draws.
+    """
     reserved: Mapping[str, str] = field(default_factory=dict)
-    """Paths that are filled in for the user, to what one who sets them is told."""
+    """Paths that the program fills in, with the message for a user who sets them."""
     other_names: Mapping[str, str] = field(default_factory=dict)
-    """Names that other programs give to a path, to that path: what a message offers for them."""
+    """Names of other programs for our paths, by name; messages suggest the path."""
     unsearchable: tuple[str, ...] = ()
-    """Paths that decide what the objective means, so that points would not compare."""
+    """Paths that a search must not vary, because points would not be comparable."""
     tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
-    """Remarks that every table, figure and record of a run must show: `oracle` for one that has
-    seen what it is tested on. A tagged run is never selected."""
+    """Returns remarks that every table, figure and record of a run must show, such as `oracle` for
+    a run that has seen its test data. A run with a tag is never selected.
+    """
     measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """True if a run of a configuration measures a metric of `headline`."""
+    """Returns whether a run of a configuration measures a metric of `headline`."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
-    """The data on which a metric of a run was measured, for captions: `Fashion-MNIST, 10 000 test
-    images`."""
+    """Returns the data on which a metric is measured, for captions: `Fashion-MNIST, 10 000 test
+    images`.
+    """
     classes: Callable[[Any], Sequence[str]] = lambda config: ()
-    """Names of the classes that a run predicts, in the order of its logits; empty: they have only
-    their numbers."""
+    """Returns the names of the classes in the order of the logits; empty if classes have only
+    numbers.
+    """
     examples: Callable[[Any, str], Sequence[str]] = lambda config, split: ()
-    """(configuration, `val` or `test`) to the names of the examples that are predicted, in their
-    order; empty: they have none."""
+    """(configuration, `val` or `test`) to the names of the examples in the order of the
+    predictions; empty if examples have no names.
+    """
     remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
-    """(configuration, seeds) to what plans and captions must say of the data of these runs, each a
-    phrase: test images that were trained on, a class without an image."""
+    """(configuration, seeds): yields phrases on the data that plans and captions must show, such as
+    test images that are also training images, or a class without images.
+    """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
-    """Number of examples whose mean a run's metric is, if it is a share of them: its own sampling
-    noise is sqrt(p (1 - p) / N); None where it is no share of drawn examples."""
+    """Returns the number N of examples if the metric is a share of N independent examples, so that
+    its sampling error is sqrt(p (1 - p) / N). Otherwise None.
+    """
     population: Callable[[Any], Hashable] = lambda config: None
-    """Runs are compared only where this is equal: the same images, the same setting."""
+    """Returns a value that is equal for runs that may be compared: the same test images and
+    setting.
+    """
     data_paths: frozenset[str] = frozenset()
-    """Paths that say which data set a run is of, and nothing of how it is used: all that studies of
-    one protocol may differ in."""
+    """Paths that select the dataset. Studies with the same protocol may differ in these alone."""
     law_at: Callable[[Any, int], Law] | None = None
-    """(config, 0-based epoch) to the mixing law in force; None: its law never changes."""
+    """(config, 0-based epoch) to the mixing law in force. None: the law never changes."""
     method: Callable[[Any], str | None] = lambda config: getattr(
         getattr(config, "law", None), "method", None
     )
-    """Name of the plain method a configuration is (`erm`, `midpoint`, `uniform`), which has one
-    colour in all figures; None for any other. By default that of a field `law`."""
+    """Returns the name of the method (`erm`, `midpoint`, `uniform`) that a configuration uses, or
+    None. A method has the same colour in all figures. By default, that of the field `law`.
+    """
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """The source of randomness that alone differs between the seeds of a configuration, and the
-    configuration in which all of them do, `all`."""
+    """Returns the only source of randomness that differs between seeds, or `all`; and the
+    configuration in which all sources differ.
+    """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """The source of randomness that a configuration draws by its second seed, or `nothing` or
-    `all`, and the configuration that draws none by it: the lines of a crossed design."""
+    """Returns the source of randomness that the second seed draws (or `nothing`, or `all`), and the
+    configuration without it. These are the rows of a crossed design.
+    """
     dataset: Callable[[Any], str] = lambda config: ""
-    """Name of the data set, which MLflow's tables can be grouped by."""
+    """Returns the name of the dataset, by which MLflow's tables can be grouped."""
 
     cost: Cost = field(default_factory=Cost)
 
     def __post_init__(self) -> None:
-        """Check that each path which may leave a key takes a value.
+        """Check that each path left out of the keys is the path of a value.
 
         Raises:
             ValueError: If a path names no field, or a group of fields.
@@ -185,26 +205,26 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return how a metric is shown; an unknown one under its own name."""
+        """Return a metric by name; for an unknown name, one with that label."""
         return self.metrics.get(name) or self.predicted.get(name) or Metric(label=name)
 
     def start(
         self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None
     ) -> Process:
-        """Return the process of a run before its first epoch; loads what the process needs.
+        """Return the process of a run before its first epoch, with data and network loaded.
 
         Args:
-            config: The run, of type `config`.
-            data_root: Folder of the data sets; None: the machine's own.
+            config: The configuration of the run, of type `config`.
+            data_root: Folder of datasets; None means the default of this machine.
             device: `cpu` or `cuda`.
-            teacher: What the run learns from, if it names one.
+            teacher: The run to learn from, if the configuration names one.
         """
         learns = {} if self.teaching is None else {"teacher": teacher}
         process: Process = _found(self.process)(config, data_root, device, **learns)
         return process
 
     def trained(self, config: Any, state: bytes) -> tuple[Any, Any]:
-        """Return the network of a finished run and an example of what it takes (`network`)."""
+        """Return the network of a finished run and an example input (see `network`)."""
         assert self.network is not None, "asked of problems that train one"
         found: tuple[Any, Any] = _found(self.network)(config, state)
         return found
@@ -214,7 +234,7 @@ def problem_named(name: str) -> Problem:
     """Return a problem by its name.
 
     Raises:
-        KeyError: If there is none.
+        KeyError: If no problem has this name.
     """
     entry = PROBLEMS[name]
     return entry if isinstance(entry, Problem) else _of_ours(entry)
@@ -227,7 +247,7 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return the data needs by problem name; problems that need the same datasets appear once."""
+    """Return the data needs by problem name; problems with the same datasets appear once."""
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
         if problem.data is not None:
@@ -241,9 +261,10 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration that has keys before its teacher is known, whose arm stands for it.
+    """Return a configuration whose teacher is replaced by the name of the teacher's arm.
 
-    The keys tell configurations of one study apart; results are stored under others.
+    Its keys exist before the teacher is trained. They tell the configurations of one study apart;
+    results are stored under other keys.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

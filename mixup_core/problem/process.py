@@ -1,4 +1,4 @@
-"""Config, Process: what a run is given, and a run under way."""
+"""Config, Process: the configuration of a run, and a run in progress."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
@@ -9,14 +9,14 @@ from mixup_core.tree.limits import Range
 MAX_SEED = 2**63 - 1
 
 Seed = Annotated[int, Range(0, MAX_SEED)]
-"""Names all random draws of a run."""
+"""Seed of all random draws of a run."""
 
 OneRecord = Annotated[int, Range(1, 1, hint="there is one record")]
-"""Epochs of what is computed at once."""
+"""Epochs of a problem that computes everything at once."""
 
 
 class Config(Protocol):
-    """Everything that decides the numbers of one run: a tree of frozen dataclasses."""
+    """The configuration of one run, which decides all its numbers: a tree of frozen dataclasses."""
 
     problem: ClassVar[str]
     """Name of the problem, a key of `PROBLEMS`."""
@@ -27,52 +27,54 @@ class Config(Protocol):
 
     @property
     def seed(self) -> int:
-        """Names all random draws of the run, in 0..2^63-1."""
+        """Seed of all random draws of the run, in 0..2^63-1."""
 
 
 class Process(Protocol):
-    """A run under way. Iterating it goes on after the last record and ends after the last epoch.
+    """A run in progress: an iterator of records, one per epoch, that can be stopped and resumed.
 
-    Between two records the state is consistent: the caller reports, stores or stops by not asking
-    again. Every draw is named by (seed, purpose, epoch), so that a process that loads a state gives
-    the same records, bit for bit on one machine, as one that was never stopped.
+    Between two records the state is consistent: the caller reports or stores it, or stops by not
+    asking for the next record. Every random draw depends only on (seed, purpose, epoch), so that a
+    process that loads a state yields the same records as one that never stopped, bit for bit on the
+    same machine.
     """
 
     @property
     def records(self) -> list[EpochRecord]:
-        """One per finished epoch, epoch 0 first."""
+        """Records of the finished epochs, in order."""
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Yield the record of each epoch that is not there yet, also appended to `records`.
+        """Yield the record of each remaining epoch and append it to `records`.
 
         Raises:
             DivergedError: If a value is not finite.
         """
 
     def to_bytes(self) -> bytes:
-        """Return the state that the next epochs need; equal states give equal bytes on a CPU."""
+        """Return the state that the next epochs need. On a CPU, equal states give equal bytes."""
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Take the state that `to_bytes` wrote and the records that belong to it.
+        """Load a state written by `to_bytes`, with the records up to it.
 
         Raises:
-            StateError: If the bytes are no state of this run; this one is then of no use either.
+            StateError: If the bytes are not a state of this run. This process must not be used
+                then.
         """
 
 
 class Predicting(Process, Protocol):
-    """A run under way that leaves predictions (`Problem.prediction_bytes`)."""
+    """A process that can store predictions (`Problem.prediction_bytes`)."""
 
     def predictions(self) -> bytes:
-        """Return the present predictions of the run, as `Predictions.to_bytes` writes them."""
+        """Return the current predictions of the run, in the format of `Predictions.to_bytes`."""
 
 
 @runtime_checkable
 class Gradual(Protocol):
-    """A run under way that tells how far it is within an epoch, for those that take long."""
+    """A process that reports progress within an epoch, for long epochs."""
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield as a process does when it is iterated, and between records the share that is done.
+        """Yield records as iteration does, and between them the finished fraction of the epoch.
 
-        Between two records the state is not consistent.
+        After a fraction, the state is not consistent.
         """

@@ -1,4 +1,4 @@
-"""Teaching: how runs of a problem learn from others."""
+"""Teaching: rules of distillation, where runs learn from runs of another arm."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teacher:
-    """The finished run that another run learns from."""
+    """A finished run that another run learns from."""
 
     config: Any
     state: bytes
@@ -18,12 +18,15 @@ class Teacher:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teaching:
-    """The rules by which a run learns from the run of another arm at the same seed."""
+    """Rules by which a run learns from the run of another arm with the same seed."""
 
     arm: Callable[[Any], str | None]
-    """The arm that a configuration names as its teacher; None if it learns from none."""
+    """Returns the arm that a configuration names as its teacher, or None."""
     taught: Callable[[Any, str], Any]
-    """(configuration, final stage key of its teacher) to the configuration with that key filled
-    in, which stands for the teacher in all of its own keys."""
+    """(configuration, final stage key of the teacher) to the configuration with this key filled in.
+    The key identifies the teacher in all keys of the run.
+    """
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
-    """(configuration, that of its teacher): yields each reason why it cannot learn from it."""
+    """(configuration, configuration of its teacher): yields the reasons why it cannot learn from
+    it.
+    """
