@@ -1,4 +1,4 @@
-"""bench: what this machine can do, measured with `mixup_core` alone."""
+"""bench: measure the training speed of this machine, with `mixup_core` alone."""
 
 import json
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ _REHEARSED = (
 
 @click.group()
 def bench() -> None:
-    """Measure what this machine can do."""
+    """Measure the training speed of this machine."""
 
 
 @bench.command()
@@ -27,7 +27,7 @@ def bench() -> None:
     help="Folder to write to; default: reports/published/DATE-bench-gpu.",
 )
 def gpu(out: Path | None) -> int:
-    """Measure what this GPU can do with the runs of table 1, in ten minutes."""
+    """Measure how fast this GPU trains the runs of table 1; takes about ten minutes."""
     from mixup_core.bench.device import measure
 
     folder = out or Path("reports/published") / f"{datetime.now(UTC):%Y-%m-%d}-bench-gpu"
@@ -49,7 +49,7 @@ def gpu(out: Path | None) -> int:
 
 
 def _table(found: dict[str, Any]) -> str:
-    """Return the figures as Markdown; those of a rehearsal say so in the head."""
+    """Return the measurements as a Markdown table; a rehearsal on a CPU is marked in its header."""
     title = "figure (REHEARSAL ON A CPU)" if found["rehearsal"] else "figure"
     lines = [f"| part | {title} | value |", "|---|---|---|"]
     for part, figures in found.items():

@@ -1,4 +1,4 @@
-"""cite: BibTeX of the sources of a study."""
+"""cite: print BibTeX entries for the sources of a study."""
 
 import dataclasses
 import re
@@ -20,9 +20,9 @@ _OF_DATA = {"fashion-mnist": "1708.07747"}
 @click.command()
 @on_study
 def cite(request: Request) -> int:
-    """Print BibTeX of the works that a study names, of its methods, and of this program.
+    """Print BibTeX entries for the works that a study names, for its methods and for mixsweep.
 
-    A work that this program has no entry for is printed with its arXiv number alone.
+    A work without an entry in mixsweep is printed with its arXiv number alone.
     """
     entries = _known_entries()
     click.echo(
@@ -37,9 +37,9 @@ def cite(request: Request) -> int:
 
 
 def works_of(study: Study) -> list[str]:
-    """Return the arXiv numbers in the file of a study and in what its configurations are made of.
+    """Return the arXiv numbers in the study file, then those in docstrings of its configuration.
 
-    Those of the file come first, in the order in which they stand there.
+    The numbers of the file keep their order.
     """
     found = _ARXIV.findall(study.source)
     for config in study.arms.values():
@@ -63,7 +63,7 @@ def _dataclasses_in(value: Any) -> Iterator[Any]:
 
 
 def _known_entries() -> dict[str, str]:
-    """Return the entries that come with this program, by arXiv number."""
+    """Return the bundled BibTeX entries by arXiv number."""
     text = files("sweeps.studies").joinpath("sources.bib").read_text(encoding="utf-8")
     entries = {}
     for entry in re.findall(r"^@.*?^\}", text, re.MULTILINE | re.DOTALL):

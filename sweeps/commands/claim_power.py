@@ -1,4 +1,4 @@
-"""Claim power: what differences the claims of a study can decide, and the seeds they need."""
+"""Claim power: the differences that the claims of a study can detect, and the seeds they need."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,21 +9,22 @@ from sweeps.study.study import Study
 
 
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
-    """Return, for each claim, its number of seeds and the smallest differences that it can decide.
+    """Return, for each claim, its number of seeds and the smallest differences that it can detect.
 
-    `found_sd` is the distance from the nearest end of the allowed values that is found 4 times in
-    5, in standard deviations over seeds of what is judged. `never_below` is a difference that no
-    runs can decide, as counting alone varies more; in the unit of the metric, None where nothing is
-    counted. Both are None with fewer than two seeds.
+    `found_sd` is the smallest distance from the range that the claim allows which is detected with
+    power 0.8, in standard deviations (sd) of the claim's value over seeds. `never_below` is a
+    difference too small for any number of runs, because the metric counts a finite number of
+    images; in the unit of the metric, None if the metric is no count. Both are None with fewer
+    than two seeds.
 
-    `sd` is the standard deviation over the `pilot` paired seeds that are stored, `sd_upper` its
-    upper 95 % limit; `needed` is the number of seeds at that sd which decide a difference as large
-    as the `margin` of the claim, or of the study, 4 times in 5. None where nothing is stored, or
-    no margin is stated.
+    `sd` is the standard deviation over the `pilot` paired seeds that are stored, and `sd_upper` its
+    upper 95 % limit. `needed` is the number of seeds at which a difference of the `margin` is
+    detected with power 0.8 at that sd. All are None if no pair is stored; `needed` also without a
+    margin.
 
     Args:
-        study: With the claims.
-        results: What is stored of its runs.
+        study: The study with its claims.
+        results: Stored results of its runs.
     """
     if not study.claims:
         return []
@@ -56,9 +57,9 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return the value of a claim by seed, for the stored seeds that all of its arms have.
+    """Return the value of a claim by seed, for the seeds that are stored for all of its arms.
 
-    Claims about predictions have none here: reading those takes long.
+    Empty for claims about predictions, because reading predictions takes long.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 
@@ -94,7 +95,7 @@ def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int)
 
 
 def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each claim."""
+    """Return one line of text per claim."""
     lines = []
     for power in powers:
         metric = study.problem.metric(power["metric"])

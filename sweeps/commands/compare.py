@@ -1,4 +1,4 @@
-"""compare: two arms head to head, or studies side by side."""
+"""compare: compare two arms, or several studies in one table."""
 
 import json
 import os
@@ -67,12 +67,12 @@ def compare(  # noqa: PLR0913  its options
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Compare two arms paired by seed, or studies side by side.
+    """Compare two arms, paired by seed, or show studies side by side.
 
-    `compare STUDY --arms A B` is about two arms of one study, or of several. `compare STUDY OTHER`
-    prints one table with a column for each study, which may differ in their data sets alone, and
-    `compare STUDY --home HERE --home THERE` one with a column for each machine. Exit code 1 if a
-    column lacks runs.
+    `compare STUDY --arms A B` compares two arms of one study, or of several studies. `compare STUDY
+    OTHER` prints one table with a column per study; the studies may differ only in their data sets.
+    `compare STUDY --home HERE --home THERE` prints one column per machine. Exit code 1 if runs are
+    missing in a column.
     """  # noqa: DOC501
     places = _places(homes, stores)
     requests = [
@@ -93,10 +93,10 @@ def compare(  # noqa: PLR0913  its options
 
 
 def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
-    """Return where runs are looked for.
+    """Return the homes and stores to read runs from.
 
     Raises:
-        RefusedError: If both homes and stores are several.
+        RefusedError: If several homes and also stores are given.
     """
     # Not click's envvar, which would split a path at its blanks or colons.
     if not stores and len(homes) < 2 and (store := os.environ.get("MIXSWEEP_STORE")):
@@ -188,10 +188,10 @@ def _side_by_side(
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
-    """Return the one request and arm that a name means.
+    """Find the arm with a name among the requested studies; return its request and its name.
 
     Raises:
-        RefusedError: If none or several have such an arm.
+        RefusedError: If no study or several studies have such an arm.
     """
     found = [
         (request, arm)

@@ -1,12 +1,13 @@
-"""Conclusion: what a launch left of a finished study, so that the next one finds it and is done.
+"""Conclusion: a record of a finished launch that lets the next launch end at once.
 
     reports/.STUDY.conclusion.json      beside the study's report
 
-It holds one sha256 over everything that a launch with nothing to train would look at or write: the
-code, the study as resolved, every result in the store, what MLflow's database and artifacts hold of
-the study, and the files of its report; and one over itself. Where a single byte of these differs
-nothing is recalled, and the launch does all its work. Nothing is recalled of a search, which asks
-its own storage, nor where MLflow is a server, whose content is not looked at from here.
+The file contains a sha256 over everything that a launch without missing runs would read or
+write: the code, the resolved study, every result in the store, the study's part of MLflow's
+database and artifacts, and the files of its report. A second sha256 covers the file itself. If
+any byte has changed, the conclusion is not used and the launch does all its work. A search has
+no conclusion, because its storage must be asked; nor has a study whose MLflow is a server,
+because the content of a server cannot be checked from here.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of a launch that left nothing to do."""
+    """The report of an earlier launch that left no run to train."""
 
     folder: Path
     markdown: str
@@ -46,12 +47,14 @@ class Conclusion:
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
-    """Remember what a launch leaves, if a launch after it would have nothing to train.
+    """Write the conclusion of a launch if the next launch would have nothing to train.
+
+    An outdated conclusion is deleted instead.
 
     Args:
         request: The study and its places.
-        results: Of all its runs; MLflow has them.
-        report: Of them, as it stands in its folder.
+        results: Results of all its runs; MLflow has them already.
+        report: The report of these results, as written to its folder.
     """
     file = _file(request)
     evidence = _evidence(request, results, report.folder)
@@ -68,11 +71,11 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
-    """Return the conclusion of the last launch if all is as it left it; None if anything is not.
+    """Return the conclusion of the last launch; None if there is none or anything changed since.
 
     Args:
         request: The study and its places.
-        results: Of all its runs, as the store holds them now.
+        results: Results of all its runs, as the store has them now.
     """
     try:
         content = unseal(read_regular(_file(request), LARGEST))
@@ -92,7 +95,7 @@ def _file(request: Request) -> Path:
 
 
 def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
-    """Return the sha256 of a conclusion; None where there is none to draw."""
+    """Return the sha256 for a conclusion; None if the study can have no conclusion."""
     database = database_file(request.home.tracking_uri)
     is_over = all(result.outcome in {"complete", "diverged"} for result in results)
     if database is None or request.study.search is not None or not is_over:
@@ -109,7 +112,7 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 def _parts(
     request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
 ) -> Iterator[bytes]:
-    """Yield all that decides what a launch would do and leave."""
+    """Yield, as bytes, everything that decides what a launch would do and write."""
     source = Path(mixup_core.__file__).parents[1]
     versions = [platform.python_version(), installed_versions(), describe_code()]
     yield json.dumps(versions, sort_keys=True).encode()

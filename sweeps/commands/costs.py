@@ -9,12 +9,13 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Return the seconds of each run of a plan, from the epochs that this study has stored.
+    """Return the seconds of each pending run of a plan, estimated from the study's stored epochs.
 
-    An arm without a measured epoch is taken to cost what the others do; start-up is left out.
+    For an arm without a measured epoch the median of the other arms is used. Start-up time is not
+    included.
 
     Args:
-        plan: What is to be trained.
+        plan: The runs to train.
         results: Results of the same study.
 
     Returns:
@@ -31,38 +32,41 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Return the wall seconds of a plan (`work_to_train`).
+    """Return the wall-clock seconds that a plan takes, estimated as in `work_to_train`.
 
     Args:
-        plan: What is to be trained.
+        plan: The runs to train.
         results: Results of the same study.
-        slots: Runs trained side by side.
+        slots: Number of runs trained in parallel.
+
+    Returns:
+        None if no epoch of the study was measured yet.
     """
     work = work_to_train(plan, results)
     return None if work is None else max(sum(work) / slots, max(work, default=0.0))
 
 
 def used_gpus(results: Iterable[RunResult]) -> bool:
-    """Return whether any of some runs was trained on a GPU."""
+    """Return True if any of the runs was trained on a GPU."""
     stages = [result.stage for result in results if result.stage is not None]
     return any(stage.environment.get("gpus") for stage in stages)
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the bytes of the predictions that some runs leave when they finish."""
+    """Return the total size of the predictions that the runs write when they finish, in bytes."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
-    """Return the bytes of the states that forks make a plan keep; 0 without forks.
+    """Return the size, in bytes, of the states that a plan keeps for later forks; 0 without forks.
 
     Args:
-        plan: What is to be trained.
+        plan: The runs to train.
         results: Results of the same study.
-        more_states: States that runs which are not planned yet may have to keep.
+        more_states: Number of further states, of runs that are not planned yet.
 
     Returns:
-        None if there are such states and none of this study's was measured yet.
+        None if there are such states and the study has no stored state to take the size from.
     """
     num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep

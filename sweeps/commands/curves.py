@@ -1,4 +1,4 @@
-"""Curves: the epochs of runs as TensorBoard and Weights & Biases read them."""
+"""Curves: the epochs of runs in the formats of TensorBoard and Weights & Biases."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ Writer = Callable[[Study, Sequence[RunResult], Path], None]
 
 
 def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write one folder of events for each run, ARM/SEED, with the time of each epoch.
+    """Write one folder of TensorBoard events per run, `ARM/seed SEED`, with the time of each epoch.
 
     Raises:
         ImportError: If TensorBoard is not installed.
@@ -28,9 +28,10 @@ def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> 
 
 
 def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write one offline run for each run: `wandb sync FOLDER/wandb/offline-run-*` uploads them.
+    """Write one offline run of Weights & Biases per run; `wandb sync` uploads them.
 
-    The project is the study, the group the arm, the identity the key of the run.
+    The runs are in FOLDER/wandb/offline-run-*. The project is the study, the group is the arm, and
+    the id is the key of the run.
 
     Raises:
         ImportError: If wandb is not installed.
@@ -57,4 +58,4 @@ def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
 
 
 CURVES: dict[str, Writer] = {"tensorboard": to_tensorboard, "wandb": to_wandb}
-"""Program to what writes its files; each is an extra of this package by the same name."""
+"""Function that writes the files, by program; each program is an extra of this package."""

@@ -1,4 +1,4 @@
-"""Data commands: say which data sets are here, and fetch them."""
+"""Data commands: list, fetch and check data sets."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from sweeps.running.console import still
 
 @click.group()
 def data() -> None:
-    """Say which data sets are here, and fetch them."""
+    """List, fetch and check data sets."""
 
 
 @data.command("list")
 @loading_option
 def list_data() -> int:
-    """List the data sets and where they are."""
+    """List the data sets and their folders; missing ones with the command that fetches them."""
     for needs in all_data_needs().values():
         for found in needs.sets():
             here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
@@ -31,7 +31,7 @@ def list_data() -> int:
 @click.argument("name")
 @loading_option
 def fetch_data(name: str) -> int:
-    """Bring a data set to this machine; one that is already there is left alone."""  # noqa: DOC501
+    """Download a data set to this machine; a data set that is already here is not changed."""  # noqa: DOC501
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")
@@ -48,10 +48,10 @@ def fetch_data(name: str) -> int:
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
 def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...]) -> int:
-    """Decode every image of FOLDER, and list all that cannot be used.
+    """Decode every image of FOLDER, and list all files that cannot be used.
 
-    FOLDER holds one folder per class below train/, and mostly below test/. Test images that look
-    like a training image are counted too. Exit code 2 if a file cannot be used.
+    FOLDER has one folder per class in train/, and usually in test/ too. Test images that look like
+    a training image are counted. Exit code 2 if a file cannot be used.
     """
     from mixup_core.images.data.folder_facts import examine, scan_folder
     from mixup_core.images.data.folders import TEST_FOLDERS, Layout

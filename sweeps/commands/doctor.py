@@ -1,4 +1,4 @@
-"""Report what this machine has and lacks for training and tracking."""
+"""Doctor: report which requirements for training and tracking this machine meets."""
 
 import importlib.metadata
 import os
@@ -18,7 +18,7 @@ _LOW_DISK_GB = 2.0
 
 
 def findings(home: Home) -> Iterator[str]:
-    """Yield one line per thing looked at: its name, then what was found."""
+    """Yield one line per check: the name of the part, then what was found."""
     yield f"python       {platform.python_version()} on {platform.platform()}"
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     memory = psutil.virtual_memory()

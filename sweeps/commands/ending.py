@@ -1,4 +1,4 @@
-"""Ending: what is done when a command has ended, whatever ended it."""
+"""Ending: the user's shell command that runs after a command, however that has ended."""
 
 import os
 import subprocess
@@ -14,31 +14,34 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """The command that a user wants to be run then; the object of a click context."""
+    """The shell command to run at the end, and the facts that it receives.
+
+    It is the object of click's context.
+    """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    """The environment that the user has given this process."""
+    """The environment variables with which this process was started."""
     command: str | None = None
-    """Shell command to run at the end; None: no command."""
+    """Shell command to run at the end; None for no command."""
     study: str = ""
     report: Path | None = None
-    """Folder of the report that was written; None if none was."""
+    """Folder of the report that was written; None if no report was written."""
     leaves_files: bool = False
-    """True if the result of the command is in files, and its output only shows it."""
+    """True if the result of the command is in files and the printed text only repeats it."""
     has_trained: bool = False
-    """True if the process has loaded all that trains."""
+    """True if the process has imported the modules that train."""
 
     def close(self, code: int) -> int:
         """Run the command with MIXSWEEP_STUDY, _EXIT_CODE and _REPORT in its environment.
 
-        What it prints goes to stderr. That it fails is said, and changes nothing else. An interrupt
-        ends it, with all that it has started.
+        Its output goes to stderr. If it fails, a message is printed and the exit code stays the
+        same. An interrupt ends the command and all processes that it started.
 
         Args:
             code: Exit code of the command that has ended.
 
         Returns:
-            The code with which this process is to end: that, or `INTERRUPTED`.
+            The exit code of this process: `code`, or `INTERRUPTED` after an interrupt.
         """
         if self.command is None:
             return code

@@ -1,4 +1,4 @@
-"""export: every epoch of every run, or every prediction, in one file."""
+"""export: write every epoch of every run, or every prediction, to one file."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,11 +38,11 @@ _KINDS = {".csv", ".parquet"}
     help="Write files of this program into the folder --out; default: exports/STUDY-PROGRAM.",
 )
 def export(request: Request, out: Path | None, predictions: bool, program: str | None) -> int:
-    """Write one row per run and epoch: arm, seed, what varies, and every metric as a fraction.
+    """Write one row per run and epoch: arm, seed, varying fields, and all metrics as fractions.
 
-    Unfinished runs are in it with the epochs they have; exit code 1 if there is no epoch at all.
-    With `--predictions` one row per finished run and image of its validation and test splits, where
-    CSV has the logits as a list in JSON.
+    Unfinished runs are included with the epochs that they have. Exit code 1 if no epoch is stored.
+    With `--predictions`: one row per finished run and image of its validation and test splits; CSV
+    files contain the logits as a JSON list.
     """  # noqa: DOC501
     if program is not None:
         return _write_curves(request, out, program, predictions=predictions)
@@ -62,10 +62,10 @@ def export(request: Request, out: Path | None, predictions: bool, program: str |
 
 
 def _write_curves(request: Request, out: Path | None, program: str, *, predictions: bool) -> int:
-    """Write the epochs of all runs into a new folder, which appears whole.
+    """Write the epochs of all runs into a new folder, which appears only when complete.
 
     Raises:
-        RefusedError: If the folder is there, or the program is not installed.
+        RefusedError: If the folder exists, or the program is not installed.
     """
     from sweeps.commands.curves import CURVES
 
@@ -109,9 +109,9 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
 
 
 def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:
-    """Write frames of the same columns one below the other, and return runs, rows and columns.
+    """Write frames with the same columns to one file; return the number of runs, rows and columns.
 
-    The file appears whole, or not at all where there is no row.
+    The file appears only when complete; without any row no file is written.
     """
     filled = (frame for frame in frames if not frame.empty)
     first = next(filled, None)
@@ -133,7 +133,7 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
 
 @contextmanager
 def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFrame], object]]":
-    """Yield a function that appends frames to a new file; all have the columns of the first."""
+    """Yield a function that appends frames to a new file; all must have the columns of `first`."""
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             first.head(0).to_csv(file, index=False)
@@ -150,7 +150,7 @@ def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFr
 
 
 def _with_texts(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a frame with lists of numbers as JSON, each number in its fewest digits."""
+    """Return a copy of a frame with the logits as JSON lists, each number in its fewest digits."""
     if "logits" not in frame:
         return frame
     return frame.assign(logits=[f"[{', '.join(map(str, row))}]" for row in frame["logits"]])

@@ -1,4 +1,4 @@
-"""Housekeeping: what a store holds for which study, and what of it can be done without."""
+"""Housekeeping: how much each study stores, and how much of it can be deleted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,47 +11,50 @@ from sweeps.state.failures import diverged
 from sweeps.study.study import Study
 
 _SPARE = 2
-"""Newest states of an unfinished run that stay: the second serves if the first proves damaged."""
+"""Number of newest states kept for an unfinished run: if one is damaged, the run resumes from the
+other.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """The part of a store that belongs to one study, or to none of the given studies."""
+    """The stored files of one study, or the files that belong to none of the given studies."""
 
     title: str
     num_runs: int
     num_finished: int
     stages: tuple[Stage, ...]
     prunable: tuple[Stage, ...]
-    """Stages whose state is the start of no run of the given studies."""
+    """Stages whose state no run of the given studies will resume from."""
     predictions: Mapping[str, int]
-    """Stage key to the bytes of its predictions. No run needs them, and reports tell calibration
-    and ensembles from them alone."""
+    """Size of the predictions in bytes, by stage key. No run needs them; reports compute
+    calibration and ensembles from them.
+    """
 
     def without(self, free: Collection[str]) -> Self:
-        """Return the holding with only those prunable stages that are in a collection of keys."""
+        """Return a copy in which only the prunable stages with a key in `free` remain prunable."""
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
     @property
     def num_states(self) -> int:
-        """Number of stages that keep their state."""
+        """Number of stages whose state is stored."""
         return sum(stage.state is not None for stage in self.stages)
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the size of the states of some stages, in bytes."""
+    """Return the total size of the states of some stages, in bytes."""
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return the stored files per study, then those that belong to no study.
+    """Return the stored files of each study, then those that belong to no study.
 
-    A stage that several studies share is listed with the first of them.
+    A stage that several studies share is counted for the first of them.
 
     Args:
         studies: Studies with distinct names.
-        store: Where their runs are stored.
+        store: The store of their runs.
     """
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
@@ -91,16 +94,14 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
 
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
-    """Remove prunable states, and predictions if asked; return the bytes freed.
+    """Delete the prunable states, and on request the predictions; return the bytes freed.
 
-    Every record stays.
-
-    A driver of one of the studies must not be at work: hold their leases.
+    Records are never deleted. No driver of one of the studies may be running: hold their leases.
 
     Args:
-        studies: What the store holds of them; what belongs to others is not to be among it.
+        studies: What the store has of each study, without the entry of files of other studies.
         store: The store.
-        with_predictions: Whether predictions are removed too.
+        with_predictions: If True, delete the predictions too.
     """
     freed = 0
     for holding in studies:
@@ -113,11 +114,11 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
 
 def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
-    """Return a table for people.
+    """Return the stored files as a text table.
 
     Args:
-        holdings: Its rows.
-        quarantined: Number of damaged files that were put aside.
+        holdings: One row each.
+        quarantined: Number of damaged files in quarantine.
     """
     width = max(len(title) for title in ("study", *(holding.title for holding in holdings)))
     lines = [
@@ -137,7 +138,7 @@ def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
 
 
 def _needed(keys: Sequence[str], stages: Mapping[str, Stage], *, has_diverged: bool) -> list[str]:
-    """Return the stages of a run whose state has a use: its last, or those it would go on from."""
+    """Return the stages of a run whose state is still needed: its last, or those to resume from."""
     if keys[-1] in stages:
         return [keys[-1]]
     if has_diverged:

@@ -1,4 +1,4 @@
-"""init: write a study, a plugin and its test, which check and run as they are."""
+"""init: write a study, a plugin and its test as a working example."""
 
 import json
 from importlib import resources
@@ -15,10 +15,10 @@ _SCHEMA = "study.schema.json"
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def init(folder: Path) -> int:
-    """Write study.yaml, plugin.py and test_plugin.py into FOLDER; they check and run as they are.
+    """Write study.yaml, plugin.py and test_plugin.py into FOLDER, ready to check and run.
 
-    study.schema.json, which the first line of study.yaml names, lets editors complete study files.
-    No file is replaced.
+    Also writes study.schema.json, with which editors complete study files. No existing file is
+    replaced.
     """  # noqa: DOC501
     there = [name for name in (*_FILES, _SCHEMA) if (folder / name).exists()]
     if there:

@@ -1,4 +1,4 @@
-"""Inspection: the commands that look and change nothing."""
+"""Inspection: the commands that only read."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def plan(
     price: float | None,
     as_json: bool,
 ) -> int:
-    """Say what a launch would train and cost; touch nothing."""
+    """Show what a launch would train and what it would cost; change nothing."""
     if request.study.problem.data is not None:
         needs = request.study.problem.data()
         for config in request.study.arms.values():
@@ -79,7 +79,7 @@ def plan(
 @on_study
 @json_option
 def status(request: Request, as_json: bool) -> int:
-    """Say how far a study is, running or not."""
+    """Show the progress of a study, whether it is running or not."""
     summary = status_summary(request.grown, request.store)
     click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
     if not any(arm["finished"] for arm in summary["arms"].values()):
@@ -91,7 +91,7 @@ def status(request: Request, as_json: bool) -> int:
 @home_option
 @loading_option
 def doctor(home: Path) -> int:
-    """Report what this machine has and what is missing for training."""
+    """Report which requirements for training this machine meets, and what is missing."""
     from sweeps.commands.doctor import findings
 
     for line in findings(Home(folder=home)):

@@ -1,4 +1,4 @@
-"""list: the studies of a home or store."""
+"""list: show the studies of a home or store."""
 
 import json
 from datetime import datetime
@@ -45,11 +45,11 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 
 def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
-    """Return one row per study and settings, by name, the newest launch first.
+    """Return one row per study and settings, sorted by study, the newest launch first.
 
     Args:
         place: The home or store.
-        with_reports: Whether the reports of the home are listed; of a store alone there are none.
+        with_reports: Whether to list the reports of the home; a store has no reports.
     """
     from reports.pages.shelf import standing
 
@@ -106,7 +106,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
 
 
 def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
-    """Return the settings in which a launch differs from others of its study."""
+    """Return at most three settings in which a launch differs from others of its study."""
     same = [other for other in others if other.study == launch.study]
     flats = [
         {

@@ -1,4 +1,4 @@
-"""logs: what a run did, epoch by epoch, and the whole error that ended it."""
+"""logs: show the epochs of a run, and the whole error if it failed."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,8 +17,8 @@ from sweeps.state.results import RunResult
 def logs(request: Request, arm: str | None, seed: int | None) -> int:
     """Show every epoch of runs with its time, and the error of a run that failed.
 
-    For each run of STUDY, of one ARM or of one SEED of it. Epochs that are not stored yet are not
-    in it: `mixsweep status` shows what is in training.
+    Shows all runs of STUDY, those of one ARM, or those of one SEED. Epochs that are not stored yet
+    are not shown; `mixsweep status` shows the running ones.
     """
     shown = ("train/loss", *request.study.problem.headline)
     for result in chosen_results(request, arm, seed):

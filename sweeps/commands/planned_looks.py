@@ -1,4 +1,4 @@
-"""Planned looks: what a study that adds seeds until its claims are decided may still cost."""
+"""Planned looks: the expected further cost of a study that adds seeds until claims are decided."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from reports.numbers.course import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
-"""True differences, in sd over seeds, that are tried where no spread is stored."""
+"""True differences to simulate while no spread is known, in standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
-    """Return expected and largest number of runs and seconds, by simulation of the looks to come.
+    """Simulate the coming looks; return the expected and the largest number of runs and of seconds.
 
-    Where two paired seeds of every open claim are stored, further seeds are drawn as those vary.
-    Else the true difference of every claim is taken to be 0, 0.5, 1 and 2 sd in turn.
+    If two paired seeds of every open claim are stored, further seeds are drawn with their mean and
+    spread. Otherwise the simulation assumes true differences of 0, 0.5, 1 and 2 sd in turn.
 
     Args:
-        study: With the seeds that its arms get by now.
-        store: Where results are.
-        slots: Runs trained side by side.
+        study: The study with the seeds that its arms have so far.
+        store: The store of its results.
+        slots: Number of runs trained in parallel.
     """
     from reports.numbers.claim_looks import open_claims, with_companions
     from reports.numbers.foresight import STUDIES
@@ -78,7 +78,7 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 
 
 def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
-    """Return the values of each open claim by seed; None with fewer than two seeds."""
+    """Return the stored values of each open claim by seed; None below two common seeds."""
     from reports.numbers.runs import arrange
 
     arranged = arrange(bare, read_results(bare.runs(), store))
@@ -97,7 +97,7 @@ def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int,
 def _ends(
     study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
 ) -> dict[str, NDArray[np.int64]]:
-    """Return the seeds of each arm in each simulated study."""
+    """Return the number of seeds of each arm at the end of each simulated study."""
     from reports.numbers.claim_looks import with_companions
     from reports.numbers.foresight import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size
@@ -133,13 +133,13 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and cost to each number of seconds.
+    """Add GPU-hours and cost to every entry that has seconds, in place.
 
     Args:
-        looks: From `foresee_looks`.
-        slots: Runs trained side by side.
-        gpus: GPUs of a run; None: it uses none.
-        price: Of a GPU-hour; of an hour of a slot where runs use no GPU.
+        looks: Result of `foresee_looks`.
+        slots: Number of runs trained in parallel.
+        gpus: GPUs per run; None if runs use no GPU.
+        price: Price of a GPU-hour; without GPUs, of an hour of a slot.
     """
     for found in (
         looks["most"],
@@ -152,7 +152,7 @@ def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: floa
 
 
 def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
-    """Return the lines of a plan about planned looks."""
+    """Return the lines about planned looks in the text of a plan."""
     most = looks["most"]
     lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {looks['open']} claims open"]
     if "expected" in looks:

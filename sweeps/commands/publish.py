@@ -1,4 +1,4 @@
-"""publish: one static site of all studies of a home."""
+"""publish: write one static site with all studies of a home."""
 
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from sweeps.machine.home import Home
 def publish(home: Path, out: Path) -> int:
     """Write one static site with the reports of all studies of a home.
 
-    The site is a folder of files: open its index.html, or put it on any web server. It holds what
-    the reports hold and nothing else of the home.
+    The site is a folder of files: open its index.html, or copy it to any web server. It contains
+    only what the reports contain, nothing else of the home.
     """  # noqa: DOC501  click shows this text
     from reports.pages.site import write_site
 

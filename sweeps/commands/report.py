@@ -1,4 +1,4 @@
-"""report: tables, figures and provenance of what is stored."""
+"""report: write tables, figures and provenance of the stored results."""
 
 import shlex
 import time
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="Write it again whenever a run has ended, until none is left; Ctrl-C ends it.",
 )
 def report(request: Request, out: Path | None, watch: bool) -> int:
-    """Write tables, figures and provenance of what is stored."""
+    """Write tables, figures and provenance of the stored results."""
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
@@ -52,11 +52,11 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
 
 _SETTLED = {"complete", "diverged"}
 _LOOK_EVERY = 10.0
-"""Seconds between two looks at the store."""
+"""Seconds between two reads of the store with `--watch`."""
 
 
 def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
-    """Return the request and its results once another run has ended or joined."""
+    """Wait until another run has ended or was added; return the updated request and its results."""
     before = _ended(known)
     while True:
         time.sleep(_LOOK_EVERY)
@@ -82,17 +82,17 @@ def _clock() -> str:
 def write_report(
     request: Request, study: Study, results: Sequence[RunResult], out: Path | None
 ) -> "tuple[Report, bool]":
-    """Write the report of a study from some results, and say where if not where it is expected.
+    """Write the report of a study; print its folder if it is not the usual one.
 
     Args:
-        request: Says what is known of the study besides.
-        study: With the arms that it has by now.
-        results: Of its runs.
-        out: Folder of the study's reports; None: the one in its home.
+        request: The study as requested, with its places and search history.
+        study: The study with the arms that it has by now.
+        results: Results of its runs.
+        out: Folder of the study's reports; None for the one in its home.
 
     Returns:
-        The report, and whether it is the one to show for these settings: a finished one is not
-        replaced by one that lacks runs.
+        The report, and whether it is the current one for these settings: a report with missing
+        runs does not replace a finished one.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report
@@ -122,7 +122,7 @@ def write_report(
 
 
 def _tracked(request: Request) -> "Tracked | None":
-    """Return where MLflow shows the study, if it is in the home and knows of it."""
+    """Return MLflow's links to the study; None if MLflow is not in the home or lacks the study."""
     from reports.pages.page import Tracked
     from sweeps.tracking.database import experiment_in
     from sweeps.tracking.links import links_of
@@ -143,7 +143,7 @@ def _pages(request: Request) -> str:
 
 
 def conclude(request: Request, results: Sequence[RunResult], report: "Report | Conclusion") -> int:
-    """Say what failed and what to type next."""
+    """Print which runs failed, where the report is and the next command; return the exit code."""
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
     if (reason := ended_on_budget(request.study, results)) is not None:

@@ -1,4 +1,4 @@
-"""Request: a study and its places as a command line names them, and how commands end."""
+"""Request: the study and the places that a command line names, and the exit codes of commands."""
 
 import functools
 import math
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sweeps.searching.owner import Owner
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
-"""Exit codes; the one of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
+"""Exit codes; the exit code of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
 
 home_option = click.option(
     "--home",
@@ -46,11 +46,11 @@ home_option = click.option(
 )
 """Option and environment variable of each address that takes the place of a part of a home."""
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
-"""Options that take any text and hold no secret: a recorded command line keeps their values."""
+"""Options with free text that never contain a secret; recorded command lines keep their values."""
 
 
 def _concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return the callback of an option that takes an address: its secrets stay out of messages."""
+    """Return the callback of an address option; it registers the secrets to hide in messages."""
 
     def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
         del context, parameter
@@ -87,7 +87,7 @@ set_option = click.option(
 def _use(
     context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Load plugin files before anything reads a study."""
+    """Load plugin files before any study is read; the callback of `--plugin`."""
     del context, parameter
     if files:
         from mixup_core.plugins.loading import use
@@ -119,27 +119,27 @@ json_option = click.option("--json", "as_json", is_flag=True, help="For machines
 
 
 class RefusedError(Exception):
-    """A request that cannot be met, in one line for the user."""
+    """A request that cannot be fulfilled; its message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A study and where its results are."""
+    """A study and the places of its results."""
 
     reference: str
-    """The study as it was named."""
+    """Name or file of the study, as typed."""
     overrides: tuple[str, ...]
-    """Settings of the study file that were overridden."""
+    """Settings that override those of the study file, each as `PATH=VALUE`."""
     plugins: tuple[str, ...] = ()
-    """The plugin files that were given."""
+    """Plugin files given on the command line."""
     study: Study
-    """The study as its file states it, without the points of a search."""
+    """The study as its file defines it, without the points of a search."""
     home: Home
-    """The home, where everything is kept."""
+    """The home, with the addresses of store, MLflow and Optuna."""
 
     @cached_property
     def history(self) -> SearchHistory:
-        """Points proposed so far, if the study is a search."""
+        """Points proposed so far; empty if the study is not a search."""
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.search_history import read_history
@@ -149,7 +149,7 @@ class Request:
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
-        """`history`, no point more, with the importance of its parameters."""
+        """`history`, with the importance of each hyperparameter."""
         if self.study.search is None:
             return self.history
         from sweeps.searching.search_history import read_importances
@@ -159,7 +159,7 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return whose the search is in a storage that other homes may use; None in the home's."""
+        """Return the owner of the search; None if its storage belongs to this home alone."""
         if self.home.optuna is None:
             return None
         from sweeps.searching.owner import Owner
@@ -168,7 +168,7 @@ class Request:
 
     @property
     def grown(self) -> Study:
-        """The study with the points, the confirmation and the seeds that it has by now."""
+        """The study with the points, the confirmation runs and the seeds that it has by now."""
         if self.study.until is not None:
             return self._reached
         return grown_study(self.study, self.history, self.store)
@@ -185,13 +185,13 @@ class Request:
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
-        """Return the stored result of each run."""
+        """Return the stored result of each run; computed once."""
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line that does something else with the same study and places.
+        """Return the command line that runs another command on the same study and places.
 
-        An address that may not be shown whole is named by its environment variable.
+        An address with secrets is written as its environment variable.
         """
         home = self.home
         line = [program(), verb, self.reference, *self.changes(), "--home", str(home.folder)]
@@ -207,16 +207,16 @@ class Request:
         return spelled
 
     def changes(self) -> list[str]:
-        """Return the options that change what the study file says: `--set` and `--plugin`."""
+        """Return the options that change the study: `--set` and `--plugin`."""
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Say what the store holds of the study under other settings, if it does.
+        """Print which finished runs of the study the store has under other settings, if any.
 
         Args:
-            edits_alone: Say it only of launches with another source of a plugin, whose results the
-                edit has orphaned.
+            edits_alone: If True, mention only launches with another version of a plugin: since that
+                edit, their results no longer belong to the study.
         """
         others = [
             launch
@@ -235,10 +235,10 @@ class Request:
                 click.echo(f"{runs} stored here with {told}", err=True)
 
     def require_stored(self) -> None:
-        """Check that the store holds something of the study: another place may have been meant.
+        """Check that the store has something of the study; a wrong place is reported as an error.
 
         Raises:
-            RefusedError: If it holds no epoch and no failure of it, and no launch of it is noted.
+            RefusedError: If it has no epoch, no failure and no launch of the study.
         """
         if any(launch.settings == self.study.settings for launch in self._launches):
             return
@@ -261,10 +261,10 @@ class Request:
         return launches(self.store, self.study.name)
 
     def require_databases(self) -> None:
-        """Check the databases that the driver of a study writes, and the folder of artifacts.
+        """Check that the databases and the artifact folder of the study can be written.
 
         Raises:
-            DatabaseError: If one cannot be written; the text says what to do.
+            DatabaseError: If one cannot be written; the message says what to do.
         """
         require_tracking(self.home.tracking_uri, self.spell("sync"))
         require_artifacts(self.home.artifact_location)
@@ -272,11 +272,11 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return the request without what it remembers of its results, which have grown."""
+        """Return a copy with empty caches, to read the results again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
-        """Return data set to file to checksum, for the provenance of a report."""
+        """Return the checksums of the data files, by data set and file."""
         merged: dict[str, dict[str, str]] = {}
         if self.study.problem.data is not None:
             needs = self.study.problem.data()
@@ -287,21 +287,21 @@ class Request:
 
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command its study, its home and `--set`, as a `Request`."""
+    """Decorate a command with the options of a `Request`, which becomes its first argument."""
     return _with_requests(command, click.argument("study"))
 
 
 def on_studies(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command each of several studies in turn, as `on_study` does.
+    """Decorate a command to run on each of several studies in turn, as `on_study` does for one.
 
-    All study files are read before the first is worked on. The exit code is the largest.
+    All study files are read before the first command runs. The exit code is the largest of all.
     """
     argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
     return _with_requests(command, argument)
 
 
 def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) -> Callable[..., int]:
-    """Return the command with an argument that names studies, and the options of all of them."""
+    """Return the command with the argument for studies, and the options that they all share."""
 
     def with_requests(  # noqa: PLR0913  the options that every command on a study has
         study: str | tuple[str, ...],
@@ -354,7 +354,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
 
 
 def placement_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that say where its runs go, and whether they keep their weights.
+    """Add the options for the placement of runs, and for keeping their weights, to a command.
 
     Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
     `keep_final_states`.
@@ -365,13 +365,13 @@ def placement_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class AtLeastZero(click.FloatRange):
-    """A finite number from 0 on; to `click` nan and inf are in every such range."""
+    """A finite number >= 0; click's own `FloatRange` would accept nan and inf."""
 
     def __init__(self) -> None:
         super().__init__(min=0)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number; `click` ends the command with exit code 2 if it is none."""
+        """Return the number; for any other value `click` ends the command with exit code 2."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
@@ -381,7 +381,7 @@ class AtLeastZero(click.FloatRange):
 def _gpu_share(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> float | Literal["auto"] | None:
-    """Return the share of a GPU that was typed: a number, or `auto`."""
+    """Return the GPU share of a run as typed: a number or `auto`."""
     if value is None:
         return None
     if value == "auto":
@@ -423,7 +423,7 @@ _PLACEMENT = (
 
 
 def program() -> str:
-    """Return the command name of this program, or its path where the shell does not find it."""
+    """Return how to call this program: its name, or its path if it is not on the PATH."""
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"
@@ -432,10 +432,10 @@ def program() -> str:
 
 
 def command_line() -> str:
-    """Return the command line of the command that runs, as it may be recorded.
+    """Return the current command line in a form that may be recorded.
 
-    It has no value of an option that takes any text, such as an address or a shell command, unless
-    the option is known to hold no secret (`_RECORDED`).
+    The value of a free-text option, such as an address or a shell command, is hidden, unless the
+    option is known to contain no secret (`_RECORDED`).
     """
     context = click.get_current_context()
     names = [context.info_name or ""]
@@ -463,7 +463,7 @@ def command_line() -> str:
 
 
 def _recorded(option: click.Option, value: Any) -> str:
-    """Return the value of an option as a record of the command line has it."""
+    """Return an option's value as text for a record, hidden if it may contain a secret."""
     if isinstance(option.type, click.types.StringParamType) and option.opts[0] not in _RECORDED:
         return HIDDEN
     return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))

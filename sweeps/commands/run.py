@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 
 class SearchLostError(Exception):
-    """A search whose storage stopped answering while it ran."""
+    """The storage of a search stopped answering during a launch."""
 
 
 _LEAST_FREE = 1_000_000
-"""Bytes on a disk below which nothing is begun: MLflow's database alone takes half of them."""
+"""Free bytes that a launch needs on each disk; MLflow's database alone takes half of them."""
 
 
 @click.command()
@@ -202,7 +202,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
 
 
 def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Return the placement with the memory that a run takes, if that may decide about slots."""
+    """Return the placement with the memory per run, where memory may limit the number of slots."""
     from sweeps.running.run_memory import RunMemory, has_gpu
 
     on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
@@ -214,7 +214,7 @@ def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
 
 
 def _forget_divergence(request: Request) -> None:
-    """Remove the failures of diverged runs, so that they are planned again; hold the lease."""
+    """Delete the failures of diverged runs, so that they are trained again; requires the lease."""
     for result in request.results():
         if result.outcome == "diverged":
             request.store.failures.remove(result.run.key)
@@ -262,10 +262,10 @@ def _require_inline(
     cpus_per_run: int,
     address: str | None,
 ) -> None:
-    """Check that one process can do what was asked for.
+    """Check that the options suit `--engine inline`, which trains in this one process.
 
     Raises:
-        RefusedError: If it cannot.
+        RefusedError: If an option does not, or a search lacks Optuna.
     """
     given = {
         "--slots": slots not in {None, 1},
@@ -282,10 +282,10 @@ def _require_inline(
 
 
 def _has_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return whether this process trains on a GPU.
+    """Return True if this process is to train on a GPU.
 
     Raises:
-        PlacementError: If one is wanted and torch sees none.
+        PlacementError: If a GPU is requested and torch finds none.
     """
     import torch
 
@@ -300,7 +300,7 @@ def _has_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -
 
 
 def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported; one that lacks another module counts as absent."""
+    """Return whether a module can be imported; False if it fails to import another module."""
     try:
         importlib.import_module(module)
     except ImportError:
@@ -313,11 +313,11 @@ def _is_installed(module: str) -> bool:
 def _opened_tracker(
     request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
 ) -> "Tracker":
-    """Return a tracker to be started. Before a training its thread imports MLflow while Ray starts.
+    """Return a tracker, not started yet.
 
-    Ray is imported before that, Tune by that thread too. For a search, whose sampler may import
-    anything, both are imported here: where two threads import packages that import one another,
-    each may meet half of one.
+    Before training, its thread imports MLflow while Ray starts. Import order matters, because two
+    threads must not import packages that import each other. Ray is imported first, in this thread.
+    For a search, Tune and MLflow are imported here too, because its sampler may import any package.
     """
     is_search = request.study.search is not None
     if not tracks:
@@ -343,14 +343,14 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield runs and their placement; again with more of a GPU while runs run out of memory.
+    """Yield the runs and their placement, again with a larger GPU share while runs lack memory.
 
-    A launch that was asked to stop begins nothing anew, and no share goes beyond one GPU.
+    A launch that was asked to stop is not repeated, and the share never exceeds one GPU.
 
     Args:
-        source: The first.
-        again: Gives the source of what is missing then.
-        placement: Of the first.
+        source: The runs of the first attempt.
+        again: Returns the source of the runs that are then missing.
+        placement: Placement of the first attempt.
     """
     while True:
         yield source, placement
@@ -368,7 +368,7 @@ def with_room(
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:
-    """Check that no runs are left that did not come.
+    """Check that a search delivered all of its runs.
 
     Raises:
         SearchLostError: If the storage of the search stopped answering.
@@ -380,7 +380,7 @@ def _require_whole(source: "RunSource", request: Request) -> None:
 
 
 def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
-    """Let MLflow show what the store holds of every run; return whether all of it arrived."""
+    """Send the stored results of all runs to MLflow and close it; return whether all arrived."""
     tracker.grow(source.study)
     stored: Sequence[RunResult] = ()
     with suppress(StoreError):  # the store may be what ended the launch
@@ -399,13 +399,13 @@ def _require_data(study: Study) -> None:
 
 
 def require_room(request: Request, plan: Plan) -> None:
-    """Check that what a launch is known to leave fits on the disks of the home and the store.
+    """Check that the files that a launch will write fit on the disks of the home and the store.
 
-    The states that runs go on from while they are trained are not counted: how large they are is
-    known once the first is stored.
+    States that runs save while they train are not counted, because their size is not known before
+    the first is stored.
 
     Raises:
-        StoreFullError: If it does not; the text says what can be freed.
+        StoreFullError: If they do not fit; the message says how much can be freed.
     """
     files, places = request.store.files, {request.home.folder: _LEAST_FREE}
     if isinstance(files, Folder):
@@ -426,10 +426,10 @@ def require_room(request: Request, plan: Plan) -> None:
 
 
 def _look_at_data(study: Study) -> None:
-    """Open data that were not checked yet, to report unusable data before any run starts.
+    """Open the data sets that were not checked yet, to report unusable data before any run starts.
 
     Raises:
-        DataError: If it cannot be used.
+        DataError: If a data set cannot be used.
     """
     if study.problem.data is None:
         return

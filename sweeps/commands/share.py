@@ -1,4 +1,4 @@
-"""share and add: a study in one file, and its way into another home."""
+"""share and add: write a study to one file, and add such a file to another home."""
 
 import tempfile
 from pathlib import Path
@@ -32,9 +32,10 @@ from sweeps.state.ledger import Launch, known_data, launches, note
     help="The file; default: exports/STUDY.mixsweep.zip in the home.",
 )
 def share(request: Request, out: Path | None) -> int:
-    """Write one file with the records, predictions and report of a study, for another home.
+    """Write the records, predictions and report of a study to one file, for another home.
 
-    `mixsweep add FILE` takes it in there. Weights stay here. Exit code 1 if some runs are missing.
+    `mixsweep add FILE` adds it to the other home. Weights are not included. Exit code 1 if some
+    runs are missing.
     """  # noqa: DOC501
     study = request.study
     if study.search is not None:
@@ -67,10 +68,10 @@ def share(request: Request, out: Path | None) -> int:
 @store_option
 @loading_option
 def add(file: Path, home: Path, store_url: str | None) -> int:
-    """Take a study that `mixsweep share` wrote into this home; what is here stays.
+    """Add a study from a file of `mixsweep share` to this home; existing results are not changed.
 
-    Every byte is checked before anything is written. Exit code 1 if runs are stored here with other
-    records.
+    The whole file is checked before anything is written. Exit code 1 if some runs are already
+    stored here with other records.
     """  # noqa: DOC501
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)

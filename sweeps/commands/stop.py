@@ -1,4 +1,4 @@
-"""stop: ask the driver of a study, here or on another machine, to stop."""
+"""stop: ask the driver of a study to stop, on this or another machine."""
 
 import click
 
@@ -11,9 +11,9 @@ from sweeps.leasing.stops import ask_to_stop
 @on_study
 @click.option("--now", is_flag=True, help="Leave running runs too, at their last stored stage.")
 def stop(request: Request, now: bool) -> int:
-    """Let a launch start no more runs; those running finish, and the report is written.
+    """Stop a launch: no new run starts, the running ones finish, and the report is written.
 
-    It may be anywhere that sees the store. The same `run` goes on where it stopped.
+    The launch may run on any machine that uses the store. The same `run` command resumes it.
     """
     name, store = request.study.name, request.store
     holder = Lease.current(store, name)

@@ -1,4 +1,4 @@
-"""Store commands: say what the checkpoint store holds, check it, and free what is not needed."""
+"""Store commands: list and check the checkpoint store, and free disk space."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ from sweeps.study.study import Study
 
 @click.group("store")
 def store_commands() -> None:
-    """Say what the checkpoint store holds, check it, and free what is not needed."""
+    """List and check the checkpoint store, and free disk space."""
 
 
 def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the store of a home and some studies, with their points so far."""
+    """Decorate a command with the options of a store and its studies, including searched points."""
 
     def with_store(
         home: Path,
@@ -69,10 +69,10 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _require_content(store: Store) -> None:
-    """Check that a store holds something: another place may have been meant.
+    """Check that a store is not empty; an empty one suggests a wrong address.
 
     Raises:
-        RefusedError: If it holds nothing.
+        RefusedError: If it is empty.
     """
     if not store.keys() and not store.quarantined():
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
@@ -81,7 +81,7 @@ def _require_content(store: Store) -> None:
 @store_commands.command("list")
 @_on_store
 def list_store(store: Store, studies: Sequence[Study]) -> int:
-    """Say what is stored of some STUDIES, what of others, and what could be freed."""
+    """Show how much is stored of STUDIES and of all others, and how much could be freed."""
     _require_content(store)
     click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
     return DONE
@@ -92,7 +92,7 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
 @store_option
 @loading_option
 def verify_store(home: Path, store_url: str | None) -> int:
-    """Check every file against its sha256; damaged ones are put aside, exit code 1."""
+    """Check every file against its sha256; damaged files are moved to quarantine, exit code 1."""
     store = Store(Home(folder=home, store_url=store_url).store)
     _require_content(store)
     problems = store.verify()
@@ -112,9 +112,9 @@ def verify_store(home: Path, store_url: str | None) -> int:
     help="Free predictions too: reports then lack calibration, ensembles and errors per class.",
 )
 def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
-    """Free the states that no run of some STUDIES will start from.
+    """Delete the states that no run of STUDIES will resume from.
 
-    Every record stays, and without `--predictions` every prediction.
+    Records are never deleted; predictions only with `--predictions`.
     """  # noqa: DOC501
     if not studies:
         raise RefusedError("name the studies whose runs are to be looked at")

@@ -1,4 +1,4 @@
-"""Submission: a study as a job of a Ray cluster. The job is `mixsweep run`, and nothing else."""
+"""Submission: run a study as a job of a Ray cluster. The job runs `mixsweep run`."""
 
 import os
 import secrets
@@ -34,7 +34,7 @@ from sweeps.running.jobs import Cluster, ClusterError
 from sweeps.running.upload import Upload, UploadError
 
 _MOST_NAMED = 8
-"""Credentials that a message names."""
+"""Largest number of credential files that a message lists."""
 
 
 @click.command()
@@ -78,11 +78,11 @@ def submit(  # noqa: PLR0913  each is an option
     list_files: bool,
     leave_out_credentials: bool,
 ) -> int:
-    """Run a study as a job of a Ray cluster, and exit with the job's own code.
+    """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
-    The working directory is uploaded, without results, data sets, what .gitignore and .rayignore
-    name, and files that look like credentials. Places are the cluster's: a relative path is made
-    absolute here, and means the same folder there.
+    The working directory is uploaded, without results, data sets, files that .gitignore or
+    .rayignore exclude, and files that look like credentials. Paths are used on the cluster:
+    relative ones are made absolute here.
     """  # noqa: DOC501
     places = _places(request)
     environment = _shipped_environment()
@@ -145,10 +145,10 @@ def submit(  # noqa: PLR0913  each is an option
 
 
 def _places(request: Request) -> dict[str, str]:
-    """Return the options that say where the job keeps things, none of them relative or secret.
+    """Return the options that set where the job stores its files, with absolute paths.
 
     Raises:
-        RefusedError: If one holds a password: whoever may list jobs sees their commands.
+        RefusedError: If an address has a password: everyone who may list jobs sees their commands.
     """
     home = request.home
     places = {"--home": str(home.folder.resolve())}
@@ -169,9 +169,9 @@ def _places(request: Request) -> dict[str, str]:
 
 
 def _absolute(place: str) -> str:
-    """Return a path, or the address of a SQLite file, free of the folder it is read in.
+    """Return a path, or the address of a SQLite file, as absolute; other addresses unchanged.
 
-    A job's own folder is Ray's copy of the upload, which goes when the job does.
+    The job runs in Ray's copy of the upload, which is deleted after the job.
     """
     if (file := database_file(place)) is not None:
         return sqlite_url(Path(os.path.realpath(file)))
@@ -179,10 +179,10 @@ def _absolute(place: str) -> str:
 
 
 def _uploaded(name: str, upload: Upload) -> str:
-    """Return a file of the working directory as the job names it.
+    """Return the path of an uploaded file, relative to the working directory, as the job uses it.
 
     Raises:
-        RefusedError: If the file lies elsewhere, or is not uploaded.
+        RefusedError: If the file is outside of the working directory, or is not uploaded.
     """
     file, here = Path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
@@ -201,11 +201,12 @@ def _uploaded(name: str, upload: Upload) -> str:
 def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
     """Return the shell command of a job.
 
-    `python` alone would be the first one on the PATH of whoever started the head.
+    A bare `python` would be the first one on the PATH of the user who started the head.
 
     Args:
-        python: The interpreter; None: the one of this process if it is there.
-        arguments: Of `mixsweep`.
+        python: The interpreter; None for this process's interpreter, or `python` if the cluster
+            lacks it.
+        arguments: Arguments of `mixsweep`.
     """
     run = shlex.join(["-m", "sweeps.cli", *arguments])
     if python is None:
@@ -216,14 +217,14 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
 
 
 def _shipped_environment() -> dict[str, Any]:
-    """Return Ray's runtime environment as the package ships it; workers get it too."""
+    """Return Ray's runtime environment from the file in the package; the workers get it too."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)
     return environment
 
 
 def _variables(job: str, data: str | None) -> dict[str, str]:
-    """Return the environment variables that tell a job what it comes from and where data are."""
+    """Return the environment variables that give a job its id, code version and data folder."""
     from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
 
     code = describe_repository(Path.cwd())
@@ -235,7 +236,7 @@ def _variables(job: str, data: str | None) -> dict[str, str]:
 
 
 def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
-    """Return the files of the working directory that a job gets, without results and data.
+    """Return the files of the working directory to upload, without results and data.
 
     Raises:
         RefusedError: If a file cannot be uploaded.
@@ -252,7 +253,7 @@ def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
 
 
 def _list(upload: Upload) -> None:
-    """Print each file of an upload with its size, and on stderr what is left out."""
+    """Print each file of an upload with its size; print the excluded credentials to stderr."""
     sizes = [upload.num_bytes(name) for name in upload.files]
     for name, size in zip(upload.files, sizes, strict=True):
         click.echo(f"{size:>12,}  {printable(name)}")
@@ -262,10 +263,10 @@ def _list(upload: Upload) -> None:
 
 
 def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
-    """Check that a working directory holds no credentials, or that the user knows of them.
+    """Check that a working directory has no credentials, or that the user agreed to leave them out.
 
     Raises:
-        RefusedError: If it holds some.
+        RefusedError: If it has some and `may_leave_out` is False.
     """
     found = upload.credentials
     if not found:
@@ -283,6 +284,6 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
 
 
 def _advice(cluster: Cluster, job: str) -> str:
-    """Return the commands that follow or stop a job."""
+    """Return the Ray commands that follow and stop a job."""
     ray = f"RAY_AUTH_MODE=token ray job {{}} {job} --address {cluster.address}"
     return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"

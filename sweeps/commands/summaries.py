@@ -1,4 +1,4 @@
-"""The output of `plan` and `status`: as values for machines, and as text for people."""
+"""Summaries: the output of `plan` and `status`, as JSON values and as text."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,18 +37,18 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 ) -> dict[str, Any]:
     """Return the runs and the cost of a launch, as `plan --json` prints them.
 
-    `epochs_naive` counts every run of the study on its own; `epochs_planned` what a launch trains
-    now. `seconds`, `gpu_hours`, `cost` and `kept_bytes`, of states, are None where nothing was
-    measured yet; `gpu_hours` too where no run was on a GPU, and `cost` without a price.
-    `prediction_bytes` are those of the runs to train.
+    `epochs_naive` counts every epoch of every run; `epochs_planned` only those that a launch trains
+    now. `seconds`, `gpu_hours`, `cost` and `kept_bytes` (of states) are None before a first
+    measurement; `gpu_hours` also if no run was on a GPU, and `cost` without a price.
+    `prediction_bytes` counts the runs to train.
 
     Args:
-        study: With the points and the confirmation that it has by now.
-        history: Of its search; empty without one.
-        store: Where results are.
-        slots: Runs trained side by side.
-        gpus_per_run: GPUs of a run; None: 1 if the stored ones were trained on GPUs.
-        price: Of a GPU-hour; of an hour of a slot where runs use no GPU.
+        study: The study with the points and the confirmation that it has by now.
+        history: History of its search; empty if it is not a search.
+        store: The store of its results.
+        slots: Number of runs trained in parallel.
+        gpus_per_run: GPUs per run; None for 1 if the stored runs were trained on GPUs.
+        price: Price of a GPU-hour; without GPUs, of an hour of a slot.
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
@@ -105,7 +105,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 
 
 def _memory(study: Study) -> dict[str, int]:
-    """Return each data set of a study with the bytes that it takes in memory, its largest size."""
+    """Return the bytes that each data set takes in memory, at its largest over the arms."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -123,7 +123,8 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
 ) -> dict[str, Any]:
     """Return the figures of the plan if a search proposes all its points: the highest cost.
 
-    Which points come is known of a grid alone, so no stage is taken to be shared by the others.
+    The points are known in advance only for a grid, so with other samplers no shared stage is
+    assumed.
     """
     asked, asks = len(history.points), history.asks(search)
     to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
@@ -180,7 +181,7 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
 
 
 def spell_plan(summary: dict[str, Any]) -> str:
-    """Return a plan summary as lines for people."""
+    """Return a plan summary as text."""
     naive, planned = summary["epochs_naive"], summary["epochs_planned"]
     seconds, kept = summary["seconds"], summary["kept_bytes"]
     time = "not known before a first run"
@@ -280,7 +281,7 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
-    """Return how far a study is, as `status --json` prints it."""
+    """Return the progress of a study, as `status --json` prints it."""
     results = read_results(study.runs(), store)
     progress = read_progress(store, study.name)
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
@@ -328,7 +329,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 
 
 def spell_status(summary: dict[str, Any]) -> str:
-    """Return a status summary as lines for people."""
+    """Return a status summary as text."""
     width = max(len(arm) for arm in ("arm", *summary["arms"]))
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [

@@ -1,4 +1,4 @@
-"""sync: MLflow brought to what the store holds."""
+"""sync: update MLflow to match the store."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @on_study
 def sync(request: Request) -> int:
-    """Bring MLflow to exactly what the store holds, from an empty database too."""  # noqa: DOC501
+    """Update MLflow to match the store exactly, even from an empty database."""  # noqa: DOC501
     request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()
@@ -44,9 +44,9 @@ def sync(request: Request) -> int:
 
 @contextmanager
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
-    """Leave no run RUNNING in MLflow where an interrupt, or the end of Ray, cuts a command short.
+    """Mark unfinished runs in MLflow as ended if an interrupt, or the end of Ray, stops a command.
 
-    Whoever asks again does not wait for MLflow.
+    A second interrupt does not wait for MLflow.
     """  # noqa: DOC501
     try:
         yield
@@ -57,7 +57,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
 
 
 def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
-    """Let MLflow have the network of the run that stands for a search, if the store has it."""
+    """Send the network of the best run of a search to MLflow, if the store still has it."""
     run = study.winning_run()
     if run is None or study.problem.network is None:
         return
@@ -72,9 +72,9 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
 
     Args:
         request: The study and its places.
-        lease: Of the study.
-        loads_mlflow: Whether MLflow is imported here and now; otherwise by the tracker's thread,
-            which nobody else may disturb by importing then.
+        lease: The lease of the study.
+        loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
+            other thread may import packages meanwhile.
     """
     from reports.numbers.provenance import origin_tags
     from reports.numbers.statistics import summarise_runs

@@ -1,4 +1,4 @@
-"""The main table of a report as a terminal shows it: as many columns and arms as fit."""
+"""The main table of a report, with as many columns and arms as fit the terminal."""
 
 import shutil
 import sys
@@ -6,11 +6,11 @@ import sys
 import click
 
 _RESERVED = 8
-"""Lines of a terminal that stay free for what is printed after the table."""
+"""Lines of a terminal kept free for the output after the table."""
 
 
 def show_table(markdown: str) -> None:
-    """Print the tables of a report; on a terminal the main one alone, fitted to its size."""
+    """Print the tables of a report; on a terminal only the main one, fitted to its size."""
     if not sys.stdout.isatty():
         click.echo(markdown)
         return
@@ -22,12 +22,12 @@ def fitted(markdown: str, columns: int, rows: int) -> str:
     """Return the main table of a report with its first columns and arms, as many as fit.
 
     Args:
-        markdown: Tables of a report; the main one has the column `arm` first.
-        columns: Characters of a line.
-        rows: Lines.
+        markdown: Tables of a report; the first column of the main one is `arm`.
+        columns: Characters per line.
+        rows: Number of lines.
 
     Returns:
-        Nothing if there is no such table.
+        An empty text if there is no such table.
     """
     grid = _main_grid(markdown)
     if not grid:
@@ -55,7 +55,7 @@ def _cut(line: str, length: int) -> str:
 
 
 def _main_grid(markdown: str) -> list[list[str]]:
-    """Return the cells of the first table whose first column is `arm`, without its ruler."""
+    """Return the cells of the first table with `arm` as first column, without its separator row."""
     found: list[list[str]] = []
     for line in markdown.splitlines():
         if not line.startswith("|"):

@@ -1,4 +1,4 @@
-"""ui: MLflow's pages on a home."""
+"""ui: open MLflow's pages for a home."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from sweeps.reading.study_file import load_study
 _SERVERS = (
     "MLFLOW_", "UVICORN_", "GUNICORN_", "FLASK_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS",
 )  # fmt: skip
-"""Begin the variables that MLflow's server and those below it take options from."""
+"""Prefixes of the variables from which MLflow's server and its web servers read options."""
 _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 
 
@@ -29,10 +29,10 @@ _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 @loading_option
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
 def ui(study: str | None, home: Path, port: int) -> int:
-    """Open MLflow's pages on this home, for this machine and ports forwarded to it only.
+    """Open MLflow's pages for this home, on this machine and through forwarded ports only.
 
-    Prints links to each study, or to STUDY alone: its arms, and the learning curves of its runs. A
-    port that another program uses is refused, exit code 2: a link would lead to that program.
+    Prints links to each study, or to STUDY alone: its arms, and the learning curves of its runs.
+    Exit code 2 if another program uses the port, because the links would lead to that program.
     """  # noqa: DOC501
     from sweeps.tracking.database import relocate
     from sweeps.tracking.experiment import experiments
@@ -88,10 +88,10 @@ def ui(study: str | None, home: Path, port: int) -> int:
 
 
 def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which the server has no options but those of its command line.
+    """Return a copy of the environment without variables that set options of the server.
 
-    MLflow, uvicorn and gunicorn take options from variables too: to listen elsewhere, to answer
-    pages of any site, to open another database.
+    MLflow, uvicorn and gunicorn read options from variables too, for example to listen on other
+    addresses, to accept requests from any site, or to open another database.
     """
     kept = {
         name: value
@@ -104,10 +104,10 @@ def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _require_free(port: int) -> None:
-    """Check that this process could listen at a port of the loopback.
+    """Check that this process could listen on a port of 127.0.0.1.
 
     Raises:
-        RefusedError: If another program listens there, or the port is for the superuser alone.
+        RefusedError: If another program uses the port, or it cannot be bound for another reason.
     """
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -125,5 +125,5 @@ def _require_free(port: int) -> None:
 
 
 def _another(port: int) -> int:
-    """Return a port above 1024 to suggest; whether it is free is not known."""
+    """Return a port above 1024 to suggest; it is not checked to be free."""
     return port + 1 if 1024 <= port < 65535 else 5001

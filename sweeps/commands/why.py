@@ -1,4 +1,4 @@
-"""why: where the results of runs come from, or why they are not there."""
+"""why: explain where the results of runs come from, or why they are missing."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -21,8 +21,8 @@ from sweeps.state.stages import PlannedRun, plan_study
 def why(request: Request, arm: str | None, seed: int | None) -> int:
     """Show where the results of runs come from, or why a run was not trained.
 
-    For each run of STUDY, of one ARM or of one SEED of it: its key, its stored stages with the
-    study, arm and seed that trained them, and what the next launch would do.
+    Shows all runs of STUDY, those of one ARM, or those of one SEED. For each: its key, its stored
+    stages with the study, arm and seed that trained them, and what the next launch would do.
     """
     study, results = request.grown, request.results()
     found = chosen_results(request, arm, seed)
@@ -44,7 +44,7 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
 
 
 def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[RunResult]:
-    """Return the results of all runs of a study, of one arm, or of one seed of it.
+    """Return the results of all runs of a study, of one arm, or of one seed.
 
     Raises:
         RefusedError: If there is no such arm or seed.
@@ -63,7 +63,7 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
 
 
 def _trainers(request: Request) -> Mapping[str, str]:
-    """Return the key of each run that the store's launches name to its study, arm and seed."""
+    """Return the study, arm and seed of every run that the store's launches list, by run key."""
     named = {}
     for launch in launches(request.store):
         for text in launch.runs:
@@ -98,7 +98,7 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
 def _stages(
     result: RunResult, store: Store, stored: Mapping[str, bool], trainers: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the deepest stored stage of each run that trained epochs of this one."""
+    """Yield one line per run that trained epochs of this one, with the last stage it stored."""
     keys = stage_keys(result.run.config)
     first = 1
     stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]
