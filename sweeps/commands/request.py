@@ -423,7 +423,7 @@ _PLACEMENT = (
 
 
 def program() -> str:
-    """Return how to call this program: its name, or its path if it is not on the PATH."""
+    """Return the name of this program for a command line; its path if it is not on the PATH."""
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"
